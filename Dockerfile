@@ -35,7 +35,8 @@ COPY .image/entrypoint .image/healthcheck /opt/groundskeeper/bin/
 # Platforms such as OpenShift choose the user, always in group 0: what is written belongs to that group.
 RUN install -d -m 0775 -o 10001 -g 0 /data /lake
 
-# All that is not in the volume /data can be read-only, except /tmp. The variable with a token's name has only a path.
+# Everything outside of the volume /data can be read-only, except /tmp. The linter takes GROUNDSKEEPER_FIRST_TOKEN_FILE for
+# a secret, but it is only a path.
 # hadolint ignore=DL3064
 ENV PATH=/opt/groundskeeper/bin:$PATH \
     HOME=/data \
@@ -45,7 +46,7 @@ ENV PATH=/opt/groundskeeper/bin:$PATH \
     GROUNDSKEEPER_HOST=0.0.0.0 \
     GROUNDSKEEPER_DATABASE=sqlite:////data/groundskeeper.db \
     GROUNDSKEEPER_FIRST_TOKEN_FILE=/data/first-token
-# A number, because Kubernetes cannot prove of a name that it is not root (`runAsNonRoot`).
+# The user is a number: Kubernetes cannot check that a name does not mean root (`runAsNonRoot`).
 USER 10001:0
 WORKDIR /data
 VOLUME /data

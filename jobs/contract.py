@@ -281,11 +281,11 @@ class WorkerState(StrEnum):
 class WorkerInfo(JsonMapped):
     """A worker's description of itself. None means unknown.
 
-    `version` is that of its package, `master` its Spark master, `slots` the number of jobs it runs at once, and
-    `spare_slots` of those that somebody has submitted and it runs beside when all slots are taken. `driver_memory` is
-    the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`. `executors` is their number,
-    None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is why Spark did
-    not start.
+    `version` is that of its package, and `master` its Spark master. `slots` is the number of jobs that it runs at once;
+    when all slots are taken, it runs up to `spare_slots` submitted jobs more. `driver_memory` is the driver's memory in
+    Spark's notation. The worker gets the jobs of tables whose policy names its `group`. `executors` is the number of
+    Spark's executors, None if the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is
+    the reason why Spark did not start.
     """
 
     version: str | None = None

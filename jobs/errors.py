@@ -30,7 +30,8 @@ class JobError(Exception):
     def because(
         cls, detail: str = "", *, title: str | None = None, hint: str | None = None, retriable: bool | None = None
     ) -> Problem:
-        """Returns a problem of this type, for what is found before anything is begun, so that nothing is raised."""
+        """Returns a problem of this type, for reasons that are found before anything has begun, so that nothing has to
+        be raised."""
         return Problem(
             cls.type,
             cls.title if title is None else title,

@@ -44,7 +44,7 @@ class JobContext:
     def step(self, name: str, *, bytes_total: int = 0) -> None:
         """Begins a step of the protocol, such as `planning`; the step will read `bytes_total` bytes of input.
 
-        A step that is begun again, as by each look of who waits for something, goes on."""
+        If the same step begins again, as at each check of a wait, its time is not reset."""
         self.checkpoint()
         if name == self.current_step and not bytes_total:
             return
@@ -91,7 +91,7 @@ class JobContext:
     # -- for the worker
 
     def shown_step(self) -> str:
-        """Returns the step, and the reason for which it stands still, if it does."""
+        """Returns the step, and if it waits, the reason."""
         return f"{self.current_step}{WAITS_FOR}{self.waits_for}" if self.waits_for else self.current_step
 
     def bytes_done(self) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VERSION = "3.3.4"  # that of PySpark's own jars
 NAMESERVICE = "lake"
 ENTRIES_OF_A_LISTING = 7
-# HDFS has a JAXB and a Jersey of the time of Java 8.
+# HDFS brings versions of JAXB and Jersey that were made for Java 8.
 _OPENED = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
 _HA = "org.apache.hadoop.hdfs.server.namenode.ha"
 
@@ -83,7 +83,7 @@ def running(
     """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm.
     Its clock is `ahead_seconds` ahead of this machine's."""
     folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
-    # Not a file: what the JVM says at its end comes when this has ended, too.
+    # The output goes to a list and not to a file, because the JVM still writes after this function has ended.
     said: deque[str] = deque(maxlen=1000)
     with patch.dict(os.environ, shifted(ahead_seconds) if ahead_seconds else {}):
         port = launch_gateway(

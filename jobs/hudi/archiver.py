@@ -24,7 +24,7 @@ def keeping(commits: int) -> dict[str, str]:
         "hoodie.clean.commits.retained": "1",
         # Hudi would keep delta commits for the compaction schedule of writers; the service counts them by itself.
         "hoodie.compact.inline.max.delta.commits": "1",
-        # Hudi's default only logs an error, and deletes the instants all the same.
+        # Hudi's default only logs an error, and deletes the instants nevertheless.
         "hoodie.archive.fail.on.error": "true",
     }
 

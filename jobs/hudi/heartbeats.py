@@ -1,6 +1,6 @@
 """Heartbeats of writers: a file for each instant, which its writer touches periodically (`HoodieHeartbeatClient`). The
-file's modification time is by the storage's clock. Hudi compares it with this machine's clock, so it takes live writers
-for dead if the storage's clock is behind. This module compares it with the storage's clock."""
+file's modification time is by the storage's clock. Hudi compares it with this machine's clock, so live writers look
+dead to it if the storage's clock is behind. This module compares it with the storage's clock."""
 
 from __future__ import annotations
 

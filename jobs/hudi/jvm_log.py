@@ -71,7 +71,7 @@ class JvmLog:
         return self._write
 
     def last_lines(self, seconds: float) -> str:
-        """Returns the last lines of a JVM that has ended; waits at most so long until they are read."""
+        """Returns the last lines of a JVM that has ended; waits for them, at most for this time."""
         os.write(self._write, f"{_END}\n".encode())
         self._is_read.wait(seconds)
         self._is_read.clear()

@@ -67,9 +67,10 @@ class TableLock:
     def held(self, checkpoint: Checkpoint) -> Iterator[TableLock]:
         """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it.
 
-        Raises `TableLockedError` if others hold it for longer than the table's `wait_seconds` and than the job has
-        worked, which a new attempt would repeat; `LockUnavailableError` when its server has been away for as long, or
-        for `AWAY_SECONDS`; at once `StorageRefusedError` when its storage refuses; and `LockUnusableError`.
+        Raises `TableLockedError` if others hold the lock for longer than the table's `wait_seconds` and longer than the
+        job has worked (a new attempt would have to repeat that work). Raises `LockUnavailableError` if the lock's
+        server does not answer for that time, or for `AWAY_SECONDS`. Raises `StorageRefusedError` and
+        `LockUnusableError` without waiting.
         """
         sign = self._signature()
         started = time.monotonic()
@@ -120,8 +121,9 @@ class TableLock:
             return LockLook(problems=(error.problem(),))
 
     def left_behind(self) -> str | None:
-        """Returns who left the lock file, if its holder is certainly dead, or if it is older than `LEFT_AFTER_SECONDS`:
-        none of the writers' or our critical sections takes so long. None for other providers, whose locks expire."""
+        """Returns who left the lock file behind, None if nobody did. A file is left behind if its holder is proved
+        dead, or if it is older than `LEFT_AFTER_SECONDS`, which is longer than anybody works under the lock. The locks
+        of other providers expire, so the answer is always None."""
         if not self._in_a_file or not self._reach_file():
             return None
         note, age = self._read(), self._age()
@@ -163,8 +165,8 @@ class TableLock:
         away_since: float | None = None
         waits_for = ""
         if self._in_a_file:
-            # Hudi's provider takes a refusal for a lock that is held; and on a full disk it leaves its file behind,
-            # which then counts as held for ever.
+            # If the storage refuses, Hudi's provider behaves as if the lock were held; and on a full disk it leaves its
+            # file behind, so that the lock is held for ever.
             require_writable(self._table.jvm, self._folder)
         while True:
             checkpoint(waits_for)

@@ -127,7 +127,8 @@ class TableClock:
     def _measured_storage(self) -> timedelta:
         """Returns by how much the storage's clock is ahead of this machine's, by a file that is made and removed.
 
-        Zero if they differ by less than what a request and a stamp to the second explain, or if it cannot be told.
+        Zero if they differ by no more than a request takes and a stamp in seconds rounds, or if the difference cannot
+        be measured.
         """
         before = utc_now()
         try:

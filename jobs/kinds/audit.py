@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET
 
 from jobs.contract import JobKind
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import Parameters, Spec
 from jobs.kinds.results import Count, ExaminedResult, Flag, Many, Maybe, Part, SomeInstant, Text, Texts
 
@@ -68,6 +68,10 @@ class AuditResult(ExaminedResult, frozen=True, kw_only=True):
     clean: Annotated[Flag, Spec("Whether all checks were made and found nothing wrong")] = UNSET
     pending_instants: Annotated[Texts, Spec("Instants that have not completed")] = UNSET
 
+    @property
+    def input_bytes(self) -> object:
+        return self.bytes
+
 
 KIND = Kind(
     JobKind.AUDIT,
@@ -82,5 +86,6 @@ KIND = Kind(
     has_plan=False,
     examines=True,
     for_damaged=True,
+    works_on=WorksOn.EVERYTHING,
     result=AuditResult,
 )

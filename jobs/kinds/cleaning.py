@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import ByService, Spec
 from jobs.kinds.results import Count, Many, Part, PlansResult, SomeInstant, Text, Texts
 from jobs.kinds.words import ExecutesPlans, Parallelism
@@ -58,6 +58,10 @@ class CleaningResult(PlansResult, frozen=True, kw_only=True):
     files_deleted: Annotated[Count, Spec("Files that were deleted")] = UNSET
     failed_deletes: Annotated[Count, Spec("Files that could not be deleted")] = UNSET
 
+    @property
+    def amounts(self) -> dict[str, object]:
+        return {"files_deleted": self.files_deleted, "freed_bytes": self.bytes if self.files_deleted else 0}
+
 
 KIND = Kind(
     JobKind.CLEANING,
@@ -69,5 +73,6 @@ KIND = Kind(
     policy=Policy(80, "When old versions of files are deleted", {"retain": 20}),
     rolls_back_dead=True,
     waits_for_repair=True,
+    works_on=WorksOn.OUT_OF_USE,
     result=CleaningResult,
 )

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from jobs.contract import JobKind, Problem
 from jobs.job_params import CompactionEngine
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import Spec
 from jobs.kinds.results import (
     Count,
@@ -103,6 +103,14 @@ class CompactionResult(PlansResult, frozen=True, kw_only=True):
     engine_reasons: Annotated[Reasons, Spec("Why Hudi would execute it; only in a dry run")] = UNSET
 
     @property
+    def input_bytes(self) -> object:
+        return self.bytes
+
+    @property
+    def amounts(self) -> dict[str, object]:
+        return {"log_files": self.log_files, "log_bytes": self.log_bytes}
+
+    @property
     def leaves_work(self) -> bool | None:
         return bool(self.left.file_groups and self.file_groups) if self.left else None
 
@@ -116,5 +124,6 @@ KIND = Kind(
     policy=Policy(30, "When log files are merged into base files", {"commits": 10}),
     rewrites=True,
     needs_every_partition=True,
+    works_on=WorksOn.LOGGED,
     result=CompactionResult,
 )

@@ -24,8 +24,8 @@ class RepairParams(Parameters, frozen=True, kw_only=True):
     accepted: Annotated[
         tuple[Word, ...] | None,
         Spec(
-            "Instants to mark as repaired without changing anything: because their lost deletes have been run "
-            "again, or because nothing proves that they are stale and their rows shall stay where they are",
+            "Instants to mark as repaired without changing anything: their lost deletes have been run again, or their"
+            " rows are to stay where they are, because nothing proves that they are stale",
             max_length=1000,
         ),
     ] = None

@@ -8,7 +8,7 @@ unset. Members that do not apply are unset as well, such as those that a dry run
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -174,6 +174,16 @@ class EstimatedCost(Part, frozen=True, kw_only=True):
     deletes: Annotated[Count, Spec("Files to delete")] = UNSET
 
 
+class Work(NamedTuple):
+    """The files that a job reads or deletes, on which its time depends: their size in bytes, and their number."""
+
+    bytes: int = 0
+    files: int = 0
+
+
+NO_WORK = Work()
+
+
 class KindResult(Part, frozen=True, kw_only=True):
     """The result of a job or of its dry run, with the members that every kind may have."""
 
@@ -202,6 +212,16 @@ class KindResult(Part, frozen=True, kw_only=True):
     ] = UNSET
 
     @property
+    def work(self) -> Work:
+        """What the job has worked on, or would according to a dry run."""
+        return Work(self._first("bytes_read", "bytes"), self._first("files_read", "files_deleted", "files"))
+
+    def _first(self, *names: str) -> int:
+        """Returns the first of these members that is set to a number, else 0."""
+        found = (getattr(self, name, None) for name in names)
+        return next((max(0, each) for each in found if isinstance(each, int)), 0)
+
+    @property
     def leaves_work(self) -> bool | None:
         """Whether this job has left work that another job of its kind would continue; None if that is not known. A job
         that has done nothing leaves no work, because the next job could do nothing either."""
@@ -211,6 +231,16 @@ class KindResult(Part, frozen=True, kw_only=True):
     def seen_until(self) -> str | None:
         """The last completed instant that the job saw, if its result has it."""
         return None
+
+    @property
+    def input_bytes(self) -> object:
+        """The bytes that the job has read, for metrics."""
+        return UNSET
+
+    @property
+    def amounts(self) -> dict[str, object]:
+        """The figures of a report to which the job contributes, by their names (`service.queue.attempt_figures`)."""
+        return {}
 
 
 class SlicesMerged(Part, frozen=True, kw_only=True):
@@ -284,3 +314,12 @@ class ReplacementResult(KindResult, frozen=True, kw_only=True):
     fenced: Annotated[Texts, Spec("Instants of writers that were rolled back")] = UNSET
     lock_lost: Annotated[Flag, Spec("Whether the lock was lost after the commit")] = UNSET
     repaired: Annotated[Texts, Spec("Stale writes that were repaired afterwards")] = UNSET
+
+    @property
+    def input_bytes(self) -> object:
+        return self.bytes_read
+
+    @property
+    def amounts(self) -> dict[str, object]:
+        names = {"files_before": self.files_read, "files_after": self.files_written}
+        return {**names, "locked_seconds": self.locked_seconds}

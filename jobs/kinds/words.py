@@ -46,8 +46,8 @@ HAND_OVER_SECONDS = 3600
 HandOverSeconds = Annotated[
     int,
     Spec(
-        "On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`)."
-        " Then the job fails without having changed anything",
+        "On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody"
+        " does, the job fails (`writers-not-stopped`) and has changed nothing",
         ge=1,
         le=7 * 86_400,
     ),

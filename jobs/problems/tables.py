@@ -70,9 +70,9 @@ INDEX_DEFINITIONS_GONE: Final = ProblemType(
 PARTITION_METADATA_GONE: Final = ProblemType(
     "partition-metadata-gone",
     "Partitions have data files and no .hoodie_partition_metadata",
-    why="Hudi knows a partition in the storage by this file. A listing passes over a folder without it: the metadata"
-    " table would be built without its rows, and where there is none, readers do not see them and a job would leave"
-    " the partition as it is, while it changes the others.",
+    why="Hudi recognizes a partition in the storage by this file, and a listing leaves out a folder without it. A"
+    " metadata table would be built without the rows of the folder. On a table without a metadata table readers do not"
+    " see these rows, and a job would leave the partition unchanged while it changes the others.",
     example="'2026-01-01'",
     hint="Copy that of another partition of the same depth into the folder. The next write to the partition makes one"
     " as well.",

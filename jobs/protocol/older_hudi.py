@@ -66,9 +66,9 @@ def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:
 
 def merging_logs_otherwise(table: HudiTable) -> str | None:
     """Returns who merges the rows in the table's logs differently from this Hudi; None if nobody does. Hudi before 1.0
-    keeps the version of a row with the greater ordering value, even if 1.2 takes the later one
-    (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15); and deletes and the rows
-    after them win regardless of their ordering values."""
+    keeps the version of a row with the greater ordering value, where Hudi 1.2 keeps the later one
+    (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15). In Hudi before 1.0 a delete,
+    and a row after it, win whatever their ordering values are."""
     if not (table.is_merge_on_read and table.ordering_fields and table.version < WITH_COMPLETION_TIMES):
         return None
     payloads = merging_of(table).payloads

@@ -80,10 +80,13 @@ class PlanOwner:
         self._signature = {"job": job_id, "attempt": uuid.uuid4().hex, "pid": os.getpid(), **machine()}
 
     def check(self, instant: str) -> None:
-        """Raises PlanTakenError unless the plan may be begun now, and CommitLostError if it is no longer pending. A
-        plan may be begun if it is only requested and has no heartbeat, or if its runner is proved dead: the runner was
-        an earlier attempt of this job or a process that is gone; or its heartbeat has expired; or it has none, and
-        neither the inflight file nor a marker or base file of the instant is younger than `QUIET_SECONDS`."""
+        """Raises PlanTakenError unless the plan may be begun now, and CommitLostError if it is no longer pending.
+
+        A plan may be begun if it is only requested and has no heartbeat, or if its runner is proved dead. A runner is
+        dead if it was an earlier attempt of this job, if its process has ended, or if its heartbeat has expired. A
+        runner without heartbeats is dead if the inflight file and all markers and base files of the instant are older
+        than `QUIET_SECONDS`.
+        """
         item = self._pending(instant)
         note = self._note_of(item)
         if note is not None and (note["job"] == self._signature["job"] or has_died(note)):

@@ -261,9 +261,9 @@ class Replacement:
         return found
 
     def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
-        """Returns whether the changed slices should be rewritten before the lock is taken, while writers continue. This
-        is so if rewriting them takes longer than the time limit of the lock, and also in a pause between writes that
-        must not end meanwhile, so that the lock is held as briefly as possible."""
+        """Returns whether the changed slices should be rewritten before the lock is taken, while writers continue: if
+        rewriting them takes longer than the time limit of the lock; or if the commit needs a pause between writes,
+        and this is one, so that the lock is held as briefly as possible."""
         if self._config.may_leave_out and outcome.rounds > 1:
             return False
         changed = self._changed()[0]

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from jobs.storage.webhdfs import Status, WebHdfs
 
-# WebHDFS has no question about several files.
+# WebHDFS has no request for the status of several files, so threads send one for each.
 _PATHS_AT_ONCE = 8
 _MAX_READ = 16 * 1024 * 1024
 
 
 class HdfsFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """To be wrapped in `fs.PyFileSystem`. `options` are WebHDFS's for new files, such as `permission`."""
+    """A handler for `fs.PyFileSystem`. `options` are WebHDFS's for new files, such as `permission`."""
 
     def __init__(self, client: WebHdfs, options: Mapping[str, str]) -> None:
         self._client = client

@@ -68,8 +68,10 @@ class Status:
 class WebHdfs:
     """`name_nodes` are base URLs, of which one is active. Thread-safe. All paths are absolute, and not encoded.
 
-    Without a `user` the cluster is asked by Kerberos for a delegation token, unless `token` is one: name nodes make and
-    log a token for every file that is opened or created without one, so Hadoop's client has one for all, too.
+    Without a `user` this client logs in by Kerberos and gets a delegation token, unless `token` is one. The token is
+    used for all requests, as in Hadoop's client, because a name node makes and logs a new one for every file that is
+    opened or created without a token.
+
     All methods raise FileNotFoundError, PermissionError, LoginError and other OSErrors with a message of one line.
     """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# A slot that has been taken for so long counts as busy: what somebody submits need not wait for it.
+# A slot that has been taken for longer counts as busy, so submitted jobs do not wait for it.
 SPARE_AFTER_SECONDS = 1.0
 
 

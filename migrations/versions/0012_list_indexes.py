@@ -1,6 +1,6 @@
 """Indexes for the lists of jobs by state and kind, and of commits by action.
 
-Without them a filter that few rows pass made a page read all rows.
+Without them the query for one page read all rows if only few of them matched the filter.
 """
 
 from __future__ import annotations

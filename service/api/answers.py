@@ -51,7 +51,8 @@ def _has_text(hint: Any) -> bool:
 
 
 class Declared(BaseModel, metaclass=_OfDeclaration):
-    """A model that shows a record: `class JobOut(Declared, declared=Job)` adds only what the record does not tell."""
+    """A model that shows a record: `class JobOut(Declared, declared=Job)` adds only members that the record does not
+    have."""
 
 
 class Shown(Declared):

@@ -13,8 +13,10 @@ from starlette.routing import BaseRoute
 from service.api import (
     audit,
     bulk,
+    calendar,
     commits,
     consumers,
+    costs,
     dashboard,
     decisions,
     delegation,
@@ -26,7 +28,6 @@ from service.api import (
     health,
     health_problems,
     incidents,
-    job_log_file,
     jobs,
     locks,
     login,
@@ -96,6 +97,7 @@ _TAGS = [
 _PARTS = (
     tables,
     bulk,
+    calendar,
     locks,
     discovery,
     commits,
@@ -107,7 +109,7 @@ _PARTS = (
     policies,
     decisions,
     jobs,
-    job_log_file,
+    costs,
     report,
     webhooks,
     notifications,
@@ -162,8 +164,8 @@ def create_app(context: AppContext) -> FastAPI:
 
 @cache
 def _routes() -> tuple[BaseRoute, ...]:
-    """Returns the routes of all parts, which know nothing of an application: those of one process share them, and what
-    `complete_routes` makes."""
+    """Returns the routes of all parts. They do not depend on an application, so all applications of a process share
+    them, and what `complete_routes` makes."""
     together = APIRouter()
     for part in _PARTS:
         together.include_router(part.router, dependencies=[Depends(only_known)])

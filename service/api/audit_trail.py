@@ -46,7 +46,7 @@ class CallRecord:
         self._object = object_of(route.path, values)
         self._is_named = False
         self._before: tuple[str | None, Any] = (None, None)
-        # What the call itself states about its object takes the place of what the database shows.
+        # If the call itself states what its object was and is, that replaces what the database shows.
         self._stated: tuple[Any, Any] | None = None
         self._connection: Connection | None = None
         self._condition = entity_tags.condition_of(scope["method"], dict(scope["headers"]))

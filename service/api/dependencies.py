@@ -140,7 +140,12 @@ def needs(role: Role) -> Callable[[Caller], Awaitable[None]]:
     """Returns a dependency that raises ForbiddenError unless the caller may act as `role`."""
 
     async def check(caller: CallerDep) -> None:
-        if not caller.may(role):
-            raise ForbiddenError(f"This call needs the role {role.value}; the token has the role {caller.role.value}.")
+        check_role(caller, role)
 
     return check
+
+
+def check_role(caller: Caller, role: Role) -> None:
+    """Raises ForbiddenError unless the caller may act as `role`."""
+    if not caller.may(role):
+        raise ForbiddenError(f"This call needs the role {role.value}; the token has the role {caller.role.value}.")

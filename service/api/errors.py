@@ -13,9 +13,9 @@ class MediaTypeError(GroundskeeperError):
     title = "Without a bearer token, a call that changes something must be JSON"
     hint = "Send the header `Content-Type: application/json`, also without a body; web pages can not forge it."
     why = (
-        "A web page on another site could make your browser send calls, while no token exists or with the cookie of a"
-        " session. Such a page cannot make the browser send JSON, so a call that changes something is refused with any"
-        " other content."
+        "A web page on another site could make your browser send calls: with the cookie of your session, or without any"
+        " token while none exists. Such a page cannot make the browser send JSON, so a call that changes something is"
+        " refused if its content is anything else."
     )
     example = "This call was sent as text/plain."
 

@@ -1,4 +1,4 @@
-"""JSON Schemas (2020-12) of the events: made from the models of what the events are about."""
+"""JSON Schemas (2020-12) of the events: made from the models of the objects in them."""
 
 from __future__ import annotations
 

@@ -35,8 +35,9 @@ from service.model.flink_restart import FlinkStateReturnsError
 from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
+from service.queue.forecaster import Planned
 from service.queue.hand_over import coordinator
-from service.queue.job import Job, JobState
+from service.queue.job import Job, JobState, JobVerdict
 from service.queue.submission import JobRequest
 from service.queue.waiting import waits_of
 
@@ -44,9 +45,9 @@ router = Routes(prefix="/v1", tags=["jobs"])
 
 JobId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["job_4be1c0d2f6a89b37"])]
 IdempotencyKey = Annotated[
-    str | None,
-    Header(min_length=1, max_length=255, description="The same key on the same table returns the same job"),
+    str | None, Header(min_length=1, max_length=255, description="The same key on the same table returns the same job")
 ]
+Level = Annotated[LogLevel, Query(description="Only lines of this level and above")]
 
 
 _SUBMISSION_ERRORS: tuple[type[errors.GroundskeeperError], ...] = (
@@ -203,7 +204,7 @@ def get_job_log(
     job_id: JobId,
     database: DatabaseDep,
     *,
-    level: Annotated[LogLevel, Query(description="Only lines of this level and above")] = LogLevel.DEBUG,
+    level: Level = LogLevel.DEBUG,
     form: Annotated[
         Literal["json", "text"] | None,
         Query(alias="format", description="Default: text if `Accept` names `text/plain`, else json"),
@@ -224,6 +225,17 @@ def get_job_log(
     if form == "text" or (form is None and accept and "text/plain" in accept):
         return PlainTextResponse(as_text(page))
     return JobLog.of(page)
+
+
+@router.reader(
+    "GET /jobs/{job_id}/log.txt", "Download the log of a job", response_model=str, response_class=PlainTextResponse
+)
+def download_job_log(job_id: JobId, database: DatabaseDep, level: Level = LogLevel.DEBUG) -> PlainTextResponse:
+    """Returns all lines that are kept, the oldest first, as a file that is named after the job."""
+    with reading(database.engine) as connection:
+        job_store.get(connection, job_id)
+        text = as_text(job_log.whole(connection, job_id, level))
+    return PlainTextResponse(text, headers={"Content-Disposition": f'attachment; filename="{job_id}.log"'})
 
 
 @router.operator(
@@ -277,8 +289,13 @@ def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Pr
 
 
 def _foreseen(database: Database, monitoring: Monitoring, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
-    """Adds the forecast; reads nothing for jobs that have ended."""
-    active = [job.id for job in jobs if job.state.is_active]
-    if not active:
-        return prospects
-    return replace(prospects, outlook=monitoring.forecaster.outlook(database.engine, database.clock, active))
+    """Adds the forecast of active jobs, and what the jobs would cost that dry runs have planned."""
+    forecaster = monitoring.forecaster
+    if active := [job.id for job in jobs if job.state.is_active]:
+        prospects = replace(prospects, outlook=forecaster.outlook(database.engine, database.clock, active))
+    planned = {
+        job.id: Planned(job.table_id, job.kind.value, job.parsed_result.work)
+        for job in jobs
+        if job.dry_run and job.verdict is JobVerdict.READY
+    }
+    return replace(prospects, costs=forecaster.costs(database.engine, planned))

@@ -61,7 +61,7 @@ class RefusalOut(BaseModel):
     """The problem with which the service would answer now if it were asked to break the lock."""
 
     type: str = Field(description="Name of its type: GET /problems/{name} explains it", examples=["lock-too-young"])
-    title: str = Field(examples=["The lock has not been held for long enough to take its holder for dead"])
+    title: str = Field(examples=["The lock has not been held for long enough to prove that its holder is dead"])
     detail: str = Field(description="Why, in this case; may be empty")
     hint: str = Field(description="What to do")
 
@@ -171,11 +171,11 @@ def break_lock(
     ] = None,
 ) -> BrokenLockOut:
     """Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a writer is
-    alive and no job of this service holds it. **A holder that is alive all the same, and only slow, then writes beside
-    others**: the limit has to be far longer than any pause of a writer."""
+    alive and no job of this service holds it. **If the holder is alive nevertheless, and only slow, it then writes
+    beside others**: the limit has to be far longer than any pause of a writer."""
     desk = desk_of(database, lake, queue)
     lock = desk.break_lock(table_id, reason=reason, by=caller.name, lock_id=lock_id)
-    # The problem that told of it is over.
+    # The poll ends the problem that the lock has caused.
     lake.poll_requests.ask(table_id)
     age = lock.age(desk.database.clock())
     return BrokenLockOut(

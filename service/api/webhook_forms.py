@@ -100,7 +100,7 @@ class WebhookOut(Declared, declared=Webhook):
     ) -> Self:
         """`is_whole` shows the URL with its path. `more` are the members that only a further model has."""
         try:
-            # What is sealed for a notification are the members of its target.
+            # For the webhook of a notification the sealed members are those of its target, not headers.
             names = [] if webhook.target else list(json.loads(cipher.open(webhook.sealed_headers)))
         except SecretUnreadableError:
             names = []

@@ -7,7 +7,7 @@ import { kindName, moment, seconds, sentence } from "./format.js";
 import { card, field, jobLink, pairs, problem, time } from "./components.js";
 import { may } from "./role.js";
 
-// The storage is read for it.
+// Each request reads the storage of the table.
 const EVERY_MS = 15_000;
 const STATES = { held: "held", free: "free", unknown: "not known to the service" };
 const MOST_SHOWN = 5;

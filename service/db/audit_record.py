@@ -1,4 +1,4 @@
-"""The audit record of the current call, which is written in the transaction that it tells of."""
+"""The audit record of the current call, which is written in the transaction of the change."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ _BUSY_TIMEOUT_MS = 10_000
 
 
 def _decoded(document: str | bytes) -> Any:
-    """Decodes a JSON column. Python's own decoder takes several times as long, but knows what it has written for names
-    that are not UTF-8, and for numbers that are none."""
+    """Decodes a JSON column. Python's own decoder takes several times as long, but reads what its encoder has written
+    for names that are not UTF-8, and for NaN and infinity."""
     try:
         return msgspec.json.decode(document)
     except msgspec.MsgspecError:
@@ -168,8 +168,8 @@ def _reachable(engine: Engine) -> Iterator[None]:
 
 
 def _is_of_statement(error: DBAPIError) -> bool:
-    """Returns whether a statement is at fault, such as a sum that overflows, and not the database, such as one whose
-    tables are gone because its file was deleted."""
+    """Returns whether the statement has caused the error, as by a sum that overflows. Otherwise the database has: its
+    file was deleted, for example, and so its tables are gone."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return code == sqlite3.SQLITE_ERROR and not str(error.orig).startswith("no such table")
 

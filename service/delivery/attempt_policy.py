@@ -23,8 +23,8 @@ class DeliveryConfig:
     schedule: tuple[float, ...] = (5, 300, 1800, 7200, 18_000, 36_000, 36_000)
     jitter: float = 0.1  # The largest share of a pause that is added to it.
     most_retry_after: timedelta = timedelta(hours=12)  # A receiver's `Retry-After` extends a pause up to this.
-    most_hold: timedelta = timedelta(hours=36)  # A delivery blocks later ones for so long after its first attempt.
-    disable_after: timedelta = timedelta(days=5)  # A webhook that fails for so long without a success is disabled.
+    most_hold: timedelta = timedelta(hours=36)  # A delivery blocks later ones for this time after its first attempt.
+    disable_after: timedelta = timedelta(days=5)  # A webhook that fails for this time without a success is disabled.
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 allows it.
 
 The decisive check is that of the address to connect to, after the name was resolved and just before the connection is
-made (`service.delivery.network`). The check of the URL only reports early what it can.
+made (`service.delivery.network`). The check of the URL cannot know that address: it only reports some errors early.
 """
 
 from __future__ import annotations

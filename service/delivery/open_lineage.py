@@ -75,7 +75,7 @@ class Facts:
 
 
 def concerns(event: Event) -> bool:
-    """Returns whether the event begins, goes on with or ends a run. A job that is queued again after an attempt that
+    """Returns whether the event begins, continues or ends a run. A job that is queued again after an attempt that
     failed ends that attempt's run."""
     if event.type == EventType.JOB_QUEUED:
         job = event.data["job"]

@@ -68,8 +68,8 @@ def _remembered(replaced: Mapping[str, str], with_files: Container[str]) -> dict
 
 
 def _buckets(slices: Iterable[FileSlice], rows: Mapping[str, int]) -> tuple[Bucket, ...]:
-    """Returns one entry per bucket: the sum of two file groups of one bucket, as writers without a common lock leave
-    them."""
+    """Returns one entry per bucket. If a bucket has two file groups, which writers without a common lock leave, its
+    entry is their sum."""
     found: dict[int, Bucket] = {}
     for each in slices:
         if each.bucket is None:

@@ -92,8 +92,8 @@ class ReaderPool:
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls `function` in a child; it must be importable, and arguments and result picklable.
 
-        Raises what the function raises, if that is a GroundskeeperError, and StorageError for everything else;
-        ReadTimedOutError, ReaderCrashedError, or ReadersBusyError when no child is free in time.
+        Raises a GroundskeeperError that the function raises, and StorageError in place of any other exception. Raises
+        ReadTimedOutError, ReaderCrashedError, or ReadersBusyError if no child is free in time.
         """
         return self._run(self._limits.seconds, function, *args, **kwargs)
 

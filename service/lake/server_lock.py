@@ -30,7 +30,7 @@ _NUMBER_OF_NODE = re.compile(r"\d{10}$")
 
 @dataclass(frozen=True)
 class ServerLock:
-    """The state of a lock as its server tells it. `holder` is None if nobody holds it. A lock that stays the same
+    """The state of a lock as its server reports it. `holder` is None if nobody holds it. A lock that stays the same
     (`id`) for `expires_after` has ended: its holder would have renewed it."""
 
     holder: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
@@ -92,6 +92,19 @@ class PartitionState:
         return bool(self.base_bytes or self.log_bytes or self.file_groups or self.freed_files)
 
     @property
+    def logged_bytes(self) -> float:
+        """About the size of the file slices with logs: base files count as equally large, and log files as those of
+        different slices."""
+        share = self.log_files / self.file_groups if self.log_files < self.file_groups else 1.0
+        return self.log_bytes + share * self.base_bytes
+
+    @property
+    def skew(self) -> float:
+        """The size of the largest bucket divided by the average; 0 without buckets or files."""
+        size = self.base_bytes + self.log_bytes
+        return self.largest_bucket_bytes * self.num_buckets / size if size else 0.0
+
+    @property
     def average_bucket_bytes(self) -> float:
         return (self.base_bytes + self.log_bytes) / max(self.num_buckets, 1)
 
@@ -130,11 +143,28 @@ class Totals:
     file_groups: int = 0
     base_files: int = 0
     base_bytes: int = 0
+    log_files: int = 0
     log_bytes: int = 0
+    logged_bytes: int = 0
     small_files: int = 0
     mergeable_files: int = 0
     freed_files: int = 0
     freed_bytes: int = 0
+
+    @classmethod
+    def of(cls, states: Sequence[PartitionState]) -> Totals:
+        return cls(
+            file_groups=sum(each.file_groups for each in states),
+            base_files=sum(each.base_files for each in states),
+            base_bytes=sum(each.base_bytes for each in states),
+            log_files=sum(each.log_files for each in states),
+            log_bytes=sum(each.log_bytes for each in states),
+            logged_bytes=int(sum(each.logged_bytes for each in states)),
+            small_files=sum(each.small_files for each in states),
+            mergeable_files=sum(each.small_files for each in states if each.small_files > 1),
+            freed_files=sum(each.freed_files for each in states),
+            freed_bytes=sum(each.freed_bytes for each in states),
+        )
 
 
 @dataclass(frozen=True)
@@ -159,11 +189,11 @@ class TableSnapshot(Told):
     stays valid while the timeline is unchanged. `timeline_commits` are the completed commits on the active timeline.
 
     `totals`, `large` and `skewed` come from the stored partitions: `large` has the largest bucket, `skewed` the largest
-    one compared with the mean. `cycles` are the newest from compaction to compaction, oldest first.
+    one compared with the mean. `cycles` are the newest periods from one compaction to the next, oldest first.
 
     `lock` is set if the last poll found the table's lock held for a minute or more.
     `other_runs`: at most one of each operation, of those that completed since the table was registered.
-    `clock` is what the timeline tells of its writers' clock (`ClockFrame.to_json`), empty if an earlier version of the
+    `clock` is the writers' clock as measured on the timeline (`ClockFrame.to_json`), empty if an earlier version of the
     service has stored the snapshot.
     `vanished` are commits that have left the middle of the timeline, `undone` those that a rollback took off it.
     `not_writable` is what jobs have found, not a poll.

@@ -42,7 +42,7 @@ _REFUSED: Mapping[Refusal | None, type[StorageError]] = {
 }
 """What refuses a reader. The others refuse only writes."""
 
-# Arrow says so if there is no reason.
+# Arrow uses this text if there is no reason.
 _WITHOUT_REASON = "No response body"
 
 MAX_METADATA_BYTES = 64 * 1024 * 1024
@@ -102,8 +102,8 @@ class Storage:
         return found
 
     def _listed(self, folder: str, start: int, *, recursive: bool) -> Iterator[Entry]:
-        """Yields what is in a local folder. Arrow takes several times as long to tell the same: a link is what it leads
-        to, and left out if that is nothing."""
+        """Yields what is in a local folder. The result is that of Arrow, which takes several times as long: a link has
+        the type and size of its target, and is left out if it has none."""
         try:
             inside = os.scandir(folder)
         except FileNotFoundError:

@@ -48,7 +48,7 @@ class TableConfig:
         return replace(self, frame=frame_of(files, version=self.version, ingestion=ingestion))
 
     def moment(self, instant: str) -> datetime | None:
-        """Returns the moment of an instant in UTC, by the measured frame; None for what is no date of a Hudi table."""
+        """Returns the moment of an instant in UTC, by the measured frame; None for a text that is no time."""
         return moment(instant, self.properties, self.frame.offset)
 
     @property
@@ -64,7 +64,7 @@ class TableConfig:
         return int(self.properties["hoodie.table.version"])
 
     def profile(self, pending_instants: int) -> dict[str, Any]:
-        """Returns the members of a `TableProfile` that do not take its data files to tell."""
+        """Returns the members of a `TableProfile` for which no data file has to be read."""
         return {
             "table_type": self.table_type,
             "table_version": self.version,
@@ -133,7 +133,7 @@ class TableConfig:
 
 
 def read_table_config(storage: Storage) -> TableConfig:
-    """Reads the properties, or as Hudi does their backup where they are missing. Raises PathNotFoundError,
+    """Reads the properties. If they are missing, reads their backup, as Hudi does. Raises PathNotFoundError,
     NotAHudiTableError, TableUnsupportedError."""
     content, is_backup = _read(storage)
     try:

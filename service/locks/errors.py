@@ -44,8 +44,8 @@ class LockEndsError(LockKeptError):
     title = "The lock ends by itself"
     hint = "Wait until then. If a living holder renews it all the time, stop the holder."
     why = (
-        "The lock has an end that its holder has to move on all the time, so a dead holder's lock ends without anyone's"
-        " help, and one that goes on has a holder that is alive."
+        "The lock expires at a time that its holder has to extend again and again. So the lock of a dead holder expires"
+        " by itself, and a lock that does not expire has a living holder."
     )
     example = "It ends 40 s from now, at 2026-03-01T10:20:30+00:00, unless its holder renews it."
     example_members: ClassVar[Mapping[str, Any]] = {"ends_at": "2026-03-01T10:20:30Z"}
@@ -55,7 +55,7 @@ class LockTooYoungError(LockKeptError):
     """`extensions["breakable_at"]` is the time from which on its age is no obstacle."""
 
     type = "lock-too-young"
-    title = "The lock has not been held for long enough to take its holder for dead"
+    title = "The lock has not been held for long enough to prove that its holder is dead"
     hint = (
         "Wait until `breakable_at`; an administrator can change GROUNDSKEEPER_LOCK_BREAK_SECONDS. If you are sure that"
         " the holder is dead, remove the file by hand."

@@ -50,7 +50,7 @@ SELDOM = timedelta(seconds=30)
 """Between two looks at a lock that the service cannot read."""
 
 SILENT_FOR = timedelta(seconds=10)
-"""A server that did not answer is not asked for so long, whichever lock it has."""
+"""A server that did not answer is not asked for this time, about any of its locks."""
 
 
 @dataclass(frozen=True)

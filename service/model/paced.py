@@ -17,7 +17,7 @@ SECOND = 1.0
 
 class Paced(Generic[_Value]):
     """Makes the value in a thread of its own, so that those who ask take no thread from calls. It may be called from
-    any thread. After it has taken some seconds to make, a value stands for `rest` of them."""
+    any thread. A value is used for `rest(seconds)`, where `seconds` is the time that it took to make."""
 
     def __init__(
         self, make: Callable[[], _Value], name: str, rest: Callable[[float], float] = lambda _: SECOND

@@ -1,4 +1,4 @@
-"""The background tasks of a process: which of them fail, and which have not come round in time."""
+"""The background tasks of a process: which of them fail, and which have not run in time."""
 
 from __future__ import annotations
 

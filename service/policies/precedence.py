@@ -53,8 +53,8 @@ class Subject:
         return cls(table.name, table.owner, table.tags)
 
     def matches(self, pattern: str) -> bool:
-        """Returns whether the table's name matches a glob, its owner one after `owner:`, or one of its tags one after
-        `tag:`, which is a glob for keys, or for `key=value`."""
+        """Returns whether the pattern selects the table: a glob for its name; `owner:` and a glob for its owner; or
+        `tag:` and a glob for the key of one of its tags, or for `key=value`."""
         if pattern.startswith(OWNER):
             return self.owner is not None and fnmatchcase(self.owner, pattern.removeprefix(OWNER))
         if pattern.startswith(TAG):

@@ -1,7 +1,7 @@
 """The breaker of a table and a kind of job delays failing work, so that it takes few slots from other tables. A breaker
-is closed if the last attempt succeeded. A failed attempt opens it: the next attempt waits so long that all failing work
-of the worker group gets a tenth of its slots. Then the breaker is half open for one attempt, which closes or opens it
-again."""
+is closed if the last attempt succeeded. A failed attempt opens it: the next attempt waits until all failing work of the
+worker group has had at most a tenth of the slots. Then the breaker is half open for one attempt, which closes or opens
+it again."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Pressure:
 
     failing: int = 0  # Breakers that are not closed, without the one in question.
     slots: int = 1  # Slots of living workers.
-    others_wait: bool = True  # Whether any job of the group is due, or others have needed all slots of late.
+    others_wait: bool = True  # Whether any job of the group is due, or others have needed all slots recently.
 
 
 def counts_as_failure(outcome: AttemptOutcome, error: Problem | None, *, refused: bool) -> bool:

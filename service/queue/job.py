@@ -63,8 +63,8 @@ class AttemptOutcome(StrEnum):
 
 
 class JobVerdict(StrEnum):
-    """What a job that has ended says of its work: a plan that can be executed, one that would be or was refused, or
-    that there was nothing to do."""
+    """The finding of an ended job. `ready`: a dry run has made a plan that can be executed. `refused`: the job was
+    refused, or would be. `nothing_to_do`: there was no work."""
 
     READY = "ready"
     REFUSED = "refused"

@@ -29,12 +29,11 @@ LEASES_LOST = "leases_lost"
 LOCK_WAIT_SECONDS = "lock_wait_seconds"
 READ_BYTES = "job_read_bytes"
 WRITTEN_BYTES = "service_written_bytes"
+FREED_BYTES = "job_freed_bytes"
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
 """Upper bounds in seconds."""
 
-# The member of the result with the bytes read, for kinds in which it has another name.
-_READ = {JobKind.COMPACTION: "bytes", JobKind.AUDIT: "bytes"}
 _KINDS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING, BUCKET_RESCALE: JobKind.BUCKET_EXPANSION}
 # No attempt can read or write more: the report of a broken worker must not spoil a counter for ever.
 _MOST = 2.0**50
@@ -52,7 +51,9 @@ def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], no
     counts.append(Count(ATTEMPTS, (kind, outcome.value, f"{bucket:g}")))
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
     counts.append(Count(LOCK_WAIT_SECONDS, (kind,), amount(parsed.lock_wait_seconds)))
-    counts.append(Count(READ_BYTES, (kind,), amount(getattr(parsed, _READ.get(job.kind, "bytes_read"), None))))
+    counts.append(Count(READ_BYTES, (kind,), amount(parsed.input_bytes)))
+    if outcome is AttemptOutcome.SUCCEEDED and "freed_bytes" in parsed.amounts:
+        counts.append(Count(FREED_BYTES, (kind,), amount(parsed.amounts["freed_bytes"])))
     return counts
 
 

@@ -94,10 +94,10 @@ def lease(
 ) -> WorkOrder | None:
     """Leases the next due job to this worker and returns its work order; None when no job is due.
 
-    A spare slot gets `only_submitted` jobs, and none where the settings do not put these first.
+    A spare slot asks for `only_submitted` jobs. It gets none if the settings do not let submitted jobs go first.
 
     The work order is the only place where the secrets of a table leave the service. A job whose table is no longer
-    permitted, or has secrets that cannot be decrypted, fails, so that it does not stand in the way of others. Only the
+    permitted, or has secrets that cannot be decrypted, fails, so that it does not block others. Only the
     token `token_id` may extend or end the lease; any may if it is None.
     """
     if only_submitted and not config.requested_first:

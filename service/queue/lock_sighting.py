@@ -14,7 +14,7 @@ FRESH = timedelta(minutes=1)
 
 
 PATIENCE = timedelta(minutes=1)
-"""A server that does not answer the service holds jobs back for so long before the first attempt. Then a worker tries,
+"""If a server does not answer the service, jobs wait for this time before their first attempt. Then a worker tries,
 which may reach a server that the service does not."""
 
 

@@ -28,8 +28,8 @@ _USED = sa.select(_t.c.used).where(_t.c.table_id == sa.bindparam("of_table"))
 
 
 def used_after(before: float | None, seconds: float, at: float) -> float | None:
-    """Returns the value of the column after a table has had a slot for so many seconds until `at`, which is in seconds
-    since the epoch, or since another moment if `before` was brought there by `since`."""
+    """Returns the value of the column after a table has had a slot for `seconds` until `at`. `at` is in seconds since
+    the epoch; if `since` has moved `before` to another moment, `at` counts from that one."""
     if seconds <= 0:
         return before
     more = math.log2(seconds) + at / HALF_LIFE.total_seconds()

@@ -38,5 +38,5 @@ class Worker:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes jobs; one of an older version, which says nothing of that, does."""
+        """Whether it takes jobs. A worker of an older version, which does not report its state, does."""
         return self.info.state in (None, WorkerState.READY)

@@ -198,8 +198,8 @@ def seal_stored(engine: Engine, cipher: SecretCipher) -> None:
 
 
 def detect_after(engine: Engine, lake: LakeAccess, table_id: str, kind: JobKind) -> None:
-    """Updates what polls do not of the profile after a job of this kind: the columns of a table that had no data, the
-    layout where file groups may be other ones, and the warnings if there were any."""
+    """Updates the parts of the profile that polls do not update, after a job of this kind: the columns of a table that
+    had no data, the bucket layout if the job may have replaced file groups, and the warnings if there were any."""
     with reading(engine) as connection:
         profile = table_store.profile_of(connection, table_id)
     changes_layout = KINDS[kind].stops_flink or KINDS[kind].for_damaged

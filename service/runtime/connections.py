@@ -107,7 +107,7 @@ class Connections:
         longest = next(iter(waiting), None)
         if longest is None:
             return False
-        # The connection is counted off now, not when the event loop tells of its end.
+        # The connection is counted off now, not when the event loop reports its end.
         self.close(longest)
         longest.abort()
         return True

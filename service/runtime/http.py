@@ -147,7 +147,7 @@ def only_probes(app: ASGIApp) -> ASGIApp:
 
 
 class AcceptErrors:
-    """Handles errors of the event loop. asyncio tells of each connection that it cannot accept, a thousand times a
+    """Handles errors of the event loop. asyncio reports each connection that it cannot accept, a thousand times a
     second when descriptors have run out; once a minute is enough."""
 
     SECONDS = 60.0

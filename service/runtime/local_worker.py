@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _END_SECONDS = 5.0
 # A worker that lived this long was healthy: its death starts a new count for the back-off.
 _HEALTHY_SECONDS = 60.0
-# Time in which what a dead worker has started ends; if it takes longer, the worker's leases run out.
+# How long to wait for the end of the processes that a dead worker has started. After that its leases have to expire.
 _LEFT_SECONDS = 20.0
 # Settings with secrets of the service, which a worker has no use for: it gets those of a table with a job.
 _OF_SERVICE = {
@@ -137,7 +137,7 @@ class LocalWorkers:
         )
 
     def _call(self) -> None:
-        """Calls as many processes as shall take jobs, those first that have had the longest time to start."""
+        """Tells the oldest processes to take jobs, until `count` of them do."""
         for number, process in self._running.items():
             if len(self._called) >= self._count:
                 return
@@ -148,7 +148,8 @@ class LocalWorkers:
                     process.stdin.close()
 
     def _lost(self, process: int) -> None:
-        """Waits until the JVM and all the others are gone that could still write to a table, and tells of it."""
+        """Waits until the JVM and all other processes that could still write to a table have ended, then calls
+        `on_lost`."""
         end = time.monotonic() + _LEFT_SECONDS
         while _is_any_left(process) and not self._stopping.wait(0.1):
             if time.monotonic() > end:
@@ -158,7 +159,7 @@ class LocalWorkers:
 
 
 def _is_any_left(session: int) -> bool:
-    """Returns whether a process of this session runs; also True where there is no /proc to tell."""
+    """Returns whether a process of this session runs; also True if there is no /proc to read."""
     processes = Path("/proc")
     if not (processes / "self").exists():
         return True

@@ -86,10 +86,10 @@ def decide(
 
 
 def factor_for(partition: PartitionState, wanted: int, limit: int) -> int:
-    """Returns the smallest power of two that brings the average bucket to `wanted` bytes, at most `MAX_FACTOR`.
+    """Returns the smallest power of two, at most `MAX_FACTOR`, that brings the average bucket to `wanted` bytes.
 
-    The factor divides the number of buckets, and even if all other buckets were as large as the largest one, none would
-    have more than `limit` divided by `MARGIN`; 1 if there is no such factor.
+    The factor divides the number of buckets, and `factor` buckets as large as the largest one have at most `limit`
+    divided by `MARGIN` together. Returns 1 if there is no such factor.
     """
     factor = 1
     while (

@@ -41,8 +41,8 @@ ACTIONS = {
 def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context: TriggerContext) -> Plans:
     """Returns the pending plans of one kind.
 
-    An inflight plan still counts as waiting if a job of this service began it, or if it is older than `stale_seconds`:
-    then a job is to find out whether the process that began it is dead.
+    An inflight plan counts as pending if a job of this service began it. An older one than `stale_seconds` counts too:
+    a job has to find out whether the process that began it is dead.
     """
     every = [item for item in snapshot.pending if item.is_plan and item.action in ACTIONS[kind]]
     stale_after = timedelta(seconds=stale_seconds)

@@ -76,8 +76,8 @@ _NO_SERVICES_OF = {
     },
 }
 # Without these options Hudi fails a Spark writer that updates file groups which a pending clustering will replace. A
-# writer must not roll back such a clustering: on the timeline that it has read, one that has completed since is still
-# pending, and the rollback deletes its files (Hudi 0.15 to 1.2).
+# writer must not roll back such a clustering either: the clustering may have completed after the writer has read the
+# timeline, and then the rollback deletes its files (Hudi 0.15 to 1.2).
 _BESIDE_CLUSTERING = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "false",

@@ -27,8 +27,8 @@ _DECIMAL = re.compile(r"decimal128\((\d+), (\d+)\)")
 
 
 def creating(target: Target, engine: WriterEngine, with_clause: str) -> str | None:
-    """Returns the statement, in which the user replaces what is in angle brackets; None for DataFrames, for a table
-    that does not exist yet, and in Flink for one whose columns are not known."""
+    """Returns the statement `CREATE TABLE`, in which the user replaces what is in angle brackets. Returns None for
+    DataFrames, for a table that does not exist yet, and in Flink for a table whose columns are not known."""
     if not target.exists or engine is WriterEngine.SPARK:
         return None
     name = _name(target.name or target.base_path.rpartition("/")[2])

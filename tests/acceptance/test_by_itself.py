@@ -123,7 +123,7 @@ def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
         # A planning writer may have left one more plan, which is executed later.
         assert eventually(lambda: pending(base) == set(), PATIENCE_SECONDS), daemon.log.read_text()[-8000:]
 
-        # The last one is told of by a callback at once, and otherwise found by the next look.
+        # A callback reports the last one at once; without it the next poll finds it.
         assert eventually(lambda: len(upserts(daemon, table)) == 6, PATIENCE_SECONDS), upserts(daemon, table)
         assert upserts(daemon, table)[0]["rows_written"] == 900
         audit = daemon.succeed(table, "audit")

@@ -6,8 +6,8 @@
 The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.small_table`). They are put into the
 database by the store, not over REST, which would examine each. Then a real `groundskeeper serve` polls each of them
 every minute, while writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by
-workers without Spark, and clients make every sort of call. The default numbers are those that Uber has told of its
-own tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
+workers without Spark, and clients make every sort of call. The default numbers are those that Uber has published about
+its tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
 """
 
 from __future__ import annotations

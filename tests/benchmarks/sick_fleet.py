@@ -3,15 +3,15 @@ standby for its worker.
 
     python tests/benchmarks/sick_fleet.py [--minutes 15] [--healthy 40] [--lock-hosts] [--json]
 
-The sick ones: the lock of a dead writer, a lock server that accepts connections and says nothing, a table that cannot
-be written, one that has vanished, a damaged file of the timeline, a base file that is none, a job that waits until its
-timeout, and one that kills its worker each time. After three fifths of the time all are mended, and the service is
-asked to look at them (`POST /v1/tables/{id}/poll`, which earlier versions do not have). Without `--lock-hosts`
-the service may not ask lock servers, so only attempts find out that one is silent.
+The sick tables have the lock of a dead writer, a lock server that accepts connections and never answers, files that
+cannot be written, no files any more, a damaged file of the timeline, a base file that is not Parquet, a job that hangs
+until its timeout, and a job that kills its worker each time. After three fifths of the time all are repaired, and the
+service is asked to poll them (`POST /v1/tables/{id}/poll`, which earlier versions do not have). Without `--lock-hosts`
+the service may not connect to lock servers, so only attempts find out that one does not answer.
 
-All tables are real Hudi tables, copies of one; the writer goes round the healthy ones, and every 20 seconds somebody
-submits a cleaning of one of them. Ends with 1 unless the sick ones had a tenth of the slot-seconds at most and every
-healthy table was served.
+All tables are real Hudi tables, copies of one. The writer writes to the healthy tables one after the other, and every
+20 seconds somebody submits a cleaning of one of them. The program ends with 1 unless the sick tables had at most a
+tenth of the slot-seconds and each healthy table had a job.
 """
 
 from __future__ import annotations
@@ -401,6 +401,7 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
             {"after": round(submitted_at[each], 1), "waited": round(delays[each], 2)}
             for each in sorted(delays, key=lambda each: -delays[each])[:5]
         ],
+        "learned_costs": fleet.daemon.call("GET", "/v1/models/cost").json()["items"],
         "workers_killed_after_seconds": [round((each - begun).total_seconds(), 1) for each in fleet.killed_at],
         "first_attempt_after_seconds": first,
         "named_after_seconds": {sick.name: sick.named for sick in fleet.sick},

@@ -1,4 +1,4 @@
-"""The table that is measured: trips, written by Hudi's own bulk insert, and how to tell that it kept its rows."""
+"""The table that is measured: trips, written by Hudi's own bulk insert, and a check that it has kept its rows."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ HUDIS_FILTERS = {"hoodie.index.bloom.num_entries": "60000"}
 
 
 def table_options(base: Path, shape: Shape) -> dict[str, str]:
-    """Returns the options of a writer alone on the table: no lock, no table services, one metadata table with what the
-    shape asks for."""
+    """Returns the options of a writer alone on the table: no lock, no table services, and a metadata table with the
+    indexes of the shape."""
     more = {
         "hoodie.table.name": "trips",
         "hoodie.parquet.compression.codec": shape.codec,

@@ -121,8 +121,8 @@ def write_table(
 ) -> dict[str, str]:
     """Writes a table of `count` rows, then `updates` commits that each change half of them; returns the options.
 
-    A table of a shape is written once in a run of the tests, and copied from then on, unless it may not be `copied`: an
-    expansion takes the time since then for a pause of the writer, and waits for one as long.
+    A table of each shape is written once in a run of the tests, and copied from then on. A table for an expansion must
+    not be `copied`: the expansion would take the time since the writing for the pause of the writer, and wait as long.
     """
     options = writer_options(base, **shape)
     if not (copied and isinstance(base, Path)):

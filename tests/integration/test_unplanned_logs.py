@@ -1,7 +1,7 @@
 """Before table version 8: writers that begin while a compaction is planned, so that their logs are not in its plan.
 
-The plan's instant is before that of the writer, and its file comes after that of the writer; so neither learns of the
-other by Hudi's own means."""
+The plan has an earlier instant than the writer, but its file appears later than the writer's. So in Hudi neither of
+them sees the other."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ import software.amazon.awssdk.services.dynamodb.DynamoDbClientBuilder;
 import software.amazon.awssdk.services.dynamodb.model.ProvisionedThroughput;
 
 /**
- * Stands for the class of this name in hudi-aws 1.2.0: gives Amazon's own client of locks, which does all the work, the
- * same lease and heartbeats by the same options, and fails in the same ways.
+ * Replaces the class of this name in hudi-aws 1.2.0. Amazon's own client of locks does all the work here as well, with
+ * the same lease and heartbeats from the same options, and the same failures.
  */
 public class DynamoDBBasedLockProvider implements LockProvider {
   private static final String OWN = "hoodie.write.lock.dynamodb.";

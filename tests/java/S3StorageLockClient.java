@@ -17,8 +17,8 @@ import org.apache.hudi.common.util.Option;
 import org.apache.hudi.common.util.collection.Pair;
 
 /**
- * Stands for the class of this name in hudi-aws 1.2.0: the same conditional requests and the same answers, for a
- * server that checks no signatures.
+ * Replaces the class of this name in hudi-aws 1.2.0. It makes the same conditional requests and understands the same
+ * answers, for a server that checks no signatures.
  *
  * The system property or variable below names the endpoint, as for Amazon's SDK.
  */
@@ -86,12 +86,12 @@ public class S3StorageLockClient implements StorageLockClient {
     }
   }
 
-  /** Of an optional configuration beside the lock. */
+  /** The optional configuration beside the lock is missing. */
   public Option readObject(String path, boolean checkFirst) {
     return Option.empty();
   }
 
-  /** Of an audit of locks, which that configuration switches on. */
+  /** Only an audit of locks, which that configuration switches on, would write an object. */
   public boolean writeObject(String path, String content) {
     return false;
   }

@@ -1,5 +1,5 @@
-"""Conditions that must hold in every state. A violation is a sentence. Rows are checked only when all commits are
-judged, because until then a commit may be stale, and an open incident names wrong rows until its repair."""
+"""Conditions that must hold in every state. A violation is a sentence. Rows are checked only when all commits were
+checked and all incidents repaired, because a stale commit makes rows wrong until then."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def of_configs(state: State, setting: Setting) -> str | None:
 
 
 def of_batches(state: State, setting: Setting) -> str | None:
-    """Returns a violation if an acknowledged batch is lost or a correct one fenced; without faults also for any
-    incident, and if our commit is undone."""
+    """Returns a violation if an acknowledged batch is lost, or a correct batch is fenced. In a scenario without faults
+    any incident is a violation too, and so is the rollback of our commit."""
     if state.lost != NONE:
         return f"The batch of instant {state.lost} was acknowledged and is lost."
     if state.wrongly_fenced != NONE:

@@ -58,8 +58,8 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
 
 
 def rows(examined: Examined) -> Iterator[Finding]:
-    """Finds rows in the wrong bucket and keys that exist twice. Reads the key of every row. Raises RefusedError if rows
-    have none and there are buckets."""
+    """Finds rows in the wrong bucket and keys that exist twice. Reads the key of every row. Raises RefusedError if the
+    rows have no keys and the table has buckets."""
     if examined.rules and (refused := preflight.no_meta_fields(examined.table)):
         raise RefusedError(refused)
     found = count_rows(examined.table, examined.rules)

@@ -138,8 +138,8 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
             "files-of-rolled-back-write",
             "Files of writes that were rolled back are there",
             named(late),
-            "Their rows count as soon as neither the write nor its rollback is on the timeline; before table version 8"
-            " logs on top of a base file that was rolled back hide the rows below.",
+            "Readers see their rows once both the write and its rollback are archived. Before table version 8, logs on"
+            " top of a base file that was rolled back hide the rows of the base file before it.",
             "Their writer went on after its rollback. A repair with `leftovers` removes them.",
             Cure(kind=JobKind.REPAIR, params={"leftovers": True}),
         )

@@ -60,8 +60,6 @@ TagOption = Annotated[
     typer.Option("--tag", help="Only tables with this tag, KEY or KEY=VALUE; repeat it for tables with all of several"),
 ]
 
-_EVERY = 10**9
-
 
 def table_of(service: Connection, wanted: str) -> Json:
     """Returns the table with this id, name or path. Raises CommandError if there is none, or several of the name."""
@@ -71,7 +69,7 @@ def table_of(service: Connection, wanted: str) -> Json:
         except CommandError as error:
             if error.code is not ExitCode.NOT_FOUND:
                 raise
-    every: list[Json] = service.items(calls.list_tables(), _EVERY)["items"]
+    every = service.every(calls.list_tables())
     paths = {wanted.rstrip("/"), absolute(wanted), str(Path(wanted).resolve())}
     found = [table for table in every if table["base_path"] in paths] or [
         table for table in every if table["name"] == wanted

@@ -30,6 +30,7 @@ TokenFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the API returns it; the same as -o json")]
 FormOption = Annotated[Form, typer.Option("--output", "-o", help="Form of the output; name prints ids only")]
 Limit = Annotated[int, typer.Option(min=1, help="Most items to list")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")]
 
 P = ParamSpec("P")
 
@@ -66,6 +67,11 @@ def of_service(command: Callable[Concatenate[Connection, Output, P], None]) -> C
     run.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]  # this is what typer reads
     run.__annotations__ = {each.name: each.annotation for each in (*own, *common)}
     return run
+
+
+def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds a command of the service to a group, under this name."""
+    return lambda function: app.command(name)(of_service(function))
 
 
 @contextmanager

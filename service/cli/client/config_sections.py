@@ -24,8 +24,6 @@ from service.cli.client.failure import CommandError
 from service.cli.client.policies import own_of_table
 from service.model.shown_url import shown_url
 
-_EVERY = 10**9
-
 
 @dataclass(frozen=True)
 class Live:
@@ -41,8 +39,9 @@ class Live:
 
 @dataclass(frozen=True)
 class Section:
-    """`key` is the member that tells objects apart, `body` the request with its members. `found` lists the objects;
-    `look` reads one again, with its tag. `put` makes an object what it should be, new or not, and `remove` deletes it.
+    """`key` is the member that tells objects apart, `body` the request with its members. `live` makes an object of an
+    answer and its tag. `listed`, `get` and `delete` are calls of the API; `put` makes an object what it should be, new
+    or not.
 
     A member of `kept` stays as it is if the file leaves it out. If `is_level` is set, a member with the value of a
     default is not the same as none.
@@ -51,12 +50,24 @@ class Section:
     name: str
     key: str
     body: type[Model]
-    found: Callable[[Connection], Iterator[Live]]
-    look: Callable[[Connection, Live], Live]
+    live: Callable[..., Live]
+    listed: Callable[[], Call[Any]]
+    get: Callable[[str], Call[Any]]
     put: Callable[[Json, Live | None], Call[Any]]
-    remove: Callable[[Live], Call[Any]]
+    delete: Callable[..., Call[Any]]
     kept: frozenset[str] = frozenset()
     is_level: bool = False
+
+    def found(self, service: Connection) -> Iterator[Live]:
+        """Lists the objects."""
+        yield from map(self.live, service.every(self.listed()))
+
+    def look(self, service: Connection, live: Live) -> Live:
+        """Reads an object again, with its tag."""
+        return self.live(*service.tagged(self.get(live.id)))
+
+    def remove(self, live: Live) -> Call[Any]:
+        return self.delete(live.id, if_match=live.tag)
 
     @property
     def is_part(self) -> bool:
@@ -64,53 +75,27 @@ class Section:
         return self.key == "table"
 
 
+class _TablePolicies(Section):
+    """The tables, each with the members of its own policy."""
+
+    def found(self, service: Connection) -> Iterator[Live]:
+        # A table without a policy of its own is listed too, so that one can be put.
+        for table in super().found(service):
+            yield self.look(service, table)
+
+    def look(self, service: Connection, live: Live) -> Live:
+        effective, tag = service.tagged(self.get(live.id))
+        return Live(live.key, own_of_table(effective), live.id, live.title, tag)
+
+
 def _table(found: Json, tag: str | None = None) -> Live:
     members = projected(found, TableIn)
     return Live(str(members.pop("base_path")), members, found["id"], found["name"], tag)
 
 
-def _tables(service: Connection) -> Iterator[Live]:
-    yield from map(_table, service.items(calls.list_tables(), _EVERY)["items"])
-
-
-def _look_at_table(service: Connection, live: Live) -> Live:
-    return _table(*service.tagged(calls.get_table(live.id)))
-
-
-def _put_table(wanted: Json, live: Live | None) -> Call[Any]:
-    body: Any = wanted
-    return calls.put_table_by_path(body, if_match=live.tag if live else None)
-
-
 def _policy(found: Json, tag: str | None = None) -> Live:
     precedence = {"precedence": found["precedence"]} if found["precedence"] else {}
     return Live(found["pattern"], {**precedence, **found["settings"]}, found["pattern"], tag=tag)
-
-
-def _policies(service: Connection) -> Iterator[Live]:
-    yield from map(_policy, service.send(calls.list_policies())["items"])
-
-
-def _look_at_policy(service: Connection, live: Live) -> Live:
-    return _policy(*service.tagged(calls.get_policy(live.id)))
-
-
-def _table_policies(service: Connection) -> Iterator[Live]:
-    # A table without a policy of its own is listed too, so that one can be put.
-    for table in _tables(service):
-        yield _look_at_table_policy(service, table)
-
-
-def _look_at_table_policy(service: Connection, live: Live) -> Live:
-    effective, tag = service.tagged(calls.get_table_policy(live.id))
-    return Live(live.key, own_of_table(effective), live.id, live.title, tag)
-
-
-def _put_table_policy(wanted: Json, live: Live | None) -> Call[Any]:
-    if live is None:
-        raise CommandError.usage(f"No table with the path {wanted['table']} is registered.")
-    body: Any = {name: value for name, value in wanted.items() if name != "table"}
-    return calls.put_table_policy(live.id, body, if_match=live.tag)
 
 
 def _webhook(found: Json, tag: str | None = None) -> Live:
@@ -121,12 +106,25 @@ def _webhook(found: Json, tag: str | None = None) -> Live:
     return Live(url, members, found["id"], found["description"] or shown_url(url).split("/")[2], tag)
 
 
-def _webhooks(service: Connection) -> Iterator[Live]:
-    yield from map(_webhook, service.items(calls.list_webhooks(), _EVERY)["items"])
+def _named(body: type[Model]) -> Callable[..., Live]:
+    """Returns a `live` of objects whose name is their key and id."""
+
+    def live(found: Json, tag: str | None = None) -> Live:
+        return Live(found["name"], projected(found, body), found["name"], tag=tag)
+
+    return live
 
 
-def _look_at_webhook(service: Connection, live: Live) -> Live:
-    return _webhook(*service.tagged(calls.get_webhook(live.id)))
+def _put_table(wanted: Json, live: Live | None) -> Call[Any]:
+    body: Any = wanted
+    return calls.put_table_by_path(body, if_match=live.tag if live else None)
+
+
+def _put_table_policy(wanted: Json, live: Live | None) -> Call[Any]:
+    if live is None:
+        raise CommandError.usage(f"No table with the path {wanted['table']} is registered.")
+    body: Any = {name: value for name, value in wanted.items() if name != "table"}
+    return calls.put_table_policy(live.id, body, if_match=live.tag)
 
 
 def _put_webhook(wanted: Json, live: Live | None) -> Call[Any]:
@@ -135,14 +133,6 @@ def _put_webhook(wanted: Json, live: Live | None) -> Call[Any]:
         return calls.create_webhook(body)
     body = changed_members({name: value for name, value in wanted.items() if name != "url"}, live.members, WebhookIn)
     return calls.change_webhook(live.id, body, if_match=live.tag)
-
-
-def _freeze(found: Json, tag: str | None = None) -> Live:
-    return Live(found["name"], projected(found, FreezeIn), found["name"], tag=tag)
-
-
-def _notification(found: Json, tag: str | None = None) -> Live:
-    return Live(found["name"], projected(found, NotificationIn), found["name"], tag=tag)
 
 
 def _put_by(key: str, call: Callable[..., Call[Any]]) -> Callable[[Json, Live | None], Call[Any]]:
@@ -157,62 +147,33 @@ def _put_by(key: str, call: Callable[..., Call[Any]]) -> Callable[[Json, Live | 
 
 SECTIONS = (
     Section(
-        "freezes",
-        "name",
-        FreezeIn,
-        lambda service: map(_freeze, service.send(calls.list_freezes())["items"]),
-        lambda service, live: _freeze(*service.tagged(calls.get_freeze(live.id))),
-        _put_by("name", calls.put_freeze),
-        lambda live: calls.delete_freeze(live.id, if_match=live.tag),
+        *("freezes", "name", FreezeIn, _named(FreezeIn)),
+        *(calls.list_freezes, calls.get_freeze, _put_by("name", calls.put_freeze), calls.delete_freeze),
     ),
     Section(
-        "policies",
-        "pattern",
-        PatternPolicyIn,
-        _policies,
-        _look_at_policy,
-        _put_by("pattern", calls.put_policy),
-        lambda live: calls.delete_policy(live.id, if_match=live.tag),
+        *("policies", "pattern", PatternPolicyIn, _policy),
+        *(calls.list_policies, calls.get_policy, _put_by("pattern", calls.put_policy), calls.delete_policy),
         is_level=True,
     ),
     Section(
-        "tables",
-        "base_path",
-        TableIn,
-        _tables,
-        _look_at_table,
-        _put_table,
-        lambda live: calls.unregister_table(live.id, if_match=live.tag),
+        *("tables", "base_path", TableIn, _table),
+        *(calls.list_tables, calls.get_table, _put_table, calls.unregister_table),
         # A registration detects both.
         kept=frozenset({"name", "index"}),
     ),
-    Section(
-        "table_policies",
-        "table",
-        PolicyIn,
-        _table_policies,
-        _look_at_table_policy,
-        _put_table_policy,
-        lambda live: calls.delete_table_policy(live.id, if_match=live.tag),
+    _TablePolicies(
+        *("table_policies", "table", PolicyIn, _table),
+        *(calls.list_tables, calls.get_table_policy, _put_table_policy, calls.delete_table_policy),
         is_level=True,
     ),
     Section(
-        "webhooks",
-        "url",
-        WebhookIn,
-        _webhooks,
-        _look_at_webhook,
-        _put_webhook,
-        lambda live: calls.delete_webhook(live.id, if_match=live.tag),
+        *("webhooks", "url", WebhookIn, _webhook),
+        *(calls.list_webhooks, calls.get_webhook, _put_webhook, calls.delete_webhook),
     ),
     Section(
-        "notifications",
-        "name",
-        NotificationIn,
-        lambda service: map(_notification, service.send(calls.list_notifications())["items"]),
-        lambda service, live: _notification(*service.tagged(calls.get_notification(live.id))),
-        _put_by("name", calls.put_notification),
-        lambda live: calls.delete_notification(live.id, if_match=live.tag),
+        *("notifications", "name", NotificationIn, _named(NotificationIn)),
+        *(calls.list_notifications, calls.get_notification),
+        *(_put_by("name", calls.put_notification), calls.delete_notification),
     ),
 )
 """In the order in which they are applied: freezes and policies stand before a table comes that they are about."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 MOST_ON_PAGE = 500
+_EVERY = 10**9
 # A person waits.
 _RETRIES = Retries(times=3, first=0.2, most=1.0, longest=2.0)
 
@@ -86,6 +87,11 @@ class Connection:
             if page["next_cursor"] is None or len(items) >= limit:
                 return {**page, "items": items}
             call = call.at(page["next_cursor"])
+
+    def every(self, call: Call[Any]) -> list[Json]:
+        """Returns all items of a list, whether it has pages or not."""
+        found: list[Json] = (self.items(call, _EVERY) if "cursor" in call.query else self.send(call))["items"]
+        return found
 
     def events(self, types: str, *, table_id: str | None, after: int | None, retries: Retries) -> Iterator[Json]:
         """Yields events without end, over broken connections too, until all retries have failed in a row."""

@@ -9,7 +9,7 @@ import typer
 
 from groundskeeper_client import calls
 from service.cli.client.arguments import moment
-from service.cli.client.command import of_service
+from service.cli.client.command import command
 from service.cli.client.connection import Connection
 from service.cli.client.output import Output
 
@@ -18,8 +18,7 @@ app = typer.Typer(help="Start no automatic jobs on some tables from one time to 
 Name = Annotated[str, typer.Argument(help="Name of the freeze, such as black-friday")]
 
 
-@app.command("list")
-@of_service
+@command(app, "list")
 def list_freezes(service: Connection, out: Output) -> None:
     """List the freezes, the ended ones too."""
     found = service.send(calls.list_freezes())
@@ -31,8 +30,7 @@ def list_freezes(service: Connection, out: Output) -> None:
     out.table(("NAME", "STATE", "FROM", "TO", "TABLES", "REASON"), rows, empty="There are no freezes.")
 
 
-@app.command("set")
-@of_service
+@command(app, "set")
 def set_freeze(
     service: Connection,
     out: Output,
@@ -53,8 +51,7 @@ def set_freeze(
     out.answer(answer, f"{name} lasts from {answer['starts_at']} to {answer['ends_at']}.")
 
 
-@app.command("remove")
-@of_service
+@command(app, "remove")
 def remove(service: Connection, out: Output, name: Name) -> None:
     """Delete a freeze, which ends it. Prints what was deleted."""
     found = service.send(calls.get_freeze(name))

@@ -10,15 +10,14 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import IncidentCloseIn, IncidentKind, IncidentState
 from service.cli.client import arguments
 from service.cli.client.arguments import TableOption
-from service.cli.client.command import Limit, of_service
+from service.cli.client.command import Limit, command
 from service.cli.client.connection import Connection
 from service.cli.client.output import Output, ago
 
 app = typer.Typer(help="See faults that were found on tables; close one by hand.", no_args_is_help=True)
 
 
-@app.command("list")
-@of_service
+@command(app, "list")
 def list_incidents(
     service: Connection,
     out: Output,
@@ -54,8 +53,7 @@ def list_incidents(
         )
 
 
-@app.command("close")
-@of_service
+@command(app, "close")
 def close(
     service: Connection,
     out: Output,

@@ -13,7 +13,7 @@ from jobs import contract
 from jobs.kinds.registry import KINDS
 from service.cli.client import arguments, bulk, job_log, job_watch
 from service.cli.client.arguments import OwnerOption, Since, TableName, TableOption, TagOption, Until
-from service.cli.client.command import Limit, of_service
+from service.cli.client.command import Limit, command
 from service.cli.client.completion import complete_job
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
@@ -27,8 +27,7 @@ JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job", autoc
 _TABLES = 500
 
 
-@app.command("run")
-@of_service
+@command(app, "run")
 def run(
     service: Connection,
     out: Output,
@@ -68,8 +67,7 @@ def run(
     _submitted(service, out, job, f"{kind.value} of {found['name']}{' (dry run)' if dry_run else ''}", watch=watch)
 
 
-@app.command("run-many")
-@of_service
+@command(app, "run-many")
 def run_many(
     service: Connection,
     out: Output,
@@ -102,16 +100,14 @@ def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Defa
     out.table(("PARAMETER", "DEFAULT", "MEANING", "VALUES"), found, empty="It has no parameters.")
 
 
-@app.command("watch")
-@of_service
+@command(app, "watch")
 def watch(service: Connection, out: Output, job: JobId) -> None:
     """Follow a job to its end, also when the service restarts meanwhile. Fails if the job does. Ctrl-C does not end
     the job."""
     job_watch.follow(service, out, job)
 
 
-@app.command("list")
-@of_service
+@command(app, "list")
 def list_jobs(
     service: Connection,
     out: Output,
@@ -152,8 +148,7 @@ def list_jobs(
     out.table(("ID", "TABLE", "KIND", "STATE", "SUBMITTED", "TOOK", "EXPECTED"), rows, empty="There are no such jobs.")
 
 
-@app.command("show")
-@of_service
+@command(app, "show")
 def show(service: Connection, out: Output, job: JobId) -> None:
     """Show a job, its attempts, its result or error, and what it waits for."""
     found = service.send(calls.get_job(job))
@@ -189,8 +184,29 @@ def _show(out: Output, found: Json, table_name: str) -> None:
         out.say(f"attempt {attempt['attempt']} on {attempt['worker_id']}: {attempt['outcome'] or 'running'}{error}")
 
 
-@app.command("cancel")
-@of_service
+@command(app, "costs")
+def costs(service: Connection, out: Output) -> None:
+    """Show what each kind of job costs, as learned from those that have ended, and how far to trust that."""
+    found = service.send(calls.get_cost_model())
+    out.document(found)
+    rows = [
+        (
+            each["kind"] + (" (dry run)" if each["dry_run"] else ""),
+            *(each["jobs"], each["tables"]),
+            *(f"{each[name]:.3g}" for name in ("seconds", "seconds_per_gib", "seconds_per_file")),
+            *(_share(each[name]) for name in ("error_on_known_tables", "error_on_other_tables")),
+        )
+        for each in found["items"]
+    ]
+    headings = ("KIND", "JOBS", "TABLES", "SECONDS", "PER GIB", "PER FILE", "ERROR, KNOWN TABLE", "ERROR, NEW TABLE")
+    out.table(headings, rows, empty="No job has ended yet.")
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.0f} %"
+
+
+@command(app, "cancel")
 def cancel(service: Connection, out: Output, job: JobId) -> None:
     """Cancel a job. The worker of a running one learns of it within seconds, and cleans up first."""
     found = service.send(calls.cancel_job(job))
@@ -198,8 +214,7 @@ def cancel(service: Connection, out: Output, job: JobId) -> None:
     out.answer(found, f"{job} is {found['state']}{'.' if is_ended else '; its worker was asked to end it.'}")
 
 
-@app.command("retry")
-@of_service
+@command(app, "retry")
 def retry(
     service: Connection,
     out: Output,
@@ -213,8 +228,7 @@ def retry(
     _submitted(service, out, found, f"{found['kind']}, again as in {job}", watch=watch)
 
 
-@app.command("log")
-@of_service
+@command(app, "log")
 def log(
     service: Connection,
     out: Output,

@@ -9,7 +9,7 @@ import typer
 from groundskeeper_client import calls
 from service.cli.client import arguments
 from service.cli.client.arguments import TableName
-from service.cli.client.command import of_service
+from service.cli.client.command import Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.output import Output, ago
 from service.model.formatting import duration
@@ -17,8 +17,7 @@ from service.model.formatting import duration
 app = typer.Typer(help="See who holds a table's lock; break one that a dead writer left.", no_args_is_help=True)
 
 
-@app.command("show")
-@of_service
+@command(app, "show")
 def show(service: Connection, out: Output, table: TableName) -> None:
     """Show the lock, and what tells whether its holder is alive: heartbeats, pending instants, jobs."""
     found = arguments.table_of(service, table)
@@ -29,15 +28,14 @@ def show(service: Connection, out: Output, table: TableName) -> None:
         out.note(f"If its holder is dead: groundskeeper lock break {found['id']} --reason ...")
 
 
-@app.command("break")
-@of_service
+@command(app, "break")
 def break_(
     service: Connection,
     out: Output,
     table: TableName,
     *,
     reason: Annotated[str, typer.Option(help="Why its holder is dead. Kept in the audit trail")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+    yes: Yes = False,
 ) -> None:
     """Break a lock that a dead writer left. A holder that is alive and only slow would then write beside others."""
     found = arguments.table_of(service, table)

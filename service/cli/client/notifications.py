@@ -11,7 +11,7 @@ import typer
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import SnoozeIn
 from service.cli.client import arguments, deliveries
-from service.cli.client.command import of_service
+from service.cli.client.command import Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
 from service.cli.client.output import Output, ago
@@ -21,8 +21,7 @@ app = typer.Typer(help="Tell people of problems and failed jobs.", no_args_is_he
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the notification")]
 
 
-@app.command("add")
-@of_service
+@command(app, "add")
 def add(
     service: Connection,
     out: Output,
@@ -45,7 +44,12 @@ def add(
     quiet: Annotated[
         list[str] | None, typer.Option(help="Hours in which only critical problems are told: 22:00-06:00; repeat it")
     ] = None,
-    time_zone: Annotated[str | None, typer.Option(help="That of the quiet hours. Default: UTC")] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Day and hour of a weekly report, such as mon-08. Default: no report")
+    ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="That of the quiet hours and of the report. Default: UTC")
+    ] = None,
 ) -> None:
     """Create a notification, or replace the one of this name. Members of a target are in the guide."""
     target = {"type": type_, **arguments.from_file(target_file, "--target-file")}
@@ -57,6 +61,7 @@ def add(
         "most_per_hour": most_per_hour,
         "quiet_hours": [_window(each) for each in quiet or ()],
         "time_zone": time_zone,
+        "report": _weekly(report) if report else None,
     }
     body: Any = {"target": target, **{member: value for member, value in given.items() if value}}
     found = service.send(calls.put_notification(name, body))
@@ -66,8 +71,7 @@ def add(
         out.note("The secret is not shown again.")
 
 
-@app.command("list")
-@of_service
+@command(app, "list")
 def list_notifications(service: Connection, out: Output) -> None:
     """List the notifications, and why one fails."""
     found = service.send(calls.list_notifications())
@@ -79,8 +83,7 @@ def list_notifications(service: Connection, out: Output) -> None:
     out.table(("NAME", "TARGET", "STATE", "FROM", "LAST HOUR"), rows, empty="There are no notifications.")
 
 
-@app.command("show")
-@of_service
+@command(app, "show")
 def show(service: Connection, out: Output, name: Name) -> None:
     """Show a notification, and the alerts that it has told."""
     found = service.send(calls.get_notification(name))
@@ -96,6 +99,8 @@ def show(service: Connection, out: Output, name: Name) -> None:
             ("kinds", ", ".join(found["kinds"])),
             ("tables", ", ".join(found["tables"])),
             ("quiet hours", ", ".join(f"{each['start']}-{each['end']}" for each in found["quiet_hours"])),
+            ("report", "{day} {hour:02}:00".format(**found["report"]) if found["report"] else ""),
+            ("time zone", found["time_zone"]),
             ("state", _state(found)),
             ("snoozed by", found["snoozed_because"]),
             ("last success", ago(found["last_success_at"])),
@@ -111,15 +116,13 @@ def show(service: Connection, out: Output, name: Name) -> None:
         out.table(("SEVERITY", "ALERT", "PROBLEMS", "BEGAN"), rows, empty="")
 
 
-@app.command("test")
-@of_service
+@command(app, "test")
 def test(service: Connection, out: Output, name: Name) -> None:
     """Send a test message, and wait for the answer. Fails unless the receiver accepts it."""
     deliveries.follow_test(service, out, service.send(calls.test_notification(name)), "The message")
 
 
-@app.command("snooze")
-@of_service
+@command(app, "snooze")
 def snooze(
     service: Connection,
     out: Output,
@@ -138,15 +141,8 @@ def snooze(
     out.answer(found, f"{name} is {_state(found)}.")
 
 
-@app.command("remove")
-@of_service
-def remove(
-    service: Connection,
-    out: Output,
-    name: Name,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
-) -> None:
+@command(app, "remove")
+def remove(service: Connection, out: Output, name: Name, *, yes: Yes = False) -> None:
     """Delete a notification and its messages. Prints what was deleted."""
     found = service.send(calls.get_notification(name))
     arguments.confirm(f"Delete the notification {name}, which has told {found['told']} open problems?", yes=yes)
@@ -159,6 +155,13 @@ def _window(text: str) -> Json:
     if not dash:
         raise CommandError.usage(f"--quiet: {text!r} is not a span of time, such as 22:00-06:00.")
     return {"start": start.strip(), "end": end.strip()}
+
+
+def _weekly(text: str) -> Json:
+    day, dash, hour = text.partition("-")
+    if not (dash and hour.isdecimal()):
+        raise CommandError.usage(f"--report: {text!r} is not a day and an hour, such as mon-08.")
+    return {"day": day.strip(), "hour": int(hour)}
 
 
 def _state(found: Json) -> str:

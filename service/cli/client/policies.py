@@ -13,7 +13,7 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import PauseIn, PreviewIn
 from service.cli.client import arguments, policy_values
 from service.cli.client.arguments import TableOption
-from service.cli.client.command import of_service
+from service.cli.client.command import command, of_service
 from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
@@ -32,8 +32,7 @@ AsPattern = Annotated[
 ]
 
 
-@app.command("show")
-@of_service
+@command(app, "show")
 def show(
     service: Connection,
     out: Output,
@@ -50,15 +49,13 @@ def show(
         _show_table(out, service.send(calls.get_table_policy(arguments.table_of(service, target)["id"])))
 
 
-@app.command("list")
-@of_service
+@command(app, "list")
 def list_policies(service: Connection, out: Output) -> None:
     """List the policies of patterns, and the tables that each one decides for."""
     _list_patterns(service, out)
 
 
-@app.command("preview")
-@of_service
+@command(app, "preview")
 def preview(
     service: Connection,
     out: Output,
@@ -99,8 +96,7 @@ def preview(
         out.note(f"{found['tables']} tables would have another policy; {len(found['items'])} are shown.")
 
 
-@app.command("set")
-@of_service
+@command(app, "set")
 def set_policy(
     service: Connection,
     out: Output,

@@ -48,7 +48,7 @@ def range_of(name: str) -> str:
     low, high = (bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt")))
     if low is None and high is None:
         return ""
-    # Bounds such as 2^53 are those of numbers in JSON, and tell nobody anything.
+    # Bounds such as 2^53 are those of numbers in JSON, so they are not shown.
     ends = ("" if each is None or each >= 2**53 else shown(name, each) for each in (low, high))
     return " to ".join(ends).strip() if high is not None and high < 2**53 else f"from {shown(name, low)}"
 

@@ -11,7 +11,7 @@ from groundskeeper_client import calls
 from service.catalog.ownership import tag_words
 from service.cli.client import arguments, bulk, declarations, table_details
 from service.cli.client.arguments import TableName
-from service.cli.client.command import Limit, of_service
+from service.cli.client.command import Limit, Yes, command
 from service.cli.client.connection import Connection
 from service.cli.client.discovery import discover
 from service.cli.client.failure import CommandError, ExitCode
@@ -22,8 +22,7 @@ from service.cli.client.writer_options import writer_options
 app = typer.Typer(help="Register tables, and see their state.", no_args_is_help=True)
 
 
-@app.command("add")
-@of_service
+@command(app, "add")
 @declarations.with_declarations
 def add(
     service: Connection,
@@ -37,11 +36,7 @@ def add(
 ) -> None:
     """Register a table. Policies act on it from then on: its writers must take the same lock."""
     given = arguments.from_file(file, "--file")
-    body: Any = {
-        **given,
-        "base_path": arguments.absolute(path),
-        **declares.declared(given),
-    }
+    body: Any = {**given, "base_path": arguments.absolute(path), **declares.declared(given)}
     table = service.send(calls.register_table(body))
     out.document(table)
     out.say(f"Registered {table['name']} as {table['id']}.")
@@ -50,12 +45,13 @@ def add(
 
 
 app.command("discover")(discover)
-for command in (bulk.pause, bulk.resume, bulk.acknowledge, bulk.unacknowledge):
-    app.command(command.__name__)(command)
+for action in bulk.ACTIONS:
+    command(app, action)(bulk.of_action(action))
+for each in (bulk.acknowledge, bulk.set_policy, bulk.label):
+    command(app, each.__name__.replace("_", "-"))(each)
 
 
-@app.command("list")
-@of_service
+@command(app, "list")
 def list_tables(
     service: Connection,
     out: Output,
@@ -91,8 +87,7 @@ def list_tables(
         out.note(f"There are more than {limit}; --limit lists more.")
 
 
-@app.command("show")
-@of_service
+@command(app, "show")
 def show(service: Connection, out: Output, table: TableName) -> None:
     """Show a table, its state, and the current decision about each service."""
     found = arguments.table_of(service, table)
@@ -110,14 +105,17 @@ def show(service: Connection, out: Output, table: TableName) -> None:
     if decisions:
         out.say("")
         rows = [
-            (each["kind"], each["verdict"], each["because"] + (f" ({each['warning']})" if each["warning"] else ""))
+            (
+                *(each["kind"], each["verdict"]),
+                each["because"] + (f" ({each['warning']})" if each["warning"] else ""),
+                each["cost"]["text"] if each["cost"] else "",
+            )
             for each in decisions
         ]
-        out.table(("SERVICE", "DECISION", "BECAUSE"), rows, empty="")
+        out.table(("SERVICE", "DECISION", "BECAUSE", "COST"), rows, empty="")
 
 
-@app.command("set")
-@of_service
+@command(app, "set")
 @declarations.with_declarations
 def set_table(
     service: Connection,
@@ -133,8 +131,7 @@ def set_table(
         bool | None, typer.Option(help="hoodie.bucket.index.query.pruning is false wherever SQL reads the table")
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option(help="JSON object as for PATCH /v1/tables/{id}, for all else; - is standard input"),
+        Path | None, typer.Option(help="JSON object as for PATCH /v1/tables/{id}, for all else; - is standard input")
     ] = None,
 ) -> None:
     """Change what is declared about a table, without unregistering it. Only what is named changes.
@@ -171,15 +168,8 @@ app.command("writer-options")(writer_options)
 app.command("poll")(poll)
 
 
-@app.command("remove")
-@of_service
-def remove(
-    service: Connection,
-    out: Output,
-    table: TableName,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
-) -> None:
+@command(app, "remove")
+def remove(service: Connection, out: Output, table: TableName, *, yes: Yes = False) -> None:
     """Unregister a table, and delete its ended jobs. The data stays as it is. Prints what was registered."""
     found = arguments.table_of(service, table)
     arguments.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)

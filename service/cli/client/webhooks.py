@@ -11,7 +11,7 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import DeliveryState, ReplayIn
 from service.cli.client import arguments, deliveries
 from service.cli.client.arguments import Since, Until
-from service.cli.client.command import Limit, of_service
+from service.cli.client.command import Limit, Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
 from service.cli.client.output import Output, ago
@@ -24,8 +24,7 @@ WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK", help="Id of the web
 _DELIVERY = "dlv_"
 
 
-@app.command("add")
-@of_service
+@command(app, "add")
 def add(
     service: Connection,
     out: Output,
@@ -56,8 +55,7 @@ def add(
     _show_secret(out, answer)
 
 
-@app.command("list")
-@of_service
+@command(app, "list")
 def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
     """List the webhooks, and why one fails."""
     page = service.items(calls.list_webhooks(), limit)
@@ -69,8 +67,7 @@ def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> N
     out.table(("ID", "STATE", "PENDING", "DEAD", "TYPES", "URL"), rows, empty="There are no webhooks.")
 
 
-@app.command("show")
-@of_service
+@command(app, "show")
 def show(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Show a webhook, and the deliveries that hold others up: `skip` gives one up."""
     found = service.send(calls.get_webhook(webhook))
@@ -105,16 +102,14 @@ def show(service: Connection, out: Output, webhook: WebhookId) -> None:
         out.table(("BLOCKED", "EVENT", "BEHIND IT", "LAST ANSWER"), rows, empty="")
 
 
-@app.command("test")
-@of_service
+@command(app, "test")
 def test(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Send one event of the type webhook.test, and wait for the answer. Fails unless the receiver accepts it."""
     delivery = service.send(calls.test_webhook(webhook))
     deliveries.follow_test(service, out, delivery, delivery["id"])
 
 
-@app.command("enable")
-@of_service
+@command(app, "enable")
 def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Enable a webhook, and try its pending deliveries now, also if it was only failing. `replay` sends what it
     missed."""
@@ -122,23 +117,20 @@ def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
     out.answer(found, f"{webhook} is enabled. Deliveries that are sent now: {found['pending']}")
 
 
-@app.command("disable")
-@of_service
+@command(app, "disable")
 def disable(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Disable a webhook: its pending deliveries wait, and new events are not kept for it."""
     found = service.send(calls.disable_webhook(webhook))
     out.answer(found, f"{webhook} is {_state(found)}")
 
 
-@app.command("rotate-secret")
-@of_service
+@command(app, "rotate-secret")
 def rotate_secret(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Give a webhook a new secret and print it, once. For a day messages are signed with both."""
     _show_secret(out, service.send(calls.rotate_webhook_secret(webhook)))
 
 
-@app.command("replay")
-@of_service
+@command(app, "replay")
 def replay(
     service: Connection,
     out: Output,
@@ -167,8 +159,7 @@ def replay(
         out.note("There are more: repeat the command when these are sent.")
 
 
-@app.command("skip")
-@of_service
+@command(app, "skip")
 def skip(
     service: Connection,
     out: Output,
@@ -179,15 +170,8 @@ def skip(
     out.answer(found, f"{delivery} is {found['state']}; those behind it are sent.")
 
 
-@app.command("remove")
-@of_service
-def remove(
-    service: Connection,
-    out: Output,
-    webhook: WebhookId,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
-) -> None:
+@command(app, "remove")
+def remove(service: Connection, out: Output, webhook: WebhookId, *, yes: Yes = False) -> None:
     """Delete a webhook and its deliveries. Prints what was deleted."""
     found = service.send(calls.get_webhook(webhook))
     arguments.confirm(
@@ -197,8 +181,7 @@ def remove(
     out.answer(found, f"Deleted {webhook}.")
 
 
-@app.command("deliveries")
-@of_service
+@command(app, "deliveries")
 def list_deliveries(
     service: Connection,
     out: Output,

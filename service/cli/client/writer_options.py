@@ -76,5 +76,5 @@ def shown(found: Json, form: Form) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Returns the text as in a file of Java properties, or as it is where nothing has a meaning there."""
+    """Escapes the characters that have a meaning in a file of Java properties."""
     return text.replace("\\", "\\\\").replace("\n", "\\n")

@@ -27,7 +27,7 @@ from groundskeeper_client.model import Model, Word
 
 
 class Types:
-    """Annotations for schemas. Objects without a name, and unions that JSON alone does not tell apart, stay plain
+    """Annotations for schemas. Objects without a name, and unions whose types JSON does not distinguish, stay plain
     dictionaries."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:

@@ -55,7 +55,7 @@ class JobEndedError(ClientError):
 
 
 class WaitedTooLongError(ClientError):
-    """A job had not ended in time. It goes on."""
+    """A job had not ended in time. The job goes on."""
 
     def __init__(self, job: JobDetail, seconds: float) -> None:
         self.job = job

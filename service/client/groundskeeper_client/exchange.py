@@ -87,7 +87,7 @@ def answered(answer: httpx.Response, call: Call[T]) -> Answer[T]:
 
 
 def error_of(answer: httpx.Response) -> ClientError:
-    """Returns the error that an answer without success stands for."""
+    """Returns the error that an answer without success means."""
     try:
         document = answer.json()
     except ValueError:
@@ -98,7 +98,7 @@ def error_of(answer: httpx.Response) -> ClientError:
 
 
 def refused_stream(answer: httpx.Response) -> ClientError:
-    """Returns the error of a stream that was not opened, if it shall be opened again. Raises any other error. The
+    """Returns the error of a stream that was not opened, if it can be opened again. Raises any other error. The
     answer has been read."""
     error = error_of(answer)
     if is_passing(answer.status_code) or answer.status_code in _OF_PROXIES:

@@ -31,7 +31,8 @@ sessions = sa.Table(
     sa.Index("ix_sessions_token", "token_id", "created_at"),
 )
 
-# Calls that changed something, or were refused. No foreign keys: it outlives what it tells of.
+# Calls that changed something, or were refused. There are no foreign keys, because an entry outlives the objects that
+# it names.
 audit_entries = sa.Table(
     "audit_entries",
     metadata,

@@ -43,7 +43,8 @@ class Stopping:
     wrote_at: Callable[[], datetime | None]
 
     def advance(self, current: HandOver) -> HandOver:
-        """Runs one step. If the result keeps its claim, the next step follows at once, else in the next round."""
+        """Runs one step. If the result is still claimed, the caller runs the next step at once, otherwise in the next
+        round."""
         if current.flink is None:
             return self._find(current)
         if current.flink.ended_at is None:

@@ -77,7 +77,7 @@ def begun(job: Job, table: Registration, sightings: Sightings, now: datetime) ->
 
 
 def is_safe(restart: FlinkRestart, table: Registration) -> bool:
-    """Returns whether a Flink job that is started so writes to the file groups that there are then."""
+    """Returns whether a Flink job that is started in this way writes to the current file groups."""
     return restart in {table.flink_restart, FlinkRestart.WITHOUT_STATE}
 
 

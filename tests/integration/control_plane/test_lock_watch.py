@@ -297,7 +297,7 @@ def test_a_silent_server_is_told_before_a_worker_finds_out(watched: Watched, mon
         assert awaited(watched, "z") == []
         watched.look(10)
         assert awaited(watched, "z") == [ProblemKind.LOCK_AWAITED]
-        # A worker may reach the server all the same.
+        # A worker may be able to reach the server nevertheless.
         watched.look(50)
         assert leased(watched.service).id == job.id
         fail(watched.service, watched.service.job(job.id), 0.1, AWAY)

@@ -21,11 +21,24 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """Its name"""
 
 
+class AcknowledgementIn(Model, frozen=True, kw_only=True):
+    """Until when a problem is known, and why."""
+
+    until: datetime | UnsetType | None = UNSET
+    """When it ends, if the problem has not ended before. Default: with the problem"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+
+
 class AcknowledgementOut(Model, frozen=True, kw_only=True):
     """Somebody knows of the problem."""
 
     by: str
     """Name of the caller"""
+    until: datetime | None
+    """When it ends, if the problem has not ended before; null: with the problem"""
+    reason: str | None
+    """Why, for others"""
     at: datetime
     """Since when"""
 
@@ -369,10 +382,10 @@ class BacklogOut(Model, frozen=True, kw_only=True):
 
 
 class Basis(Word):
-    """The source of an expected duration. All but the first are guesses."""
+    """The source of an expected cost. All but the first are guesses."""
 
     TABLE = "table"
-    SIZE = "size"
+    SHAPE = "shape"
     KIND = "kind"
     DEFAULT = "default"
 
@@ -477,8 +490,8 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
@@ -607,8 +620,8 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
@@ -840,6 +853,17 @@ class BulkProblem(Model, frozen=True, kw_only=True):
     """This case"""
     hint: str | None
     """What to do about it"""
+
+
+class CalendarOut(Model, frozen=True, kw_only=True):
+    freezes: list[FreezeInCalendar]
+    """In these no automatic job starts on the tables"""
+    windows: list[OpenWindowsOut]
+    """Automatic jobs start only in these; one entry for the tables with the same windows, those of the most tables
+    first
+    """
+    always: int
+    """Number of tables without windows"""
 
 
 class CallbackIn(Model, frozen=True, kw_only=True):
@@ -1135,8 +1159,8 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
@@ -1546,6 +1570,27 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     """Size below which the average bucket of a partition is too small"""
 
 
+class CostOut(Model, frozen=True, kw_only=True):
+    """What an attempt is expected to cost, learned from those that have ended."""
+
+    seconds: float
+    """How long an attempt takes"""
+    low_seconds: float
+    """Nine of ten take longer than this"""
+    high_seconds: float
+    """Nine of ten take less than this"""
+    gb_hours: float
+    """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
+    learned_from: Basis
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all of this
+    `kind`; or nothing (`default`)
+    """
+    is_guess: bool
+    """Whether no job of this kind has ended on this table"""
+    text: str
+    """The same in words"""
+
+
 class Cure(Model, frozen=True, kw_only=True):
     """A job that repairs a damage"""
 
@@ -1597,6 +1642,10 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     """Something to look at, even though it works; null if there is nothing"""
     job_id: str | None
     """Id of the job; null if there is none"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job is expected to cost; only in a current decision about a job that is due, and if such jobs have
+    ended before
+    """
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
@@ -1991,8 +2040,8 @@ class FiguresOut(Model, frozen=True, kw_only=True):
     seconds: float
     """Time that workers spent on attempts, failed ones and dry runs included"""
     gb_seconds: float
-    """The same time, by the GiB of memory of one slot: the driver's and the executors' memory, as the worker
-    reports it, divided by its slots. A worker that does not report its memory counts as 0
+    """`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver
+    and executors, divided by its slots. A worker that does not report its memory counts as 0
     """
     freed_bytes: float
     """Size of the files that cleanings have deleted"""
@@ -2071,8 +2120,8 @@ class FinishExpansionParams(Model, frozen=True, kw_only=True):
     undo: bool | UnsetType = UNSET
     """Restore the hashing config that was retired last"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -2158,22 +2207,28 @@ class FlinkRestart(Word):
 class ForecastOut(Model, frozen=True, kw_only=True):
     """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
 
-    starts_at: datetime | None
-    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
-    ends_at: datetime | None
-    """Expected end of its attempt; null if the start is not known"""
     seconds: float
     """How long an attempt takes"""
+    low_seconds: float
+    """Nine of ten take longer than this"""
+    high_seconds: float
+    """Nine of ten take less than this"""
+    gb_hours: float
+    """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     learned_from: Basis
-    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all of this
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all of this
     `kind`; or nothing (`default`)
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
-    held_back_by: HeldBack | None
-    """Why a queued job is not due; null if it is"""
     text: str
     """The same in words"""
+    starts_at: datetime | None
+    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    ends_at: datetime | None
+    """Expected end of its attempt; null if the start is not known"""
+    held_back_by: HeldBack | None
+    """Why a queued job is not due; null if it is"""
 
 
 class FoundBeside(Model, frozen=True, kw_only=True):
@@ -2229,6 +2284,15 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     """Patterns of the names of tables; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
+
+
+class FreezeInCalendar(Model, frozen=True, kw_only=True):
+    freeze: FreezeOut
+    """The freeze"""
+    tables: int
+    """Number of tables that it holds"""
+    table_names: list[str]
+    """Names of the first of them"""
 
 
 class FreezeList(Model, frozen=True, kw_only=True):
@@ -2373,7 +2437,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     action: ActionOut | None
     """The call that does it, where there is one"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
-    """Set from when somebody acknowledged it until it ends or becomes more serious"""
+    """Set from when somebody acknowledged it until that, or the problem, ends or is more serious"""
 
 
 class HealthProblemPage(Model, frozen=True, kw_only=True):
@@ -2629,6 +2693,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job would cost that this dry run has planned; null unless its plan is ready"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Set for a queued job while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
@@ -2736,6 +2802,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job would cost that this dry run has planned; null unless its plan is ready"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Set for a queued job while the attempts of jobs of this kind fail on the table"""
 
@@ -2777,8 +2845,8 @@ class JobState(Word):
 
 
 class JobVerdict(Word):
-    """What a job that has ended says of its work: a plan that can be executed, one that would be or was refused,
-    or that there was nothing to do.
+    """The finding of an ended job. `ready`: a dry run has made a plan that can be executed. `refused`: the job was
+    refused, or would be. `nothing_to_do`: there was no work.
     """
 
     READY = "ready"
@@ -2831,6 +2899,66 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """Time of the comparison"""
     left_out: list[str] | UnsetType = UNSET
     """File groups that were not compared"""
+
+
+class KindCount(Model, frozen=True, kw_only=True):
+    """Problems of one kind."""
+
+    kind: str
+    """The kind of problem"""
+    opened: int
+    """Problems of this kind that opened"""
+    resolved: int
+    """Problems of this kind that ended"""
+
+
+class LabelsOfTables(Model, frozen=True, kw_only=True):
+    """Declares the owner and tags of each table. Needs the role admin, as every declaration does."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["label"] = "label"
+    """Action of the instant on the table's timeline"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports. Null for
+    nobody; left out, it does not change
+    """
+    tags: dict[str, str] | UnsetType = UNSET
+    """Added to the tags of each, or set to another value"""
+    remove_tags: list[str] | UnsetType = UNSET
+    """Keys of tags that are taken away"""
+
+
+class LearnedCostList(Model, frozen=True, kw_only=True):
+    items: list[LearnedCostOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class LearnedCostOut(Model, frozen=True, kw_only=True):
+    """What is learned about one kind of job. An attempt takes `seconds`, and `seconds_per_gib` and
+    `seconds_per_file` for the files that it works on; a table that differs has a factor of its own.
+    """
+
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether these are dry runs"""
+    jobs: int
+    """Attempts from which it is learned: the latest that succeeded"""
+    tables: int
+    """Tables that these were on"""
+    seconds: float
+    """Seconds that each attempt takes"""
+    seconds_per_gib: float
+    """Seconds that each GiB of files takes"""
+    seconds_per_file: float
+    """Seconds that each file takes"""
+    error_on_other_tables: float | None
+    """Median error for tables that the model has not seen, as a share of the seconds that an attempt took. Half of
+    the tables are held out for it in turn; null if too few are known
+    """
+    error_on_known_tables: float | None
+    """Median error if the model knows the attempt before on the same table; null if there is none"""
 
 
 class ListedPolicyList(Model, frozen=True, kw_only=True):
@@ -3060,7 +3188,9 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -3091,7 +3221,9 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     target: TargetIn
     """Where messages go"""
     events: list[Occasion] | UnsetType = UNSET
-    """`opened` and `resolved` are about problems, `failed` about jobs that have failed for good"""
+    """`opened` and `resolved` are about problems, `failed` about jobs that have failed for good. May be empty if
+    there is a report
+    """
     least_severity: Severity | UnsetType = UNSET
     """Problems that are less serious are not told. A failed job counts as a warning"""
     kinds: list[ProblemKind] | UnsetType = UNSET
@@ -3107,7 +3239,11 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn] | UnsetType = UNSET
     """Then only critical problems are told; the others afterwards, if they are still open"""
     time_zone: str | UnsetType = UNSET
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | UnsetType | None = UNSET
+    """When it sends a report of the last week; null for none. Not for PagerDuty and Alertmanager, which would
+    raise an alarm
+    """
 
 
 class NotificationList(Model, frozen=True, kw_only=True):
@@ -3139,7 +3275,9 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -3184,7 +3322,9 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -3232,6 +3372,21 @@ class OnActiveWriters(Word):
     WAIT = "wait"
     FENCE = "fence"
     ABORT = "abort"
+
+
+class OpenWindowsOut(Model, frozen=True, kw_only=True):
+    source: str
+    """The level that has set them: `pattern <glob>` or `table`"""
+    time_zone: str
+    """That of their times of day"""
+    windows: list[WindowIn]
+    """As the policy has them"""
+    tables: int
+    """Number of tables that have them"""
+    table_names: list[str]
+    """Names of the first of them"""
+    spans: list[SpanOut]
+    """When one of them is open, so that jobs may start"""
 
 
 class Order(Word):
@@ -3365,8 +3520,8 @@ class PartitionTtlParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment at which nobody writes to these partitions"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -3661,6 +3816,19 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a Hive metastore is updated"""
 
 
+class PolicyOfTables(Model, frozen=True, kw_only=True):
+    """Sets some settings of each table's own policy; all others stay as they are."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["policy"] = "policy"
+    """Action of the instant on the table's timeline"""
+    policy: PolicyIn | UnsetType = UNSET
+    """The settings that are set"""
+    unset: list[str] | UnsetType = UNSET
+    """Settings that the level below decides again: `compaction.commits`, or all of `compaction`"""
+
+
 class PollOut(Model, frozen=True, kw_only=True):
     table_id: str
     """Id of the table"""
@@ -3698,6 +3866,19 @@ class PreviewTableOut(Model, frozen=True, kw_only=True):
     """The settings that change"""
     starts: list[StartOut]
     """The jobs that would start now"""
+
+
+class ProblemCountsOut(Model, frozen=True, kw_only=True):
+    """Problems that opened and ended in the period."""
+
+    opened: int
+    """Problems that opened, or became more serious"""
+    resolved: int
+    """Problems that ended"""
+    open: int
+    """Problems that are open now"""
+    kinds: list[KindCount]
+    """The same by kind, the most frequent first"""
 
 
 class ProblemExample(Model, frozen=True, kw_only=True):
@@ -3819,6 +4000,21 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     """The 20 most serious ones; `GET /v1/problems` lists all"""
 
 
+class ProblemsOfTables(Model, frozen=True, kw_only=True):
+    """Marks the present problems of each table as known until they end or become more serious, or until a time.
+    Those that are acknowledged already stay as they are.
+    """
+
+    until: datetime | UnsetType | None = UNSET
+    """When it ends, if the problem has not ended before. Default: with the problem"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+    tables: list[str]
+    """Their ids"""
+    action: Literal["acknowledge"] = "acknowledge"
+    """Action of the instant on the table's timeline"""
+
+
 class ProgressOut(Model, frozen=True, kw_only=True):
     step: str
     """What the job does now"""
@@ -3898,8 +4094,8 @@ class RepairParams(Model, frozen=True, kw_only=True):
     Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced
     """
     accepted: list[str] | UnsetType | None = UNSET
-    """Instants to mark as repaired without changing anything: because their lost deletes have been run again, or
-    because nothing proves that they are stale and their rows shall stay where they are
+    """Instants to mark as repaired without changing anything: their lost deletes have been run again, or their
+    rows are to stay where they are, because nothing proves that they are stale
     """
     leftovers: bool | UnsetType | None = UNSET
     """Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of rolled-back
@@ -3908,8 +4104,8 @@ class RepairParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment without writes"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -4029,6 +4225,8 @@ class ReportReportOut(Model, frozen=True, kw_only=True):
     """
     left_out: int
     """Groups beyond `limit`"""
+    problems: ProblemCountsOut
+    """The problems of the period, each counted. They are known for GROUNDSKEEPER_EVENTS_DAYS"""
     text: str
     """The report as short plain text, for a message"""
 
@@ -4054,8 +4252,8 @@ class RestoreParams(Model, frozen=True, kw_only=True):
     table_name: str
     """The table's name, as a confirmation, because rows are removed for good"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -4145,8 +4343,8 @@ class RollbackParams(Model, frozen=True, kw_only=True):
     table_name: str | UnsetType | None = UNSET
     """Needed for a completed instant: the table's name"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -4338,14 +4536,13 @@ class SessionOut(Model, frozen=True, kw_only=True):
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
-    """`pause` and `resume` set `paused` of each table's own policy. `acknowledge` marks its present problems as
-    known until they end or become more serious, and `unacknowledge` takes that back. `poll` reads its timeline
-    now.
+    """`pause` and `resume` set `paused` of each table's own policy. `unacknowledge` takes back that its problems
+    are known. `poll` reads its timeline now.
     """
 
     tables: list[str]
     """Their ids"""
-    action: Literal["pause", "resume", "acknowledge", "unacknowledge", "poll"]
+    action: Literal["pause", "resume", "unacknowledge", "poll"]
     """Action of the instant on the table's timeline"""
 
 
@@ -4471,6 +4668,13 @@ class SnoozeIn(Model, frozen=True, kw_only=True):
     """When it ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
+
+
+class SpanOut(Model, frozen=True, kw_only=True):
+    starts_at: datetime
+    """When it begins"""
+    ends_at: datetime
+    """When it ends"""
 
 
 class SpentOut(Model, frozen=True, kw_only=True):
@@ -4980,6 +5184,42 @@ class TimelineOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table"""
 
 
+class TrendOut(Model, frozen=True, kw_only=True):
+    since: datetime
+    """Since when"""
+    until: datetime
+    """The end of the period"""
+    step_seconds: int
+    """Length of a step"""
+    items: list[TrendPointOut]
+    """The steps, oldest first; one without a sample is missing"""
+
+
+class TrendPointOut(Model, frozen=True, kw_only=True):
+    """A step of time."""
+
+    at: datetime
+    """Beginning of the step"""
+    tables: int
+    """Registered tables, at the end of the step"""
+    log_bytes: int
+    """Log files that wait for a compaction, at the end of the step"""
+    queued: int
+    """Jobs that wait for a worker, at the end of the step"""
+    running: float
+    """Jobs that workers held, on average"""
+    slots: float
+    """Jobs that the ready workers could run at once, on average"""
+    succeeded: int
+    """Jobs that succeeded, without dry runs"""
+    failed: int
+    """Jobs that failed"""
+    cancelled: int
+    """Jobs that were cancelled"""
+    freed_bytes: float
+    """Size of the files that cleanings have deleted"""
+
+
 class Trigger(Word):
     """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
 
@@ -5185,6 +5425,15 @@ class WebhookSummary(Model, frozen=True, kw_only=True):
     """Deliveries that are due, or wait for their next attempt"""
     given_up: int
     """Deliveries that can be replayed"""
+
+
+class WeeklyIn(Model, frozen=True, kw_only=True):
+    """When a weekly report is sent, in the time zone of the notification."""
+
+    day: Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    """Day of the week"""
+    hour: int | UnsetType = UNSET
+    """Hour of the day"""
 
 
 class WindowIn(Model, frozen=True, kw_only=True):

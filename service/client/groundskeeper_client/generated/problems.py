@@ -203,7 +203,7 @@ class LockNotRemovableError(ApiError):
 
 
 class LockTooYoungError(ApiError):
-    """The lock has not been held for long enough to take its holder for dead"""
+    """The lock has not been held for long enough to prove that its holder is dead"""
 
     type = "lock-too-young"
 
@@ -290,6 +290,12 @@ class PolicyNotFoundError(ApiError):
     """No policy is set at this level"""
 
     type = "policy-not-found"
+
+
+class ProblemNotStandingError(ApiError):
+    """No problem with this id stands now"""
+
+    type = "problem-not-standing"
 
 
 class RequestTooLargeError(ApiError):
@@ -469,6 +475,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         PathNotFoundError,
         PlanUnusableError,
         PolicyNotFoundError,
+        ProblemNotStandingError,
         RequestTooLargeError,
         RouteNotFoundError,
         SecretKeyMissingError,
