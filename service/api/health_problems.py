@@ -24,8 +24,6 @@ from service.health.problem_search import look
 
 router = Routes(prefix="/v1", tags=["problems"])
 
-Figure = str | int | float | bool | list[str] | None
-
 
 class AboutOut(Declared, declared=About):
     """The object that has the problem."""

@@ -10,7 +10,7 @@ from service.db.engine import reading
 from service.delivery import delivery_statistics
 from service.events import tally
 from service.health import problem_store
-from service.health.remembered import Remembered
+from service.health.result_cache import ResultCache
 from service.incidents import store as incident_store
 from service.policies import pause_store
 from service.queue import queue_statistics, worker_store
@@ -55,7 +55,7 @@ class Reader:
 
     def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster
-        self._tables = Remembered("statistics of tables", _of_tables, tables=lambda each: each.tables)
+        self._tables = ResultCache("statistics of tables", _of_tables, tables=lambda each: each.tables)
 
     def read(self) -> Reading:
         """Raises DatabaseUnavailableError."""

@@ -27,7 +27,7 @@ def elapsed() -> float:
 
 @dataclass(frozen=True)
 class ClockReading:
-    """The time of the service, and that of the clock that it follows at the same moment."""
+    """The time of the service, and the time of the clock that it follows, both at the same moment."""
 
     at: datetime
     reference_at: datetime

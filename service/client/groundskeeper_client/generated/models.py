@@ -83,7 +83,7 @@ class ArchivalIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["archival"] = "archival"
     """Kind of job"""
     params: ArchivalParams | UnsetType = UNSET
@@ -252,7 +252,7 @@ class AuditIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["audit"] = "audit"
     """Kind of job"""
     params: AuditParams | UnsetType = UNSET
@@ -458,7 +458,7 @@ class BucketContractionIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["bucket_contraction"] = "bucket_contraction"
     """Kind of job"""
     params: BucketContractionParams
@@ -588,7 +588,7 @@ class BucketExpansionIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["bucket_expansion"] = "bucket_expansion"
     """Kind of job"""
     params: BucketExpansionParams
@@ -906,7 +906,7 @@ class CleaningIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["cleaning"] = "cleaning"
     """Kind of job"""
     params: CleaningParams | UnsetType = UNSET
@@ -1106,7 +1106,7 @@ class ClusteringIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["clustering"] = "clustering"
     """Kind of job"""
     params: ClusteringParams | GivenClusteringParams
@@ -1343,7 +1343,7 @@ class CompactionIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["compaction"] = "compaction"
     """Kind of job"""
     params: CompactionParams | UnsetType = UNSET
@@ -1726,7 +1726,7 @@ class DiagnosisIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["diagnosis"] = "diagnosis"
     """Kind of job"""
     params: DiagnosisParams | UnsetType = UNSET
@@ -2055,7 +2055,7 @@ class FinishExpansionIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["finish_expansion"] = "finish_expansion"
     """Kind of job"""
     params: FinishExpansionParams | UnsetType = UNSET
@@ -2939,7 +2939,7 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["metadata_table"] = "metadata_table"
     """Kind of job"""
     params: MetadataTableParams | UnsetType = UNSET
@@ -3328,7 +3328,7 @@ class PartitionTtlIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["partition_ttl"] = "partition_ttl"
     """Kind of job"""
     params: PartitionTtlParams
@@ -3685,7 +3685,7 @@ class PreviewTableOut(Model, frozen=True, kw_only=True):
 
 
 class ProblemExample(Model, frozen=True, kw_only=True):
-    """A problem document; that of the error of a job has no `status`."""
+    """A problem document. It has no `status` if it is the error of a job."""
 
     type: str
     """The type of the problem"""
@@ -3700,7 +3700,7 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     instance: str | UnsetType | None = UNSET
     """Address of the call"""
     request_id: str | UnsetType | None = UNSET
-    """Id of the request: that of the header `X-Request-Id` and of the service's log"""
+    """Id of the request, as in the header `X-Request-Id` and in the service's log"""
     errors: list[FieldError] | UnsetType | None = UNSET
     """Each value that is wrong"""
     checks: Checks | UnsetType | None = UNSET
@@ -3869,7 +3869,7 @@ class RepairIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["repair"] = "repair"
     """Kind of job"""
     params: RepairParams | UnsetType = UNSET
@@ -4025,7 +4025,7 @@ class RestoreIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["restore"] = "restore"
     """Kind of job"""
     params: RestoreParams
@@ -4116,7 +4116,7 @@ class RollbackIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["rollback"] = "rollback"
     """Kind of job"""
     params: RollbackParams
@@ -4236,7 +4236,7 @@ class SavepointIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["savepoint"] = "savepoint"
     """Kind of job"""
     params: SavepointParams | UnsetType = UNSET
@@ -4526,7 +4526,7 @@ class SyncIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["sync"] = "sync"
     """Kind of job"""
     params: SyncParams
