@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET
 
 from jobs.contract import JobKind
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import Parameters, Spec
 from jobs.kinds.results import Count, ExaminedResult, Flag, Many, Maybe, Part, SomeInstant, Text, Texts
 
@@ -86,5 +86,6 @@ KIND = Kind(
     has_plan=False,
     examines=True,
     for_damaged=True,
+    works_on=WorksOn.EVERYTHING,
     result=AuditResult,
 )

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from jobs.contract import JobKind
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import Spec
 from jobs.kinds.results import Count, Many, Part, ReplacementResult
 from jobs.kinds.words import ActiveWriterParams, Codec, PartitionChoice
@@ -74,5 +74,6 @@ KIND = Kind(
     audited=True,
     rolls_back_dead=True,
     waits_for_repair=True,
+    works_on=WorksOn.EVERYTHING,
     result=RescaleResult,
 )

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import ByService, Spec
 from jobs.kinds.results import Count, Many, Part, PlansResult, SomeInstant, Text, Texts
 from jobs.kinds.words import ExecutesPlans, Parallelism
@@ -73,5 +73,6 @@ KIND = Kind(
     policy=Policy(80, "When old versions of files are deleted", {"retain": 20}),
     rolls_back_dead=True,
     waits_for_repair=True,
+    works_on=WorksOn.OUT_OF_USE,
     result=CleaningResult,
 )

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import Parameters, Spec
 from jobs.kinds.results import Flag, KeyProof, Maybe, ReplacementResult, Texts
 from jobs.kinds.words import PLANS, ActiveWriterParams, Names, Parallelism, Partitions, Plans, TakeOver
@@ -69,5 +69,6 @@ KIND = Kind(
     audited=True,
     rolls_back_dead=True,
     waits_for_repair=True,
+    works_on=WorksOn.EVERYTHING,
     result=ClusteringResult,
 )

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from jobs.contract import JobKind, Problem
 from jobs.job_params import CompactionEngine
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import Spec
 from jobs.kinds.results import (
     Count,
@@ -124,5 +124,6 @@ KIND = Kind(
     policy=Policy(30, "When log files are merged into base files", {"commits": 10}),
     rewrites=True,
     needs_every_partition=True,
+    works_on=WorksOn.LOGGED,
     result=CompactionResult,
 )

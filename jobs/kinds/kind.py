@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -13,6 +14,15 @@ if TYPE_CHECKING:
 
     from jobs.contract import JobKind
     from jobs.kinds.results import KindResult
+
+
+class WorksOn(StrEnum):
+    """The files of a table that a job reads or deletes."""
+
+    EVERYTHING = "everything"
+    LOGGED = "logged"  # File slices with logs.
+    OUT_OF_USE = "out_of_use"  # Files that belong to no latest file slice.
+    TIMELINE = "timeline"  # None, or so few that its time does not depend on them.
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,8 @@ class Kind:
     result: type[KindResult] = field(kw_only=True)
     policy: Policy | None = None
 
+    works_on: WorksOn = WorksOn.TIMELINE
+    """The files on whose size and number its time depends."""
     writes: bool = True
     """Whether it writes to the table, except in a dry run."""
     has_plan: bool = True

@@ -8,7 +8,7 @@ unset. Members that do not apply are unset as well, such as those that a dry run
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -174,6 +174,16 @@ class EstimatedCost(Part, frozen=True, kw_only=True):
     deletes: Annotated[Count, Spec("Files to delete")] = UNSET
 
 
+class Work(NamedTuple):
+    """The files that a job reads or deletes, on which its time depends: their size in bytes, and their number."""
+
+    bytes: int = 0
+    files: int = 0
+
+
+NO_WORK = Work()
+
+
 class KindResult(Part, frozen=True, kw_only=True):
     """The result of a job or of its dry run, with the members that every kind may have."""
 
@@ -200,6 +210,16 @@ class KindResult(Part, frozen=True, kw_only=True):
         Problem | UnsetType | None,
         Spec("Why the worker cannot write to the table; null if it can, absent if it has not tried"),
     ] = UNSET
+
+    @property
+    def work(self) -> Work:
+        """What the job has worked on, or would according to a dry run."""
+        return Work(self._first("bytes_read", "bytes"), self._first("files_read", "files_deleted", "files"))
+
+    def _first(self, *names: str) -> int:
+        """Returns the first of these members that is set to a number, else 0."""
+        found = (getattr(self, name, None) for name in names)
+        return next((max(0, each) for each in found if isinstance(each, int)), 0)
 
     @property
     def leaves_work(self) -> bool | None:

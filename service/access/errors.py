@@ -1,8 +1,8 @@
-"""Errors of encrypted secrets and of sessions."""
+"""Errors of encrypted secrets, of sessions and of log-ins by an OpenID provider."""
 
 from __future__ import annotations
 
-from service.model.errors import ConflictError, ForbiddenError
+from service.model.errors import ConflictError, ForbiddenError, GroundskeeperError
 
 
 class SecretKeyMissingError(ConflictError):
@@ -49,3 +49,36 @@ class NoLoginError(ConflictError):
         " with the cookie of an earlier login."
     )
     example = "There is no token to log in with"
+
+
+class ProviderUnavailableError(GroundskeeperError):
+    type = "provider-unavailable"
+    title = "The OpenID provider does not answer as it should"
+    hint = "Try again later. Tokens of `groundskeeper token create` need no provider."
+    why = (
+        "The service asks the provider for its metadata and its keys, and exchanges codes there. The provider could not"
+        " be reached, has not answered in time, or its answer was not usable."
+    )
+    example = "https://sso.example.com/.well-known/openid-configuration has not answered within 5 s."
+
+
+class LoginExpiredError(ForbiddenError):
+    type = "login-expired"
+    title = "This log-in has not begun in this browser, or has ended already"
+    hint = "Log in again from the dashboard."
+    why = (
+        "The provider sends the browser back with the state of a log-in. The browser has to be the one that began it,"
+        " in the last 10 min, and the same answer counts once. A browser that accepts no cookies cannot log in."
+    )
+    example = "The provider's answer belongs to another log-in, perhaps of another tab."
+
+
+class LoginRefusedError(ForbiddenError):
+    type = "login-refused"
+    title = "The log-in by the OpenID provider was refused"
+    hint = "Log in again. If that does not help, ask an administrator of the provider."
+    why = (
+        "The provider has refused the log-in, its ID token was not acceptable, the person is in no group that has a"
+        " role here, or an administrator has revoked the person's access."
+    )
+    example = "ada is in no group that has a role here."

@@ -27,6 +27,12 @@ class Session(Record):
     digest: str
     created_at: datetime
     expires_at: datetime
+    # The token that an OpenID provider issued at the log-in, encrypted. It is needed to log out there.
+    id_token: str | None = None
+
+    @property
+    def lifetime(self) -> timedelta:
+        return self.expires_at - self.created_at
 
     def is_valid(self, now: datetime) -> bool:
         return now < self.expires_at
@@ -55,9 +61,11 @@ class Cookie:
         return cls(session_id, secret) if is_one else None
 
 
-def opened(token: Token, now: datetime, lifetime: timedelta) -> tuple[Cookie, Session]:
+def opened(
+    token: Token, now: datetime, lifetime: timedelta, *, session_id: str | None = None, id_token: str | None = None
+) -> tuple[Cookie, Session]:
     """Returns what the browser keeps, and what is stored. The session ends with its token at the latest."""
-    cookie = Cookie(secrets.token_hex(8), secrets.token_hex(32))
+    cookie = Cookie(session_id or secrets.token_hex(8), secrets.token_hex(32))
     end = now + lifetime
     expires_at = end if token.expires_at is None else min(end, token.expires_at)
-    return cookie, Session(cookie.id, token.id, digest(cookie.secret), now, expires_at)
+    return cookie, Session(cookie.id, token.id, digest(cookie.secret), now, expires_at, id_token)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from service.access.session import Session
 from service.db import schema
+from service.db.upsert import insert
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -18,13 +19,16 @@ _s = schema.sessions
 MOST_OF_TOKEN = 20
 
 
-def add(connection: Connection, session: Session) -> None:
-    """Adds a session. Sessions of the same token beyond the newest `MOST_OF_TOKEN` end."""
-    connection.execute(_s.insert().values(session.to_row()))
+def add(connection: Connection, session: Session) -> bool:
+    """Adds a session; returns False if there is one with its id. Sessions of the same token beyond the newest
+    `MOST_OF_TOKEN` end."""
+    if not connection.execute(insert(connection, _s).values(session.to_row()).on_conflict_do_nothing()).rowcount:
+        return False
     newest = sa.select(_s.c.id).where(_s.c.token_id == session.token_id)
     newest = newest.order_by(_s.c.created_at.desc(), _s.c.id).offset(MOST_OF_TOKEN)
     for session_id in connection.execute(newest).scalars().all():
         remove(connection, session_id)
+    return True
 
 
 def find(connection: Connection, session_id: str) -> Session | None:

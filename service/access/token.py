@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from service.model.record import Record
@@ -24,10 +24,14 @@ class Role(StrEnum):
     def covers(self, needed: Role) -> bool:
         if Role.WORKER in (self, needed):
             return self is needed
-        return _RANK[self] >= _RANK[needed]
+        return RANK[self] >= RANK[needed]
 
 
-_RANK = {Role.READER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
+RANK = {Role.READER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
+
+
+# Some day in the year 2999, which any zone can show.
+_LAST_SECONDS = 32_472_144_000
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Token(Record):
     """A stored token. `digest` is the hex SHA-256 of its secret: 256 random bits need no slow hash.
 
     `groups` are the worker groups whose jobs it may lease; None, that of tokens of earlier versions, means any.
+
+    A person whom the OpenID provider has identified has no secret, and so no digest: sessions belong to such a token.
     """
 
     id: str
@@ -45,6 +51,14 @@ class Token(Record):
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     groups: tuple[str, ...] | None = None
+
+    @property
+    def is_person(self) -> bool:
+        return not self.digest
+
+    def until(self, seconds: float) -> Token:
+        """Returns the token that expires then, in seconds since 1970."""
+        return replace(self, expires_at=datetime.fromtimestamp(min(seconds, _LAST_SECONDS), UTC))
 
     def is_valid(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -29,6 +29,24 @@ def add_if_absent(connection: Connection, token: Token) -> bool:
     return bool(connection.execute(insert(connection, _t).values(token.to_row()).on_conflict_do_nothing()).rowcount)
 
 
+def meet(connection: Connection, person: Token) -> Token:
+    """Stores a person with the name and the role of now. Returns what is stored: a revoked person stays revoked."""
+    known = insert(connection, _t).values(person.to_row())
+    known = known.on_conflict_do_update(index_elements=[_t.c.id], set_={"name": person.name, "role": person.role.value})
+    connection.execute(known)
+    stored = find(connection, person.id)
+    assert stored is not None
+    return stored
+
+
+def current(connection: Connection, token: Token) -> Token | None:
+    """Returns the token as it is now; None if it is gone. A person who called with an access token alone need not be
+    stored."""
+    stored = find(connection, token.id)
+    is_transient = token.is_person and (stored is None or stored.revoked_at is None)
+    return token if is_transient else stored
+
+
 def exist(connection: Connection) -> bool:
     """Returns whether a token was ever created; if so, every call needs one."""
     return connection.execute(sa.select(_t.c.id).limit(1)).first() is not None

@@ -13,8 +13,10 @@ from starlette.routing import BaseRoute
 from service.api import (
     audit,
     bulk,
+    calendar,
     commits,
     consumers,
+    costs,
     dashboard,
     decisions,
     delegation,
@@ -28,6 +30,7 @@ from service.api import (
     incidents,
     jobs,
     locks,
+    login,
     middleware,
     notifications,
     overview,
@@ -94,6 +97,7 @@ _TAGS = [
 _PARTS = (
     tables,
     bulk,
+    calendar,
     locks,
     discovery,
     commits,
@@ -105,6 +109,7 @@ _PARTS = (
     policies,
     decisions,
     jobs,
+    costs,
     report,
     webhooks,
     notifications,
@@ -141,14 +146,15 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.worker_check = health.worker_check(database.engine, database.clock)
     app.state.scrapes = Scrapes(database.engine, database.clock, monitoring.metrics, monitoring.forecaster)
     app.router.routes.extend(_routes())
-    dashboard.install(app)
+    dashboard.install(app, context.identity.provider.host if context.identity else None)
+    audited = login.install(app) if context.identity else []
     docs.install(app)
     problems.install(app)
     # Starlette runs the middleware that was added last first.
     app.add_middleware(middleware.SizeLimit, max_bytes=exposure.max_request_bytes)
-    app.add_middleware(Authentication, database=database, exposure=exposure)
+    app.add_middleware(Authentication, database=database, exposure=exposure, identity=context.identity)
     routes = [route for part in _PARTS for route in part.router.routes if isinstance(route, APIRoute)]
-    app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, routes))
+    app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, [*routes, *audited]))
     app.add_middleware(middleware.Latencies, metrics=monitoring.metrics)
     app.add_middleware(Traces)
     app.add_middleware(RequestIds)

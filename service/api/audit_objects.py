@@ -16,6 +16,7 @@ from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
 from service.catalog import consumer_store, table_store
 from service.delivery import delivery_store, webhook_store
+from service.health import acknowledgement_store
 from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
 from service.notifications import store as notification_store
@@ -35,6 +36,7 @@ _BY_PATH = {
     "/v1/tables/{table_id}/lock": ("table-lock", "{table_id}"),
     "/v1/tables/{table_id}/consumers/{name}": ("consumer", "{table_id}/{name}"),
     "/v1/policies/{pattern:path}": ("policy", "{pattern}"),
+    "/v1/problems/{problem_id}/acknowledgement": ("acknowledgement", "{problem_id}"),
     "/v1/notifications/{name}": ("notification", "{name}"),
     "/v1/notifications/{name}/snooze": ("notification", "{name}"),
     "/v1/notifications/{name}/test": ("notification", "{name}"),
@@ -113,6 +115,10 @@ def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tu
     return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
 
 
+def _acknowledgement(connection: Connection, _: SecretCipher, problem_id: str) -> tuple[str | None, Any]:
+    return None, acknowledgement_store.find(connection, problem_id)
+
+
 def _consumer(connection: Connection, _: SecretCipher, key: str) -> tuple[str | None, Any]:
     table_id, name = key.rsplit("/", 1)
     return name, consumer_store.get(connection, table_id, name)
@@ -145,6 +151,7 @@ _LOOKS: dict[str, Look] = {
     "webhook": _webhook,
     "notification": _notification,
     "consumer": _consumer,
+    "acknowledgement": _acknowledgement,
     "job": _job,
     "incident": _incident,
     "delivery": _delivery,

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from service.access import session_store, token_store
 from service.access.token import Bearer, Role
-from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, Caller, Exposure, is_loopback
+from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, Caller, Exposure
 from service.api.errors import MediaTypeError
 from service.api.middleware import READS
 from service.api.problems import answer
@@ -23,10 +23,12 @@ from service.api.session import cookie_of
 from service.db.engine import reading
 from service.events.database import Database
 from service.model.errors import ForbiddenError, GroundskeeperError, UnauthenticatedError
+from service.model.loopback import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from service.access.oidc.identity import Identity
     from service.access.session import Cookie
     from service.access.token import Token
 
@@ -42,9 +44,9 @@ class Authentication:
     """Refuses calls below /v1, and scrapes, that lack a valid token. The endpoints find the caller in the request's
     state."""
 
-    def __init__(self, app: ASGIApp, database: Database, exposure: Exposure) -> None:
+    def __init__(self, app: ASGIApp, database: Database, exposure: Exposure, identity: Identity | None) -> None:
         self._app = app
-        self._database, self._exposure = database, exposure
+        self._database, self._exposure, self._identity = database, exposure, identity
         self._failures = Failures()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,7 +55,9 @@ class Authentication:
             return
         request = Request(scope)
         try:
-            request.state.caller = await run_in_threadpool(_identify, request, self._database, self._exposure)
+            request.state.caller = await run_in_threadpool(
+                _identify, request, self._database, self._exposure, self._identity
+            )
         except GroundskeeperError as error:
             has_tried = "authorization" in request.headers or cookie_of(request) is not None
             if isinstance(error, UnauthenticatedError) and has_tried:
@@ -93,7 +97,7 @@ class Failures:
         return 0.0 if excess <= 0 else min(self.FIRST_SECONDS * 2.0 ** min(excess - 1, 10), self.MOST_SECONDS)
 
 
-def _identify(request: Request, database: Database, exposure: Exposure) -> Caller:
+def _identify(request: Request, database: Database, exposure: Exposure, identity: Identity | None) -> Caller:
     """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token."""
     if exposure.callback_key is not None and request.scope["path"] == CALLBACK_PATH:
         return _writer(request, exposure.callback_key)
@@ -106,7 +110,7 @@ def _identify(request: Request, database: Database, exposure: Exposure) -> Calle
         scheme, text = ("bearer", password) if password is not None else (scheme, text)
     claimed = Bearer.parse(text.strip()) if scheme.lower() == "bearer" else None
     token = _token(database, exposure, claimed)
-    if token is None and _is_open(database, exposure):
+    if token is None and identity is None and _is_open(database, exposure):
         _refuse_foreign_host(request)
         _refuse_form(request)
         return Caller("anybody", Role.ADMIN, is_open=True)
@@ -114,9 +118,21 @@ def _identify(request: Request, database: Database, exposure: Exposure) -> Calle
         _refuse_page(request)
         _refuse_form(request)
         return _of_session(database, cookie)
+    if identity is not None and claimed is None and scheme.lower() == "bearer" and identity.provider.audience:
+        return _of_access_token(database, identity, text.strip())
     if claimed is None or token is None or not token.matches(claimed.secret, database.clock()):
         raise UnauthenticatedError("The token is not valid." if text else "The request carries no token.")
     return Caller.of(token)
+
+
+def _of_access_token(database: Database, identity: Identity, text: str) -> Caller:
+    now = database.clock()
+    person = identity.of_access_token(text, now)
+    with reading(database.engine) as connection:
+        known = token_store.current(connection, person)
+    if known is None or not known.is_valid(now):
+        raise UnauthenticatedError("The token is not valid.")
+    return Caller.of(known)
 
 
 def _token(database: Database, exposure: Exposure, claimed: Bearer | None) -> Token | None:

@@ -6,21 +6,27 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, Literal, Self, assert_never
 
 from fastapi import Body
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
-from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
+from service.access.token import Role
+from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep, check_role
+from service.api.health_problems import Known
 from service.api.params import JobIn, as_json
+from service.api.policy_models import PolicyIn
 from service.api.problems import problem_uri
-from service.api.requests import SOME_TEXT, Request
+from service.api.requests import OWNER_TEXT, SOME_TEXT, Owner, Request, Tags
 from service.api.routes import Routes
-from service.catalog import table_store, watch_store
+from service.catalog import decision_times, table_store, watch_store
+from service.catalog.ownership import MOST_TAGS
+from service.db import audit_record
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.health import acknowledgement_store
 from service.health.problem_search import look
-from service.model.errors import DatabaseUnavailableError, GroundskeeperError
+from service.model.errors import DatabaseUnavailableError, GroundskeeperError, ParamsInvalidError
 from service.policies import policy_registry
 from service.queue import breaker_store, submission
 from service.queue.submission import JobRequest
@@ -45,10 +51,60 @@ class Tables(Request):
 
 
 class SetOfTables(Tables):
-    """`pause` and `resume` set `paused` of each table's own policy. `acknowledge` marks its present problems as known
-    until they end or become more serious, and `unacknowledge` takes that back. `poll` reads its timeline now."""
+    """`pause` and `resume` set `paused` of each table's own policy. `unacknowledge` takes back that its problems are
+    known. `poll` reads its timeline now."""
 
-    action: Literal["pause", "resume", "acknowledge", "unacknowledge", "poll"]
+    action: Literal["pause", "resume", "unacknowledge", "poll"]
+
+
+class ProblemsOfTables(Tables, Known):
+    """Marks the present problems of each table as known until they end or become more serious, or until a time. Those
+    that are acknowledged already stay as they are."""
+
+    action: Literal["acknowledge"]
+
+
+class PolicyOfTables(Tables):
+    """Sets some settings of each table's own policy; all others stay as they are."""
+
+    action: Literal["policy"]
+    policy: PolicyIn = Field(
+        default_factory=lambda: PolicyIn(),
+        description="The settings that are set",
+        examples=[{"compaction": {"commits": 10}}],
+    )
+    unset: Annotated[
+        list[Annotated[str, StringConstraints(max_length=100, pattern=SOME_TEXT)]], Field(max_length=200)
+    ] = Field(
+        default_factory=list,
+        description="Settings that the level below decides again: `compaction.commits`, or all of `compaction`",
+        examples=[["clustering"]],
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.policy and not self.unset:
+            raise ValueError("needs a policy, or names of settings in unset")
+        return self
+
+
+class LabelsOfTables(Tables):
+    """Declares the owner and tags of each table. Needs the role admin, as every declaration does."""
+
+    action: Literal["label"]
+    owner: Owner | None = Field(
+        None, description=f"{OWNER_TEXT}. Null for nobody; left out, it does not change", examples=["shop@example.com"]
+    )
+    tags: Tags = Field(default_factory=dict, description="Added to the tags of each, or set to another value")
+    remove_tags: Annotated[
+        list[Annotated[str, StringConstraints(max_length=64, pattern=SOME_TEXT)]], Field(max_length=100)
+    ] = Field(default_factory=list, description="Keys of tags that are taken away", examples=[["tier"]])
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if "owner" not in self.model_fields_set and not self.tags and not self.remove_tags:
+            raise ValueError("needs an owner, tags or remove_tags")
+        return self
 
 
 class JobsOfTables(Tables):
@@ -93,7 +149,9 @@ class _Change:
 
 @router.operator("POST /bulk", "Do the same with many tables", operation_id="changeTables")
 def change_tables(
-    wanted: Annotated[SetOfTables | JobsOfTables, Body(discriminator="action")],
+    wanted: Annotated[
+        SetOfTables | ProblemsOfTables | PolicyOfTables | LabelsOfTables | JobsOfTables, Body(discriminator="action")
+    ],
     *,
     database: DatabaseDep,
     lake: LakeDep,
@@ -106,13 +164,19 @@ def change_tables(
     def paused(table_id: str, *, is_paused: bool) -> _Change:
         return _Change(policy_registry.set_paused(database.engine, database.clock, table_id, paused=is_paused))
 
-    def acknowledged(table_id: str, *, is_known: bool) -> _Change:
+    def acknowledged(table_id: str, given: Known | None) -> _Change:
         found = [each.id for each in look(database.engine, database.clock(), table_id)[0].problems]
         with writing(database.engine) as connection:
             table_store.get(connection, table_id)
-            if is_known:
-                return _Change(acknowledgement_store.add(connection, found, caller.name, database.clock()) > 0)
+            if given is not None:
+                known = given.by(caller, database.clock())
+                return _Change(acknowledgement_store.add(connection, found, known) > 0)
             return _Change(acknowledgement_store.remove(connection, found) > 0)
+
+    def set_(table_id: str, policy: PolicyIn, unset: list[str]) -> _Change:
+        with audit_record.separate():
+            audit_record.exists("table-policy", table_id)
+            return _Change(policy_registry.change_table(database.engine, database.clock, table_id, policy, unset))
 
     def polled(table_id: str) -> _Change:
         with writing(database.engine) as connection:
@@ -137,8 +201,14 @@ def change_tables(
         match wanted.action:
             case "pause" | "resume" as action:
                 return lambda table_id: paused(table_id, is_paused=action == "pause")
-            case "acknowledge" | "unacknowledge" as action:
-                return lambda table_id: acknowledged(table_id, is_known=action == "acknowledge")
+            case "acknowledge":
+                return lambda table_id: acknowledged(table_id, wanted)
+            case "unacknowledge":
+                return lambda table_id: acknowledged(table_id, None)
+            case "policy":
+                return lambda table_id: set_(table_id, wanted.policy, wanted.unset)
+            case "label":
+                return lambda table_id: _labelled(table_id, wanted, database)
             case "poll":
                 return polled
             case "run":
@@ -146,12 +216,32 @@ def change_tables(
             case other:
                 assert_never(other)
 
+    if isinstance(wanted, LabelsOfTables):
+        check_role(caller, Role.ADMIN)
     with reading(database.engine) as connection:
         names = table_store.names(connection, set(wanted.tables))
     items = [_item(each, names.get(each), change()) for each in dict.fromkeys(wanted.tables)]
     database.notifier.notify()
     counts = Counter(each.outcome for each in items)
     return BulkOut(items=items, **{each.value: counts[each] for each in BulkOutcome})
+
+
+def _labelled(table_id: str, wanted: LabelsOfTables, database: Database) -> _Change:
+    with audit_record.separate():
+        audit_record.exists("table", table_id)
+        with writing(database.engine) as connection:
+            table = table_store.get(connection, table_id, for_update=True)
+            tags = {key: value for key, value in table.tags.items() if key not in wanted.remove_tags} | wanted.tags
+            if len(tags) > MOST_TAGS:
+                raise ParamsInvalidError(f"{table.name} would have {len(tags)} tags, of {MOST_TAGS} at most.")
+            owner = wanted.owner if "owner" in wanted.model_fields_set else table.owner
+            if (owner, tags) == (table.owner, table.tags):
+                return _Change(is_new=False)
+            now = database.clock()
+            table_store.change(connection, table.evolve(owner=owner, tags=tags, updated_at=now))
+            # Other policies may apply now.
+            decision_times.wake(connection, table_id, now)
+    return _Change(is_new=True)
 
 
 def _item(table_id: str, name: str | None, change: Callable[[str], _Change]) -> BulkItem:

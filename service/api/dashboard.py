@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from graphlib import TopologicalSorter
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,18 @@ def _own() -> Bundle:
     return Bundle(FOLDER)
 
 
-def install(app: FastAPI) -> None:
-    """Adds the routes. The page and its files need no token, because they contain no data of tables."""
+def install(app: FastAPI, provider: str | None = None) -> None:
+    """Adds the routes. The page and its files need no token, because they contain no data of tables. `provider` is the
+    host of the OpenID provider by which people may log in."""
     bundle = _own()
+    shown = (
+        bundle.page.replace('<html lang="en">', f'<html lang="en" data-provider="{escape(provider)}">', 1)
+        if provider
+        else bundle.page
+    )
 
     async def page(_: Request) -> Response:
-        return Response(bundle.page, media_type="text/html", headers=_HEADERS)
+        return Response(shown, media_type="text/html", headers=_HEADERS)
 
     async def file(version: str, name: str) -> Response:
         return bundle.response(version, name)

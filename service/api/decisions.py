@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Query
+from pydantic import BaseModel, Field
 
+from jobs.contract import JobKind
 from service.access.token import Role
-from service.api.answers import PageOf
-from service.api.dependencies import DatabaseDep, QueueDep, needs
-from service.api.policy_models import DecisionOut, EvaluationOut
+from service.api.answers import PageOf, Shown, made
+from service.api.dependencies import DatabaseDep, MonitoringDep, QueueDep, needs
+from service.api.job_models import CostOut
 from service.api.query_parameters import AnyOf, Asked, OfKinds
 from service.api.routes import Routes
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
+from service.events.database import Database
+from service.queue.forecaster import Forecaster, Planned
 from service.scheduling import decision_store, scheduler
-from service.scheduling.decision import DECIDED, Verdict
+from service.scheduling.decision import DECIDED, Decision, Verdict
 
 router = Routes(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
+
+_DUE = (Verdict.RUN, Verdict.WAIT, Verdict.SUGGEST)
+
+
+class DecisionOut(Shown, declared=Decision):
+    kind: JobKind
+    warning: str | None
+    job_id: str | None
+    cost: CostOut | None = Field(
+        None,
+        description="What the job is expected to cost; only in a current decision about a job that is due, and if such"
+        " jobs have ended before",
+    )
+
+    @classmethod
+    def foreseen(
+        cls, table_id: str, decisions: Sequence[Decision], database: Database, forecaster: Forecaster
+    ) -> list[DecisionOut]:
+        """Returns the decisions about a table with what the jobs that are due would cost."""
+        due = {each.kind: Planned(table_id, each.kind.value) for each in decisions if each.verdict in _DUE}
+        costs = forecaster.costs(database.engine, due)
+        return [made(cls, each, cost=CostOut.of(costs.get(each.kind))) for each in decisions]
+
+
+class EvaluationOut(BaseModel):
+    looked_at: datetime | None = Field(description="Time of the last poll; null: never polled, so there is no decision")
+    decisions: list[DecisionOut] = Field(description="What would be decided now, one for each kind")
 
 
 @router.on("GET /{table_id}/decisions", "List the decisions about a table, newest first")
 def list_decisions(
     table_id: TableId,
     database: DatabaseDep,
+    monitoring: MonitoringDep,
     *,
     kind: OfKinds = [],
     verdict: AnyOf[Verdict] = [],
@@ -45,13 +79,19 @@ def list_decisions(
                 and (asked.since is None or each.last_at >= asked.since)
                 and (asked.until is None or each.first_at < asked.until)
             ]
-            return PageOf[DecisionOut](items=[DecisionOut.of(each) for each in in_force], next_cursor=None)
+            items = DecisionOut.foreseen(table_id, in_force, database, monitoring.forecaster)
+            return PageOf[DecisionOut](items=items, next_cursor=None)
         page = decision_store.page(connection, table_id, asked, kinds=kind, verdicts=verdict)
     return PageOf[DecisionOut].of_page(page, DecisionOut.of)
 
 
 @router.on("POST /{table_id}/evaluate", "Show the decisions that a table would get now")
-def evaluate_table(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
+def evaluate_table(
+    table_id: TableId, database: DatabaseDep, queue: QueueDep, monitoring: MonitoringDep
+) -> EvaluationOut:
     """Starts nothing and stores nothing."""
     found = scheduler.evaluate(database, table_id, queue.planning)
-    return EvaluationOut(looked_at=found.polled_at, decisions=[DecisionOut.of(each) for each in found.decisions])
+    return EvaluationOut(
+        looked_at=found.polled_at,
+        decisions=DecisionOut.foreseen(table_id, found.decisions, database, monitoring.forecaster),
+    )

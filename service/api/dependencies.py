@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,12 +10,14 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
+from service.access.oidc.identity import Identity
 from service.access.session import Session
 from service.access.token import Role, Token
 from service.delivery.guard import Guard
 from service.events.database import Database
 from service.metrics.monitoring import Monitoring
 from service.model.errors import ForbiddenError
+from service.model.loopback import is_loopback
 from service.observation.lake_access import LakeAccess
 from service.scheduling.queue_settings import QueueSettings
 
@@ -52,24 +53,17 @@ class Exposure:
         return f"{request.url.scheme}://{host}:{server[1]}"
 
 
-def is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
 CALLBACK_PATH = "/v1/callbacks/hudi"
 DELEGATION_PATH = "/v1/hoodie/service/"
 METRICS_PATH = "/metrics"
+LOGIN_PATH = "/login"
+LOGIN_CALLBACK_PATH = "/login/callback"
 
 
 @dataclass(frozen=True)
 class AppContext:
     """The collaborators and settings of the API, from the composition root. A call takes the parts that it uses.
-    `guard` knows which addresses webhooks may have."""
+    `guard` knows which addresses webhooks may have; `identity` is None without an OpenID provider."""
 
     database: Database
     lake: LakeAccess
@@ -77,6 +71,7 @@ class AppContext:
     monitoring: Monitoring = field(default_factory=Monitoring)
     exposure: Exposure = field(default_factory=Exposure)
     guard: Guard = field(default_factory=Guard)
+    identity: Identity | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +121,7 @@ QueueDep = Annotated[QueueSettings, Depends(_part("queue"))]
 MonitoringDep = Annotated[Monitoring, Depends(_part("monitoring"))]
 ExposureDep = Annotated[Exposure, Depends(_part("exposure"))]
 GuardDep = Annotated[Guard, Depends(_part("guard"))]
+IdentityDep = Annotated[Identity | None, Depends(_part("identity"))]
 
 bearer = HTTPBearer(auto_error=False, description="A token from `groundskeeper token create`")
 
@@ -144,7 +140,12 @@ def needs(role: Role) -> Callable[[Caller], Awaitable[None]]:
     """Returns a dependency that raises ForbiddenError unless the caller may act as `role`."""
 
     async def check(caller: CallerDep) -> None:
-        if not caller.may(role):
-            raise ForbiddenError(f"This call needs the role {role.value}; the token has the role {caller.role.value}.")
+        check_role(caller, role)
 
     return check
+
+
+def check_role(caller: Caller, role: Role) -> None:
+    """Raises ForbiddenError unless the caller may act as `role`."""
+    if not caller.may(role):
+        raise ForbiddenError(f"This call needs the role {role.value}; the token has the role {caller.role.value}.")

@@ -39,16 +39,25 @@ from service.lake.location import canonical
 from service.model import table_errors
 from service.model.errors import GroundskeeperError
 from service.observation.lake_access import LakeAccess
-from service.registration import discovery
+from service.registration import discovery, path_rules
 from service.registration.discovery import Glance
+from service.registration.path_rules import Given, PathRule
 
 router = Routes(prefix="/v1", tags=["tables"])
 
 # Clients wait a minute for an answer.
 _SECONDS = 40.0
+MOST_RULES = 20
 # A process searches for one caller at a time.
 _turn = threading.Lock()
 
+
+def _is_rule(text: str) -> str:
+    PathRule.parse(text)
+    return text
+
+
+Rule = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL), AfterValidator(_is_rule)]
 
 _SEARCHES = [
     {"root": "s3a://lake/shop/"},
@@ -58,6 +67,7 @@ _SEARCHES = [
         "register": True,
         "lock": {"provider": "filesystem"},
         "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
+        "rules": ["{team}/*"],
     },
 ]
 
@@ -92,6 +102,18 @@ class DiscoverIn(Request, json_schema_extra={"examples": _SEARCHES}):
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
     owner: Owner | None = Field(None, description=OWNER_TEXT, examples=["shop@example.com"])
     tags: Tags = Field(default_factory=dict, description=TAGS_TEXT)
+    rules: list[Rule] = Field(
+        default_factory=list,
+        max_length=MOST_RULES,
+        description="What paths relative to the root say about their tables: `{team}/*` gives the tag `team`,"
+        " `{owner}` the owner; `*` is one folder, `**` any number. The first rule that reads a tag counts, and before"
+        " `owner` and `tags`",
+        examples=[["{owner}/{team}/*"]],
+    )
+
+    def given(self, base_path: str, root: str) -> Given:
+        path = base_path.removeprefix(root).strip("/") or "."
+        return path_rules.given(path_rules.parsed(self.rules), path, owner=self.owner, tags=self.tags)
 
 
 class FoundState(StrEnum):
@@ -128,20 +150,30 @@ class FoundTable(BaseModel):
     is_new: bool = Field(description="Whether this call has registered it", examples=[True])
     table_id: str | None = Field(description="Null unless it is registered", examples=["tbl_0f3c2a9d5e7b1c44"])
     reason: ReasonOut | None = Field(description="Why it is refused, else null")
+    owner: str | None = Field(
+        description="The owner that a registration by this search gives it; a registered table keeps its own",
+        examples=["shop@example.com"],
+    )
+    tags: dict[str, str] = Field(description="The tags that it is given likewise", examples=[{"team": "shop"}])
 
     @classmethod
-    def known(cls, base_path: str, table_id: str, seen: Glance | None = None, *, is_new: bool = False) -> FoundTable:
-        return cls._of(base_path, seen, state=FoundState.REGISTERED, table_id=table_id, is_new=is_new, reason=None)
+    def known(
+        cls, base_path: str, gets: Given, table_id: str, seen: Glance | None = None, *, is_new: bool = False
+    ) -> FoundTable:
+        members = {"state": FoundState.REGISTERED, "table_id": table_id, "is_new": is_new, "reason": None}
+        return cls._of(base_path, gets, seen, **members)
 
     @classmethod
-    def unknown(cls, base_path: str, seen: Glance | None, error: GroundskeeperError | None = None) -> FoundTable:
+    def unknown(
+        cls, base_path: str, gets: Given, seen: Glance | None, error: GroundskeeperError | None = None
+    ) -> FoundTable:
         state, reason = (FoundState.REFUSED, ReasonOut.of(error)) if error else (FoundState.CAN_BE_REGISTERED, None)
-        return cls._of(base_path, seen, state=state, table_id=None, is_new=False, reason=reason)
+        return cls._of(base_path, gets, seen, state=state, table_id=None, is_new=False, reason=reason)
 
     @classmethod
-    def _of(cls, base_path: str, seen: Glance | None, **members: Any) -> FoundTable:
+    def _of(cls, base_path: str, gets: Given, seen: Glance | None, **members: Any) -> FoundTable:
         of_table = vars(seen) if seen else dict.fromkeys(("name", "table_type", "table_version"))
-        return cls(base_path=base_path, **of_table, **members)
+        return cls(base_path=base_path, owner=gets.owner, tags=gets.tags, **of_table, **members)
 
 
 class SkippedFolder(BaseModel):
@@ -178,10 +210,10 @@ def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, ca
 def discover(wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: Caller) -> DiscoveryOut:
     """Searches and registers for `_SECONDS` at most, apart from the last table."""
     end = time.monotonic() + _SECONDS
-    roots = caller.roots(lake)
+    roots, root = caller.roots(lake), lake.readers.run(canonical, wanted.root)
     walked = lake.readers.run(
         discovery.walk,
-        lake.readers.run(canonical, wanted.root),
+        root,
         pattern=wanted.pattern,
         storage_options=lake.storage_options,
         allowed_roots=roots,
@@ -191,18 +223,21 @@ def discover(wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: C
     items: list[FoundTable] = []
     left, is_complete = wanted.limit, walked.is_complete
     for base_path in walked.tables:
+        gets = wanted.given(base_path, root)
         if base_path in known:
-            items.append(FoundTable.known(base_path, known[base_path]))
+            items.append(FoundTable.known(base_path, gets, known[base_path]))
         elif left == 0 or time.monotonic() > end:
             is_complete = False
         else:
             left -= 1
-            items.append(_new(base_path, wanted, database, lake, caller))
+            items.append(_new(base_path, gets, wanted, database=database, lake=lake, caller=caller))
     skipped = [SkippedFolder(path=each.path, reason=ReasonOut.of(each.problem)) for each in walked.skipped]
     return DiscoveryOut(items=items, skipped=skipped, is_complete=is_complete)
 
 
-def _new(base_path: str, wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: Caller) -> FoundTable:
+def _new(
+    base_path: str, gets: Given, wanted: DiscoverIn, *, database: Database, lake: LakeAccess, caller: Caller
+) -> FoundTable:
     seen = None
     try:
         seen = lake.readers.run(
@@ -212,7 +247,7 @@ def _new(base_path: str, wanted: DiscoverIn, database: Database, lake: LakeAcces
             allowed_roots=caller.roots(lake),
         )
         if not wanted.registers:
-            return FoundTable.unknown(base_path, seen)
+            return FoundTable.unknown(base_path, gets, seen)
         body = TableIn(
             base_path=base_path,
             name=None,
@@ -221,14 +256,14 @@ def _new(base_path: str, wanted: DiscoverIn, database: Database, lake: LakeAcces
             writers=wanted.writers,
             readers=wanted.readers,
             hudi_options=wanted.hudi_options,
-            owner=wanted.owner,
-            tags=wanted.tags,
+            owner=gets.owner,
+            tags=gets.tags,
         )
         # Each registration has an entry of its own in the audit trail.
         with audit_record.separate():
             table = tables.register_table(body, database, lake, caller)
-        return FoundTable.known(base_path, table.id, seen, is_new=True)
+        return FoundTable.known(base_path, gets, table.id, seen, is_new=True)
     except table_errors.TableAlreadyRegisteredError as error:
-        return FoundTable.known(base_path, str(error.extensions["table_id"]), seen)
+        return FoundTable.known(base_path, gets, str(error.extensions["table_id"]), seen)
     except GroundskeeperError as error:
-        return FoundTable.unknown(base_path, seen, error)
+        return FoundTable.unknown(base_path, gets, seen, error)

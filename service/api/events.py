@@ -186,7 +186,7 @@ def _read(database: Database, caller: Caller, seq: int | None) -> tuple[list[Pub
     """
     with reading(database.engine) as connection:
         if caller.token is not None:
-            token = token_store.find(connection, caller.token.id)
+            token = token_store.current(connection, caller.token)
             if token is None or not token.is_valid(database.clock()):
                 return None
         if caller.session is not None:

@@ -6,23 +6,28 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import Query
-from pydantic import BaseModel, Field
+from fastapi import Path, Query
+from pydantic import BaseModel, Field, StringConstraints
 
 from service.api.answers import Declared, Shown, made
-from service.api.dependencies import DatabaseDep, MonitoringDep
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, MonitoringDep
 from service.api.query_parameters import AnyOf, Asked, OfOwners
-from service.api.requests import SOME_TEXT
+from service.api.requests import A_REASON, SOME_TEXT, Moment, Request
 from service.api.routes import Routes
 from service.catalog import table_store
-from service.db.engine import reading
+from service.db.engine import reading, writing
 from service.health import acknowledgement_store, problems
 from service.health.acknowledgement_store import Acknowledgement
+from service.health.errors import ProblemNotStandingError
 from service.health.next_step import Action
 from service.health.problem import About, HealthProblem, ProblemKind, Severity
 from service.health.problem_search import look
 
 router = Routes(prefix="/v1", tags=["problems"])
+
+ProblemId = Annotated[
+    str, Path(max_length=32, pattern=SOME_TEXT, description="Id of the problem", examples=["prb_8c1d0e5f2a7b4963"])
+]
 
 
 class AboutOut(Declared, declared=About):
@@ -37,10 +42,26 @@ class ActionOut(Declared, declared=Action):
     )
 
 
-class AcknowledgementOut(Declared, declared=Acknowledgement):
+class AcknowledgementOut(Shown, declared=Acknowledgement):
     """Somebody knows of the problem."""
 
     at: datetime = Field(description="Since when")
+
+
+class Known(Request):
+    until: Moment | None = Field(
+        None, description="When it ends, if the problem has not ended before. Default: with the problem"
+    )
+    reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] | None = Field(
+        None, description="For others", examples=["the storage is being moved"]
+    )
+
+    def by(self, caller: Caller, at: datetime) -> Acknowledgement:
+        return Acknowledgement(caller.name, at, self.until, self.reason)
+
+
+class AcknowledgementIn(Known, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}):
+    """Until when a problem is known, and why."""
 
 
 class HealthProblemOut(Shown, declared=HealthProblem):
@@ -51,7 +72,7 @@ class HealthProblemOut(Shown, declared=HealthProblem):
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
     action: ActionOut | None = Field(description="The call that does it, where there is one")
     acknowledged: AcknowledgementOut | None = Field(
-        None, description="Set from when somebody acknowledged it until it ends or becomes more serious"
+        None, description="Set from when somebody acknowledged it until that, or the problem, ends or is more serious"
     )
 
     @classmethod
@@ -96,7 +117,7 @@ def list_problems(
         every = look(database.engine, database.clock(), table_id)[0].problems
     with reading(database.engine) as connection:
         tables = None if selection.is_open else table_store.ids_of(connection, selection)
-        acknowledged = acknowledgement_store.every(connection)
+        acknowledged = acknowledgement_store.every(connection, database.clock())
     wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until, tables)
     listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     return HealthProblemPage(
@@ -104,3 +125,31 @@ def list_problems(
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),
         next_cursor=listed.page.next_cursor,
     )
+
+
+@router.operator("PUT /problems/{problem_id}/acknowledgement", "Acknowledge one problem", ProblemNotStandingError)
+def acknowledge_problem(
+    problem_id: ProblemId,
+    wanted: AcknowledgementIn,
+    *,
+    database: DatabaseDep,
+    monitoring: MonitoringDep,
+    caller: CallerDep,
+) -> AcknowledgementOut:
+    """Marks it as known: until it ends or becomes more serious, and at most until `until`. Replaces an earlier
+    acknowledgement. Notifications do not tell it meanwhile, and PagerDuty gets `acknowledge` for its alert."""
+    if all(each.id != problem_id for each in monitoring.problems.now(database.engine, database.clock).problems):
+        raise ProblemNotStandingError(f"No problem has the id {problem_id} now.")
+    given = wanted.by(caller, database.clock())
+    with writing(database.engine) as connection:
+        acknowledgement_store.put(connection, problem_id, given)
+    database.notifier.notify()
+    return AcknowledgementOut.of(given)
+
+
+@router.operator("DELETE /problems/{problem_id}/acknowledgement", "Take back that a problem is known")
+def unacknowledge_problem(problem_id: ProblemId, database: DatabaseDep) -> None:
+    """Notifications tell the problem again if they have told it before it was acknowledged."""
+    with writing(database.engine) as connection:
+        acknowledgement_store.remove(connection, [problem_id])
+    database.notifier.notify()

@@ -14,7 +14,7 @@ from service.api.answers import Declared, Shown, made
 from service.api.problems import document
 from service.model.hand_over import HandOver
 from service.queue.breaker import Breaker, BreakerState
-from service.queue.durations import Basis
+from service.queue.cost_model import Basis, Cost
 from service.queue.job import Attempt, Job, JobVerdict, Spent
 from service.queue.job_log import LogPage
 from service.queue.outlook import HeldBack, Outlook
@@ -76,32 +76,61 @@ class SpentOut(BaseModel):
 
 @dataclass(frozen=True)
 class Prospects:
-    """The names of the tables of jobs, by table id; what jobs wait for, by job id; and what is expected of them."""
+    """The names of the tables of jobs, by table id; what jobs wait for, by job id; what is expected of them; and what
+    the jobs would cost that dry runs have planned, by id of the dry run."""
 
     names: Mapping[str, str]
     waits: Mapping[str, Wait] = field(default_factory=dict)
     outlook: Outlook | None = None
+    costs: Mapping[str, Cost] = field(default_factory=dict)
 
 
-class ForecastOut(BaseModel):
+class CostOut(BaseModel):
+    """What an attempt is expected to cost, learned from those that have ended."""
+
+    seconds: float = Field(description="How long an attempt takes", examples=[12.5])
+    low_seconds: float = Field(description="Nine of ten take longer than this", examples=[10.9])
+    high_seconds: float = Field(description="Nine of ten take less than this", examples=[15.0])
+    gb_hours: float = Field(
+        description="GiB of memory of a slot, times hours; 0 if the workers do not report their memory",
+        examples=[0.0139],
+    )
+    learned_from: Basis = Field(
+        description="Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all"
+        " of this `kind`; or nothing (`default`)",
+        examples=["table"],
+    )
+    is_guess: bool = Field(description="Whether no job of this kind has ended on this table")
+    text: str = Field(description="The same in words", examples=["about 13 s (11 s to 15 s), 0.014 GB-hours"])
+
+    @classmethod
+    def of(cls, cost: Cost | None) -> CostOut | None:
+        return cls(text=cost.text, **_members(cost)) if cost else None
+
+
+def _members(cost: Cost) -> dict[str, Any]:
+    return {
+        "seconds": round(cost.seconds, 3),
+        "low_seconds": round(cost.low, 3),
+        "high_seconds": round(cost.high, 3),
+        "gb_hours": float(f"{cost.gb_hours:.3g}"),
+        "learned_from": cost.basis,
+        "is_guess": cost.is_guess,
+    }
+
+
+class ForecastOut(CostOut):
     """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
 
     starts_at: datetime | None = Field(
         description="Expected start of a queued job; null while its group has no ready worker, or its writers must stop"
     )
     ends_at: datetime | None = Field(description="Expected end of its attempt; null if the start is not known")
-    seconds: float = Field(description="How long an attempt takes", examples=[12.5])
-    learned_from: Basis = Field(
-        description="Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all"
-        " of this `kind`; or nothing (`default`)",
-        examples=["table"],
-    )
-    is_guess: bool = Field(description="Whether no job of this kind has ended on this table")
     held_back_by: HeldBack | None = Field(description="Why a queued job is not due; null if it is")
     text: str = Field(description="The same in words", examples=["starts in about 8 min"])
 
     @classmethod
-    def of(cls, job: Job, outlook: Outlook | None) -> ForecastOut | None:
+    def of_job(cls, job: Job, outlook: Outlook | None) -> ForecastOut | None:
         found = outlook.jobs.get(job.id) if outlook is not None and job.state.is_active else None
         # The job may have been leased or put back since.
         if outlook is None or found is None or found.is_held != job.state.is_held:
@@ -109,11 +138,9 @@ class ForecastOut(BaseModel):
         return cls(
             starts_at=_after(outlook.as_of, found.start),
             ends_at=_after(outlook.as_of, found.end),
-            seconds=round(found.duration.seconds, 3),
-            learned_from=found.duration.basis,
-            is_guess=found.is_guess,
             held_back_by=found.held_back,
             text=found.text,
+            **_members(found.cost),
         )
 
 
@@ -160,6 +187,9 @@ class JobOut(Declared, declared=Job):
     )
     forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
 
+    cost: CostOut | None = Field(
+        None, description="What the job would cost that this dry run has planned; null unless its plan is ready"
+    )
     breaker: BreakerOut | None = Field(
         None, description="Set for a queued job while the attempts of jobs of this kind fail on the table"
     )
@@ -175,7 +205,8 @@ class JobOut(Declared, declared=Job):
             table_name=prospects.names.get(job.table_id, job.table_id),
             waits_for=wait.what if wait else None,
             breaker=BreakerOut.of(wait.breaker, wait.at) if wait else None,
-            forecast=ForecastOut.of(job, prospects.outlook),
+            forecast=ForecastOut.of_job(job, prospects.outlook),
+            cost=CostOut.of(prospects.costs.get(job.id)),
             error=JobProblem.of(job.error),
             **more,
         )

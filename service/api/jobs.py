@@ -35,8 +35,9 @@ from service.model.flink_restart import FlinkStateReturnsError
 from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
+from service.queue.forecaster import Planned
 from service.queue.hand_over import coordinator
-from service.queue.job import Job, JobState
+from service.queue.job import Job, JobState, JobVerdict
 from service.queue.submission import JobRequest
 from service.queue.waiting import waits_of
 
@@ -288,8 +289,13 @@ def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Pr
 
 
 def _foreseen(database: Database, monitoring: Monitoring, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
-    """Adds the forecast; reads nothing for jobs that have ended."""
-    active = [job.id for job in jobs if job.state.is_active]
-    if not active:
-        return prospects
-    return replace(prospects, outlook=monitoring.forecaster.outlook(database.engine, database.clock, active))
+    """Adds the forecast of active jobs, and the expected cost of the plans that dry runs have made."""
+    forecaster = monitoring.forecaster
+    if active := [job.id for job in jobs if job.state.is_active]:
+        prospects = replace(prospects, outlook=forecaster.outlook(database.engine, database.clock, active))
+    planned = {
+        job.id: Planned(job.table_id, job.kind.value, job.parsed_result.work)
+        for job in jobs
+        if job.dry_run and job.verdict is JobVerdict.READY
+    }
+    return replace(prospects, costs=forecaster.costs(database.engine, planned))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 
+from service.api.dependencies import LOGIN_CALLBACK_PATH
 from service.api.errors import ServiceBusyError
 from service.api.problems import answer
 from service.api.statuses import status_of
@@ -88,7 +89,7 @@ class AuditLog:
         self._trail = trail
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in READS:
+        if scope["type"] != "http" or (scope["method"] in READS and scope["path"] != LOGIN_CALLBACK_PATH):
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
@@ -108,7 +109,7 @@ class AuditLog:
                     head = message
                     return
             elif record is not None and head is not None:
-                problem = _problem_in(message, status)
+                problem = state.get("problem") or _problem_in(message, status)
                 if not self._trail.is_complete(record, status, problem):
                     await run_in_threadpool(self._trail.end, record, status, problem)
                 if record.entity_tag is not None and status < HTTPStatus.BAD_REQUEST:

@@ -32,7 +32,14 @@ _Host = Annotated[str, StringConstraints(max_length=253, pattern=HOST_NAME)]
 _TARGET = {"type": "slack", "url": "https://hooks.slack.com/services/T0/B0/XXXX"}
 
 
-class TargetIn(Request, json_schema_extra={"examples": [_TARGET]}):
+class TargetIn(
+    Request,
+    # The members of each type, and whether it needs them: which fields a form has.
+    json_schema_extra={
+        "examples": [_TARGET],
+        "x-members": {target.value: dict(members) for target, members in registry.MEMBERS.items()},
+    },
+):
     """Where messages go. `GET` shows secrets masked; a masked value that is sent back keeps the stored one."""
 
     type: Target = Field(description="What receives the messages", examples=["slack"])
@@ -87,6 +94,7 @@ class NotificationIn(
     target: TargetIn = Field(description="Where messages go")
     events: Annotated[list[Occasion], Field(min_length=1, max_length=3)] = Field(
         default_factory=lambda: list(Occasion),
+        json_schema_extra={"x-default": [each.value for each in Occasion]},
         description="`opened` and `resolved` are about problems, `failed` about jobs that have failed for good",
     )
     least_severity: Severity = Field(

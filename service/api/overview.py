@@ -178,7 +178,7 @@ def get_overview(
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
         ids = [table.id for table in selected.tables]
         shapes = overview_store.shapes(connection, ids)
-        acknowledged = acknowledgement_store.every(connection)
+        acknowledged = acknowledgement_store.every(connection, now)
         past = Past(
             jobs=overview_store.last_jobs(connection, ids, _JOBS_OF_TABLE),
             decisions=decision_store.current(connection, now - CURRENT, ids),

@@ -25,7 +25,6 @@ from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
-from service.scheduling.decision import Decision
 from service.scheduling.policy_preview import ChangedSetting
 
 
@@ -65,11 +64,14 @@ class WindowIn(TypedDict):
     ]
 
 
+_DEFAULTS = Policy().to_json()
+
+
 def _general(name: str) -> Any:
     """Returns the type of a member of a policy that is about all kinds of jobs."""
     hint = get_type_hints(Policy, include_extras=True)[name]
     own = {"time_zone": TimeZone, "windows": list[WindowIn]}.get(name)
-    return as_model(Annotated[own, *get_args(hint)[1:]] if own else hint)
+    return _with_default(as_model(Annotated[own, *get_args(hint)[1:]] if own else hint), _DEFAULTS[name])
 
 
 def _member(kind: str) -> Any:
@@ -82,8 +84,11 @@ def _member(kind: str) -> Any:
 def _section(settings: type[Section]) -> Any:
     own = get_type_hints(settings, include_extras=True)
     params = get_type_hints(settings.params, include_extras=True)
+    defaults = next(_DEFAULTS[name] for name, section in SECTIONS.items() if section is settings)
     members = {
-        each.name: as_model(_bounded(own[each.name], params.get(each.name)), stored=True)
+        each.name: _with_default(
+            as_model(_bounded(own[each.name], params.get(each.name)), stored=True), defaults[each.name]
+        )
         for each in dataclasses.fields(settings)  # type: ignore[arg-type]
     }
     return new_class(
@@ -92,6 +97,12 @@ def _section(settings: type[Section]) -> Any:
         {"total": False},
         lambda body: body.update(__annotations__=members),
     )
+
+
+def _with_default(member: Any, default: Any) -> Any:
+    """Returns the type with the default of the service in the document. `default` itself would say that a request has
+    this value if the member is left out, which then comes from weaker levels."""
+    return Annotated[member, Field(json_schema_extra={"x-default": default})]
 
 
 def _bounded(setting: Any, param: Any) -> Any:
@@ -219,17 +230,6 @@ class EffectivePolicyOut(BaseModel):
     @classmethod
     def of(cls, effective: Effective) -> EffectivePolicyOut:
         return cls(policy=effective.policy.to_json(), sources=dict(effective.sources))
-
-
-class DecisionOut(Shown, declared=Decision):
-    kind: JobKind
-    warning: str | None
-    job_id: str | None
-
-
-class EvaluationOut(BaseModel):
-    looked_at: datetime | None = Field(description="Time of the last poll; null: never polled, so there is no decision")
-    decisions: list[DecisionOut] = Field(description="What would be decided now, one for each kind")
 
 
 class PauseIn(Request):

@@ -139,6 +139,19 @@ def _shown(
     )
 
 
+def shown_to(request: Request, error: GroundskeeperError) -> Response | None:
+    """Returns the problem as a page for a person; None for programs."""
+    if not _wants_html(request):
+        return None
+    page = _page(
+        error.title,
+        f"<p>{escape(error.detail or error.title)}</p><p>{escape(error.hint)}</p>"
+        f'<p><a href="/problems/{error.type}">What this means</a></p>',
+    )
+    page.status_code = int(status_of(type(error)))
+    return page
+
+
 def _wants_html(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "")
 

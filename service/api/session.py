@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal
 from urllib.parse import urlsplit
 
 from fastapi import Request, Response
@@ -11,13 +13,14 @@ from pydantic import BaseModel, Field
 
 from service.access import session_store
 from service.access.errors import NoLoginError, UnencryptedLoginError
-from service.access.session import Cookie, Session, opened
+from service.access.session import Cookie, opened
 from service.access.token import Role
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep, is_loopback
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep, IdentityDep
 from service.api.routes import Routes
 from service.api.statuses import CREATED
 from service.db import audit_record
 from service.db.engine import writing
+from service.model.loopback import is_loopback
 
 router = Routes(prefix="/v1/session", tags=["access"])
 
@@ -25,21 +28,43 @@ router = Routes(prefix="/v1/session", tags=["access"])
 _SECURE = "__Host-groundskeeper"
 
 
+@dataclass(frozen=True)
+class CookieName:
+    """A cookie that no script can read. `same_site` is `lax` for one that another site may send the browser back
+    with."""
+
+    suffix: str
+    same_site: Literal["strict", "lax"]
+
+    def of(self, request: Request) -> str | None:
+        return request.cookies.get(_SECURE + self.suffix) or request.cookies.get(_plain(request) + self.suffix)
+
+    def give(self, response: Response, request: Request, text: str, lifetime: timedelta, *, is_secure: bool) -> None:
+        name, seconds = _SECURE if is_secure else _plain(request), max(0, int(lifetime.total_seconds()))
+        response.set_cookie(
+            name + self.suffix,
+            text,
+            max_age=seconds,
+            path="/",
+            secure=is_secure,
+            httponly=True,
+            samesite=self.same_site,
+        )
+
+    def take_back(self, response: Response, request: Request) -> None:
+        for name, is_secure in ((_SECURE, True), (_plain(request), False)):
+            response.delete_cookie(
+                name + self.suffix, path="/", secure=is_secure, httponly=True, samesite=self.same_site
+            )
+
+
+OF_SESSION = CookieName("", "strict")
+OF_LOGIN = CookieName("-login", "lax")
+
+
 def cookie_of(request: Request) -> Cookie | None:
-    text = request.cookies.get(_SECURE) or request.cookies.get(_plain(request))
+    text = OF_SESSION.of(request)
     return Cookie.parse(text) if text else None
-
-
-def set_cookie(response: Response, cookie: Cookie, session: Session, *, is_secure: bool, request: Request) -> None:
-    name, seconds = _SECURE if is_secure else _plain(request), _seconds(session.created_at, session.expires_at)
-    response.set_cookie(
-        name, str(cookie), max_age=seconds, path="/", secure=is_secure, httponly=True, samesite="strict"
-    )
-
-
-def clear(response: Response, request: Request) -> None:
-    response.delete_cookie(_SECURE, path="/", secure=True, httponly=True, samesite="strict")
-    response.delete_cookie(_plain(request), path="/", httponly=True, samesite="strict")
 
 
 def must_be_secure(request: Request, exposure: Exposure) -> bool:
@@ -69,10 +94,6 @@ def _plain(request: Request) -> str:
     return f"groundskeeper-{server[1] if server and server[1] else 80}"
 
 
-def _seconds(start: datetime, end: datetime) -> int:
-    return max(0, int((end - start).total_seconds()))
-
-
 class Way(StrEnum):
     """`open`: no token exists, and the caller needs none."""
 
@@ -100,6 +121,15 @@ class SessionOut(BaseModel):
         return cls(who=token.name, token_id=token.id, role=token.role, way=way, expires_at=end)
 
 
+class LogOutOut(BaseModel):
+    """What remains to be done."""
+
+    log_out_url: str | None = Field(
+        description="Where a browser logs out of the OpenID provider too; null if it need not, or cannot",
+        examples=["https://sso.example.com/logout?client_id=groundskeeper"],
+    )
+
+
 @router.reader(
     "POST ", "Log in: exchange a token for a cookie", NoLoginError, UnencryptedLoginError, status_code=CREATED
 )
@@ -108,14 +138,14 @@ def log_in(
 ) -> SessionOut:
     """Send the token as `Authorization: Bearer <token>`. The answer sets a cookie for the dashboard, which ends after
     GROUNDSKEEPER_SESSION_HOURS, with the token, or when you log out. Other clients send their token with each call."""
-    if caller.token is None or caller.session is not None:
+    if caller.token is None or caller.token.is_person or caller.session is not None:
         raise NoLoginError
     is_secure = must_be_secure(request, exposure)
     cookie, session = opened(caller.token, database.clock(), exposure.session_lifetime)
     with writing(database.engine) as connection:
         audit_record.about("session", session.id)
         session_store.add(connection, session)
-    set_cookie(response, cookie, session, is_secure=is_secure, request=request)
+    OF_SESSION.give(response, request, str(cookie), session.lifetime, is_secure=is_secure)
     return SessionOut.of(caller, expires_at=session.expires_at)
 
 
@@ -125,10 +155,23 @@ def get_session(caller: CallerDep) -> SessionOut:
 
 
 @router.reader("DELETE ", "Log out: end the session of the cookie")
-def log_out(request: Request, response: Response, database: DatabaseDep, caller: CallerDep) -> None:
+def log_out(
+    request: Request,
+    response: Response,
+    database: DatabaseDep,
+    exposure: ExposureDep,
+    *,
+    identity: IdentityDep,
+    caller: CallerDep,
+) -> LogOutOut:
     """A copy of the cookie is worth nothing afterwards. Without a session it changes nothing."""
+    url = None
     if caller.session is not None:
         with writing(database.engine) as connection:
             audit_record.about("session", caller.session.id)
             session_store.remove(connection, caller.session.id)
-    clear(response, request)
+        if identity is not None and caller.session.id_token is not None:
+            id_token = database.cipher.open(caller.session.id_token)
+            url = identity.end_url(id_token, f"{exposure.url_for(request)}/")
+    OF_SESSION.take_back(response, request)
+    return LogOutOut(log_out_url=url)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from service.access.errors import ProviderUnavailableError
 from service.api.errors import ChangedMeanwhileError, MediaTypeError, ServiceBusyError, TooManyWaitsError
 from service.catalog.errors import MetastoreForbiddenError
 from service.model import errors, storage_errors, table_errors
@@ -15,6 +16,7 @@ CREATED: Final = HTTPStatus.CREATED
 ACCEPTED: Final = HTTPStatus.ACCEPTED
 REPEATED: Final = HTTPStatus.OK
 NOTHING: Final = HTTPStatus.NO_CONTENT
+SEE_OTHER: Final = HTTPStatus.SEE_OTHER
 
 _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     GroundskeeperError: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -30,6 +32,7 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     errors.TooManyStreamsError: HTTPStatus.TOO_MANY_REQUESTS,
     storage_errors.StorageError: HTTPStatus.BAD_GATEWAY,
     table_errors.FlinkError: HTTPStatus.BAD_GATEWAY,
+    ProviderUnavailableError: HTTPStatus.BAD_GATEWAY,
     storage_errors.ReadersBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotReadyError: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -83,6 +83,13 @@ def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapp
     return {row.table_id: row.clock for row in connection.execute(query) if row.clock}
 
 
+def totals(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, Totals]:
+    """Returns the totals of these tables, or of all, as far as they have been polled."""
+    query = sa.select(_s.c.table_id, _s.c.summary["totals"].label("totals"))
+    rows = connection.execute(query if table_ids is None else query.where(_s.c.table_id.in_(table_ids)))
+    return {row.table_id: Totals(**_known(Totals, row.totals)) for row in rows if row.totals}
+
+
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
     """Returns the snapshot with its partitions (`with_partitions`); None before the first poll."""
     stored = find(connection, table_id)
@@ -155,10 +162,15 @@ def _number(name: str) -> sa.ColumnElement[int]:
 
 
 def _totals() -> sa.Select[Any]:
-    small = _number("small_files")
-    mergeable = sa.case((small > 1, small), else_=0)
+    small, logs, groups = _number("small_files"), _number("log_files"), _number("file_groups")
+    # A float, because the product may be too large for the integers of a database.
+    has_logs = sa.case((logs < groups, sa.cast(logs, sa.Float) / sa.func.nullif(groups, 0)), else_=1.0)
+    derived = {
+        "mergeable_files": sa.case((small > 1, small), else_=0),
+        "logged_bytes": _number("log_bytes") + _number("base_bytes") * has_logs,
+    }
     names = [each.name for each in dataclasses.fields(Totals)]
-    sums = [sa.func.sum(mergeable if name == "mergeable_files" else _number(name)) for name in names]
+    sums = [sa.func.sum(derived[name] if name in derived else _number(name)) for name in names]
     return sa.select(*sums).where(_IS_OF_TABLE)
 
 

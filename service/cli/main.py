@@ -11,6 +11,7 @@ import typer
 # A command imports what it needs itself, so that the others start at once: the service takes seconds.
 from service.cli import backup, config, manifests, tokens
 from service.cli.client import (
+    acknowledgements,
     as_code,
     contexts,
     events,
@@ -51,6 +52,8 @@ app.add_typer(locks.app, name="lock", rich_help_panel=_CLIENT)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_CLIENT)
 app.add_typer(notifications.app, name="notifications", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(problems.problems)
+app.command(rich_help_panel=_CLIENT)(acknowledgements.acknowledge)
+app.command(rich_help_panel=_CLIENT)(acknowledgements.unacknowledge)
 app.command(rich_help_panel=_CLIENT)(report.report)
 app.command(rich_help_panel=_CLIENT)(workers.workers)
 app.command(rich_help_panel=_CLIENT)(events.events)

@@ -13,13 +13,13 @@ from jobs import tracing
 from jobs.logs import LogFormat, configure
 from service.access import deployment_tokens, token_store
 from service.access.token import Role
-from service.api.dependencies import is_loopback
 from service.cli.database import shown
 from service.db import migrate as migrations
 from service.db.engine import open_engine, writing
 from service.db.probe import check_integrity
 from service.model.clock import utc_now
 from service.model.errors import SettingsError
+from service.model.loopback import is_loopback
 from service.runtime import process
 from service.runtime.composition import Composition
 from service.runtime.connections import use_all_descriptors
@@ -39,7 +39,8 @@ def run(chosen: Settings) -> NoReturn:
     check_integrity(engine)
     migrations.upgrade(engine)
     has_tokens = _accept_tokens(engine, chosen)
-    if not has_tokens and not is_loopback(chosen.host):
+    is_guarded = has_tokens or chosen.oidc_issuer is not None
+    if not is_guarded and not is_loopback(chosen.host):
         raise SettingsError(
             f"Without any token the service listens only on a loopback address, not on {chosen.host}.",
             hint="Create a token first: groundskeeper token create --role admin.",
@@ -47,7 +48,7 @@ def run(chosen: Settings) -> NoReturn:
     listening = process.listen(chosen.host, chosen.port)
     url, database = process.url_of(listening), shown(engine)
     composition = Composition(chosen, engine)
-    running = composition.daemon(listening, on_ready=lambda: _print_address(url, database, chosen.workers, has_tokens))
+    running = composition.daemon(listening, on_ready=lambda: _print_address(url, database, chosen.workers, is_guarded))
     process.leave(running.run())
 
 
@@ -74,9 +75,9 @@ def _accept_tokens(engine: Engine, chosen: Settings) -> bool:
         return token_store.exist(connection)
 
 
-def _print_address(url: str, database: str, workers: int, has_tokens: bool) -> None:
+def _print_address(url: str, database: str, workers: int, is_guarded: bool) -> None:
     local = {0: "no local worker", 1: "one local worker"}.get(workers, f"{workers} local workers")
-    access = "calls need a token" if has_tokens else "open to every user of this machine (no tokens exist)"
+    access = "calls need a token" if is_guarded else "open to every user of this machine (no tokens exist)"
     print(f"Groundskeeper {version('groundskeeper')} is ready at {url}", flush=True)
     print(f"  API docs  {url}/docs", flush=True)
     print(f"  database  {database}", flush=True)

@@ -35,12 +35,14 @@ export function get(path, query = {}) {
 /** What is at the path, with the tag of its state for `send`. */
 export const getTagged = (path) => exchange(pathOf(path), {});
 
-export const post = (path, body) => send("POST", path, body);
+/** `patience` is how many milliseconds the answer may take. */
+export const post = (path, body, patience) => send("POST", path, body, null, patience);
 
 /** With a tag it is refused with status 412 if the object has changed since. */
-export function send(method, path, body, tag) {
+export function send(method, path, body, tag, patience) {
   return call(pathOf(path), {
     method,
+    patience,
     body: body === undefined ? undefined : JSON.stringify(body),
     // Without tokens the service asks for the type, also where there is no body.
     headers: { "Content-Type": "application/json", ...(tag && { "If-Match": tag }) },
@@ -85,13 +87,13 @@ export function problemOf(error) {
 
 const call = async (url, options) => (await exchange(url, options)).document;
 
-async function exchange(url, options) {
+async function exchange(url, { patience = TIMEOUT_MS, ...options }) {
   const headers = { Accept: "application/json", ...options.headers };
   let answer;
   let body;
   try {
     answer = await askedEarly(url);
-    answer ??= await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    answer ??= await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(patience) });
     body = await answer.text();
   } catch {
     throw new Away();

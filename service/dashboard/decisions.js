@@ -25,7 +25,7 @@ export class Decisions {
   /** What waits or is suggested, in a line each. */
   drawNext() {
     const due = this.current.filter((each) => DUE.includes(each.verdict));
-    return due.map((each) => h("p", { "data-key": `next ${each.kind}` }, "Next: ", h("strong", {}, kindName(each.kind)), " ", verdict(each), ` ${sentence(each.because)}.`));
+    return due.map((each) => h("p", { "data-key": `next ${each.kind}` }, "Next: ", h("strong", {}, kindName(each.kind)), " ", verdict(each), ` ${sentence(each.because)}.`, each.cost && ` The job would take ${each.cost.text}.`));
   }
 
   draw(changed) {

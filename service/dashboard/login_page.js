@@ -1,11 +1,12 @@
 // The page that asks for a token, in place of any view. Its only trace is the cookie of the session.
 
-import { logIn, problemOf } from "./api.js";
+import { logIn, pathOf, problemOf } from "./api.js";
 import { h } from "./dom.js";
 import { problem } from "./components.js";
 
 /** `why` says why a session is needed now, or is null; `done` runs after the log-in, `redraw` after a change. */
 export function loginPage(why, done, redraw) {
+  const { provider } = document.documentElement.dataset;
   let refused = null;
   let isBusy = false;
 
@@ -36,6 +37,7 @@ export function loginPage(why, done, redraw) {
         h("h1", { id: "login-title" }, "Log in"),
         why && h("p", { class: "problem warn" }, why),
         h("div", { role: "alert", "data-key": "refused" }, refused && problem(refused)),
+        provider && h("p", {}, h("button", { type: "button", class: "primary", onclick: begin }, `Log in with ${provider}`)),
         h(
           "form",
           { onsubmit: submit },
@@ -45,7 +47,7 @@ export function loginPage(why, done, redraw) {
             h("span", {}, "Token"),
             h("input", { name: "token", type: "password", autocomplete: "current-password", spellcheck: "false", required: true }),
           ),
-          h("div", { class: "actions" }, h("button", { class: "primary", disabled: isBusy }, isBusy ? "Logging in …" : "Log in")),
+          h("div", { class: "actions" }, h("button", { class: provider ? "" : "primary", disabled: isBusy }, isBusy ? "Logging in …" : "Log in")),
         ),
         h(
           "p",
@@ -59,4 +61,11 @@ export function loginPage(why, done, redraw) {
   }
 
   return { draw };
+}
+
+/** Goes to the OpenID provider, which comes back to this page. */
+function begin() {
+  const url = pathOf("login");
+  if (location.hash.startsWith("#/")) url.searchParams.set("next", location.hash);
+  location.assign(url);
 }

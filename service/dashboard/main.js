@@ -247,7 +247,7 @@ function askForLogin(why) {
   view = viewOf(parsed(location.hash), changed);
   redraw(main);
   draw();
-  main.querySelector("input").focus();
+  main.querySelector("button, input").focus();
 }
 
 function showCaller(found) {
@@ -314,7 +314,8 @@ async function run() {
 
 document.getElementById("log-out").onclick = async () => {
   try {
-    await logOut();
+    const { log_out_url: url } = await logOut();
+    if (url) return location.assign(url);
   } catch (error) {
     // A session that has ended already is no failure.
     if (error.status !== 401) return changed(error);

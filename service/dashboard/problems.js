@@ -1,6 +1,7 @@
 // What is wrong with a table, and the notice of a problem: cause, consequence, remedy and command.
 
 import { get, send } from "./api.js";
+import { acknowledgement } from "./acknowledgement.js";
 import { command } from "./command.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
@@ -74,6 +75,7 @@ export function notice(problem, jobs, changed) {
     h("p", { class: "hint" }, remedy),
     command(problem.command, `${title}, ${about.name}`),
     problem.action && may("operator") && remedyOf(problem, jobs, changed),
+    acknowledgement(problem, changed),
   );
 }
 

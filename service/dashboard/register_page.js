@@ -3,7 +3,7 @@
 import { post, problemOf } from "./api.js";
 import { h } from "./dom.js";
 import { listed, tableType } from "./format.js";
-import { card, field, pairs, problem, tableLink } from "./components.js";
+import { card, field, link, pairs, problem, tableLink } from "./components.js";
 import { given, lockFields, lockIn, text, writersFields, writersIn } from "./declaration_fields.js";
 import { may } from "./role.js";
 
@@ -69,6 +69,7 @@ export function registerPage(changed) {
           h("button", { value: "detect", disabled: isSending }, isSending ? "Reading …" : "Show what is there"),
           h("button", { class: "primary", value: "register", disabled: isSending }, "Register"),
         ),
+        h("p", {}, link("#/discover", "Find all tables below a folder")),
         h("p", { class: "quiet" }, "Policies act on the table from that moment on. Register it only when its writers take this lock."),
       ),
     );

@@ -18,6 +18,7 @@ export function result(job) {
     findings && (findings.length > 0 || !("clean" in rest)) && diagnosed(findings, healthy),
     refusals && (job.dry_run || refusals.length > 0) && verdict(refusals, job),
     job.verdict === "nothing_to_do" && h("p", { class: "problem note" }, h("strong", {}, job.dry_run ? "There is nothing to do." : "There was nothing to do.")),
+    job.cost && h("p", { class: "problem note" }, h("strong", {}, "The job would take "), `${job.cost.text}${job.cost.is_guess ? ", which is a guess" : ""}.`),
     ...(notes ?? []).map((text) => problem({ title: text }, "warn")),
     "clean" in rest && audited(rest.clean),
     isPair(rest.buckets) && rest.buckets[1] !== rest.buckets[0] && split(...rest.buckets),

@@ -1,13 +1,15 @@
 // The tables that are selected in the list, and what can be done with all of them by one call.
 
 import { post } from "./api.js";
+import { LabelForm, SettingForm } from "./bulk_forms.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, number } from "./format.js";
 import { KINDS } from "./kinds.js";
 import { problem, select, tableLink } from "./components.js";
+import { may } from "./role.js";
 
-// That of one call.
+// The most tables that one call may name.
 const MOST = 500;
 const ACTIONS = {
   pause: ["Pause", "Their policies start no job any more. Jobs that have begun go on."],
@@ -15,7 +17,10 @@ const ACTIONS = {
   run: ["Run", "A job of this kind is submitted for each."],
   acknowledge: ["Acknowledge", "Their present problems are marked as known until they end. A problem that comes back, or a new one, is shown again."],
   poll: ["Poll", "Their timelines are read now."],
+  policy: ["Set policy", "The setting becomes one of each table's own policy."],
+  label: ["Owner and tags", "They are declared of each table. Policies, notifications and reports select tables by them."],
 };
+const FORMS = { policy: SettingForm, label: LabelForm };
 
 export class Selection {
   constructor(changed) {
@@ -23,6 +28,9 @@ export class Selection {
     /** Names by id, also of tables that are not on this page. */
     this.tables = new Map();
     this.kind = "compaction";
+    /** The form that is open, and its action. */
+    this.form = null;
+    this.opened = null;
     this.result = null;
   }
 
@@ -67,16 +75,29 @@ export class Selection {
       h("strong", { role: "status" }, `${number(this.tables.size)} selected`),
       ...["pause", "resume", "acknowledge", "poll"].map(button),
       h("span", { class: "line" }, select({ "aria-label": "Kind of the job", onchange: (event) => (this.kind = event.target.value) }, Object.entries(KINDS), this.kind), button("run")),
+      ...["policy", ...(may("admin") ? ["label"] : [])].map((action) => this.#opener(action)),
       h("button", { type: "button", class: "link", onclick: clear }, "Clear"),
+      this.form && h("div", { class: "wide", "data-key": `form ${this.opened}` }, this.form.draw()),
       this.result && outcomes(this.result),
     );
   }
 
-  async #do(action) {
+  #opener(action) {
+    const isOpen = this.opened === action;
+    const toggle = () => {
+      this.opened = isOpen ? null : action;
+      this.form = isOpen ? null : new FORMS[action](this.changed.redraw, (more, said) => this.#do(action, more, said));
+      Promise.resolve(this.form?.open()).catch(this.changed);
+      this.changed.redraw();
+    };
+    return h("button", { type: "button", class: "small", "data-key": action, "aria-expanded": String(isOpen), onclick: toggle }, ACTIONS[action][0]);
+  }
+
+  async #do(action, more = {}, said = "") {
     const [words, effect] = ACTIONS[action];
     const title = `${words} ${count(this.tables.size, "table")}?`;
-    if (!this.tables.size || !(await confirmed(title, effect, words))) return;
-    const body = { action, tables: [...this.tables.keys()], ...(action === "run" && { job: { kind: this.kind } }) };
+    if (!this.tables.size || !(await confirmed(title, said ? `${said}. ${effect}` : effect, words))) return;
+    const body = { action, tables: [...this.tables.keys()], ...(action === "run" && { job: { kind: this.kind } }), ...more };
     try {
       this.result = await post("v1/tables/bulk", body);
       for (const each of this.result.items) if (each.outcome !== "refused") this.tables.delete(each.table_id);

@@ -5,6 +5,7 @@ import { asTable, box, drawing, scale, span, tracks } from "./chart.js";
 import { h } from "./dom.js";
 import { ago, bytes, count, moment, seconds, sentence } from "./format.js";
 import { card, field, select } from "./components.js";
+import { Zoom } from "./zoom.js";
 
 const MOST = 500;
 const HOUR_MS = 3_600_000;
@@ -31,6 +32,7 @@ export class TimelineChart {
     this.commits = null;
     this.pending = [];
     this.hours = "";
+    this.zoom = new Zoom();
     this.isMore = false;
     this.asOf = null;
   }
@@ -54,21 +56,23 @@ export class TimelineChart {
     const waiting = this.pending.map((each) => pending(each, now));
     const every = [...done, ...waiting];
     if (!every.length) return card("lanes", "Timeline", h("p", { class: "quiet" }, "No instants yet."));
-    const since = this.hours ? now - this.hours * HOUR_MS : Math.min(now - 60_000, ...every.map((each) => each.from));
-    const shown = every.filter((each) => each.to >= since);
+    const whole = this.hours ? now - this.hours * HOUR_MS : Math.min(now - 60_000, ...every.map((each) => each.from));
+    const [since, until] = this.zoom.within(whole, now);
+    const shown = every.filter((each) => each.to >= since && each.from <= until);
     const actions = [...new Set(every.map((each) => each.action))].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
     const choose = (event) => {
       this.hours = event.target.value;
+      this.zoom.leave();
       changed.redraw();
     };
     return card(
       "lanes",
       "Timeline",
-      h("div", { class: "filters" }, field("Period", select({ onchange: choose }, PERIODS, this.hours))),
-      tracks(actions.map((action) => lane(action, shown.filter((each) => each.action === action), since, now))),
-      span(since, now),
+      h("div", { class: "filters" }, field("Period", select({ onchange: choose }, PERIODS, this.hours)), this.zoom.draw(whole, now, changed.redraw)),
+      this.zoom.around(tracks(actions.map((action) => lane(action, shown.filter((each) => each.action === action), since, until))), whole, now, changed.redraw),
+      span(since, until),
       this.isMore && h("p", { class: "quiet" }, `The latest ${MOST} instants. GET /v1/commits has those before them.`),
-      asTable("Timeline", HEADINGS, [...waiting, ...done].slice(0, 100).map(row)),
+      asTable("Timeline", HEADINGS, [...waiting, ...done].filter((each) => shown.includes(each)).slice(0, 100).map(row)),
     );
   }
 }
@@ -99,8 +103,8 @@ function apart(one, other) {
 
 const place = (action) => (ORDER.includes(action) ? ORDER.indexOf(action) : ORDER.length);
 
-function lane(action, instants, since, now) {
-  const across = scale(since, now);
+function lane(action, instants, since, until) {
+  const across = scale(since, until);
   const waiting = instants.filter((each) => each.isPending);
   const oldest = Math.max(...waiting.map((each) => each.age ?? -1));
   const words = [
@@ -110,7 +114,7 @@ function lane(action, instants, since, now) {
   const shapes = instants.map((each) => {
     const [from, to] = [across(each.from), across(each.to)];
     const width = Math.max(LEAST, to - from);
-    return box(each.isPending ? "pending" : "done", Math.min(from, across(now) - width), width, told(each));
+    return box(each.isPending ? "pending" : "done", Math.min(from, across(until) - width), width, told(each));
   });
   return {
     key: action,

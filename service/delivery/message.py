@@ -17,9 +17,10 @@ MOST_ENTRIES = 10
 
 
 class MessageState(StrEnum):
-    """`FAILED` reports jobs, which nothing resolves."""
+    """`FAILED` reports jobs, which nothing resolves. `ACKNOWLEDGED`: somebody knows of it, and it still stands."""
 
     OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
     RESOLVED = "resolved"
     FAILED = "failed"
     TEST = "test"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
 
 from jobs.spec import Spec, Told
 from service.db import schema
-from service.db.upsert import insert
+from service.db.upsert import insert, upsert
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,23 +26,41 @@ _UNTIL_STORED = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Acknowledgement(Told):
-    """Who knows of a problem, and since when."""
+    """Who knows of a problem, since when and until when, and why that is enough."""
 
     by: Annotated[str, Spec("Name of the caller", examples=("kim",))]
     at: datetime
+    until: Annotated[
+        datetime | None, Spec("When it ends, if the problem has not ended before; null: with the problem")
+    ] = None
+    reason: Annotated[str | None, Spec("Why, for others", examples=("the storage is being moved",))] = None
+
+    def to_row(self) -> dict[str, object]:
+        return {"acknowledged_by": self.by, "at": self.at, "until": self.until, "reason": self.reason}
 
 
-def every(connection: Connection) -> dict[str, Acknowledgement]:
+def every(connection: Connection, now: datetime) -> dict[str, Acknowledgement]:
     """Returns the acknowledgements by the ids of their problems."""
-    rows = connection.execute(sa.select(_a))
-    return {row.problem_id: Acknowledgement(row.acknowledged_by, row.at) for row in rows}
+    rows = connection.execute(sa.select(_a).where(sa.not_(_is_over(now))))
+    return {row.problem_id: _read(row) for row in rows}
 
 
-def add(connection: Connection, problem_ids: Collection[str], by: str, now: datetime) -> int:
-    """Returns how many of the problems had not been acknowledged."""
-    rows = [{"problem_id": each, "acknowledged_by": by, "at": now} for each in problem_ids]
+def find(connection: Connection, problem_id: str) -> Acknowledgement | None:
+    """Returns that of one problem, also if it is over."""
+    row = connection.execute(sa.select(_a).where(_a.c.problem_id == problem_id)).one_or_none()
+    return None if row is None else _read(row)
+
+
+def add(connection: Connection, problem_ids: Collection[str], given: Acknowledgement) -> int:
+    """Returns how many of the problems had not been acknowledged. The others keep what they have."""
+    connection.execute(_a.delete().where(_a.c.problem_id.in_(problem_ids), _is_over(given.at)))
     statement = insert(connection, _a).on_conflict_do_nothing()
-    return sum(connection.execute(statement.values(**row)).rowcount for row in rows)
+    return sum(connection.execute(statement.values(problem_id=each, **given.to_row())).rowcount for each in problem_ids)
+
+
+def put(connection: Connection, problem_id: str, given: Acknowledgement) -> None:
+    """Acknowledges one problem, in place of an earlier acknowledgement."""
+    upsert(connection, _a, {"problem_id": problem_id}, given.to_row())
 
 
 def remove(connection: Connection, problem_ids: Collection[str]) -> int:
@@ -51,6 +69,16 @@ def remove(connection: Connection, problem_ids: Collection[str]) -> int:
 
 
 def forget_ended(connection: Connection, now: datetime) -> None:
-    """Deletes the acknowledgements of problems that are no longer stored, so that one that comes back is shown."""
+    """Deletes the acknowledgements that are over, and those of problems that are no longer stored, so that one that
+    comes back is shown."""
     is_stored = sa.exists().where(_p.c.id == _a.c.problem_id)
-    connection.execute(_a.delete().where(_a.c.at < now - _UNTIL_STORED, sa.not_(is_stored)))
+    is_left = sa.and_(_a.c.at < now - _UNTIL_STORED, sa.not_(is_stored))
+    connection.execute(_a.delete().where(sa.or_(is_left, _is_over(now))))
+
+
+def _read(row: sa.Row[Any]) -> Acknowledgement:
+    return Acknowledgement(row.acknowledged_by, row.at, row.until, row.reason)
+
+
+def _is_over(now: datetime) -> sa.ColumnElement[bool]:
+    return sa.and_(_a.c.until.is_not(None), _a.c.until <= now)

@@ -126,12 +126,15 @@ class PartitionDetail:
 @dataclass(frozen=True)
 class Totals:
     """Sums over the partitions of a table. `mergeable_files` are the small files that are not alone in their
-    partition."""
+    partition. `logged_bytes` are about those of the file slices with logs: the base files of a partition count as
+    equally large, and its log files as those of different slices."""
 
     file_groups: int = 0
     base_files: int = 0
     base_bytes: int = 0
+    log_files: int = 0
     log_bytes: int = 0
+    logged_bytes: int = 0
     small_files: int = 0
     mergeable_files: int = 0
     freed_files: int = 0

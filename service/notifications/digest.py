@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from service.delivery.message import Message
+    from service.health.acknowledgement_store import Acknowledgement
     from service.health.problem import HealthProblem
     from service.notifications.messages import Failure
     from service.notifications.notification import Notification
@@ -37,7 +38,7 @@ class Facts:
     """The state at `now`: `open` are all open problems, `told` those that the notification has told."""
 
     open: Mapping[str, HealthProblem]
-    acknowledged: frozenset[str]
+    acknowledged: Mapping[str, Acknowledgement]
     told: Sequence[Told]
     failures: Sequence[Failure]
     target: Target
@@ -67,7 +68,7 @@ class Outcome:
 
 
 def compose(notification: Notification, facts: Facts) -> Outcome:
-    risen = {each.problem_id for each in facts.told if _has_risen(each, facts)}
+    risen = {each.problem_id for each in facts.told if _begins_anew(each, facts)}
     told = {each.problem_id for each in facts.told} - risen
     wanted = [
         problem
@@ -81,7 +82,8 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     joined, opened = _opened(notification, facts, fresh, risen)
     ended = _ended(notification, facts, risen)
     failed = [] if is_quiet else _failed(notification, facts)
-    free = _again(notification, facts, risen)
+    known, noted = _acknowledged(notification, facts)
+    free = [*_again(notification, facts, risen), *known]
     silent: list[Draft] = []
     limited: list[Draft] = []
     (limited if Occasion.OPENED in notification.events else silent).extend(opened)
@@ -101,7 +103,7 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     written = Outcome.of([*free, *sent, *silent])
     return Outcome(
         messages=told_of.messages,
-        kept=[*joined, *written.kept],
+        kept=[*noted, *joined, *written.kept],
         gone=written.gone,
         counted=len(sent),
         waiting=len(wanted) - len(fresh),
@@ -109,10 +111,13 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     )
 
 
-def _has_risen(told: Told, facts: Facts) -> bool:
-    """A problem whose severity has risen begins another alert."""
+def _begins_anew(told: Told, facts: Facts) -> bool:
+    """A problem begins another alert if its severity has risen, or if it is acknowledged no longer."""
     problem = facts.open.get(told.problem_id)
-    return problem is not None and RANKS[problem.severity] < RANKS[told.severity]
+    if problem is None:
+        return False
+    is_due_again = told.acknowledged_at is not None and told.problem_id not in facts.acknowledged
+    return is_due_again or RANKS[problem.severity] < RANKS[told.severity]
 
 
 def _cause(problem: HealthProblem) -> str:
@@ -125,7 +130,10 @@ def _opened(
     """Returns the problems that join an alert silently, and a draft for each alert that is new or has doubled."""
     recent: dict[str, list[Told]] = defaultdict(list)
     for each in facts.told:
-        if facts.now - each.began_at < JOINS_FOR and each.problem_id not in risen and each.problem_id in facts.open:
+        # Nobody is called again for an alert that is acknowledged.
+        is_known = each.acknowledged_at is not None or each.problem_id in facts.acknowledged
+        is_recent = facts.now - each.began_at < JOINS_FOR and each.problem_id in facts.open
+        if is_recent and not is_known and each.problem_id not in risen:
             recent[each.cause].append(each)
     causes: dict[str, list[HealthProblem]] = defaultdict(list)
     for problem in fresh:
@@ -161,6 +169,29 @@ def _again(notification: Notification, facts: Facts, risen: set[str]) -> list[Dr
             kept = [replace(each, told_at=facts.now) for each in members]
             drafts.append(Draft(replace(message, kind=kind, severity=severity), kept))
     return drafts
+
+
+def _acknowledged(notification: Notification, facts: Facts) -> tuple[list[Draft], list[Told]]:
+    """Returns a draft for each alert whose open problems are all acknowledged now, if the target can be told so; and
+    the problems that are acknowledged since the last round."""
+    drafts, noted = [], []
+    for alert, members in by_alert(facts.told).items():
+        new = [each for each in members if each.acknowledged_at is None and each.problem_id in facts.acknowledged]
+        marked = [replace(each, acknowledged_at=facts.now) for each in new]
+        standing = [each for each in members if each.problem_id in facts.open]
+        is_told = any(each.told_at for each in members)
+        if (
+            is_told
+            and marked
+            and all(each.problem_id in facts.acknowledged for each in standing)
+            and facts.target is Target.PAGERDUTY
+        ):
+            drafts.append(
+                Draft(messages.acknowledged(notification, alert, standing or members, facts.now), kept=marked)
+            )
+        else:
+            noted += marked
+    return drafts, noted
 
 
 def _ended(notification: Notification, facts: Facts, risen: set[str]) -> list[Draft]:

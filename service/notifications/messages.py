@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,10 @@ def opened(notification: Notification, alert: str, problems: Sequence[HealthProb
         remedy=first.remedy,
         link=_link(notification, first) if len(problems) == 1 else notification.link or None,
     )
+
+
+def acknowledged(notification: Notification, alert: str, members: Sequence[Told], now: datetime) -> Message:
+    return replace(resolved(notification, alert, members, now), state=MessageState.ACKNOWLEDGED, ended_at=None)
 
 
 def resolved(notification: Notification, alert: str, members: Sequence[Told], now: datetime) -> Message:

@@ -94,6 +94,7 @@ class Told(Record):
     name: str
     began_at: datetime  # When the alert began.
     told_at: datetime | None = None
+    acknowledged_at: datetime | None = None
 
     @classmethod
     def of(cls, problem: HealthProblem, alert: str, cause: str, began: datetime) -> Told:

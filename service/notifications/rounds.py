@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from service.events.database import Database
     from service.events.event import Event, Published
+    from service.health.acknowledgement_store import Acknowledgement
     from service.health.problem import HealthProblem
     from service.notifications.notification import Notification
 
@@ -67,7 +68,7 @@ def run_once(database: Database) -> Round:
         stored = store.every(connection)
         looks = []
         if stored:
-            now = _now(connection)
+            now = _now(connection, database)
             looks = [_look(connection, database, each, now) for each in stored]
     number = 0
     for look in looks:
@@ -86,7 +87,7 @@ def run_once(database: Database) -> Round:
 
 def waiting(connection: Connection, database: Database, notification: Notification) -> int:
     """Returns the number of open problems that are to be told, but not yet."""
-    return _look(connection, database, notification, _now(connection)).outcome.waiting
+    return _look(connection, database, notification, _now(connection, database)).outcome.waiting
 
 
 @dataclass(frozen=True)
@@ -94,14 +95,14 @@ class _Now:
     """What all notifications look at: the open problems by their ids, and which of them are acknowledged."""
 
     open: Mapping[str, HealthProblem]
-    acknowledged: frozenset[str]
+    acknowledged: Mapping[str, Acknowledgement]
     is_whole: bool
 
 
-def _now(connection: Connection) -> _Now:
+def _now(connection: Connection, database: Database) -> _Now:
     page = problem_store.page(connection, limit=MOST_PROBLEMS)
     found = {each.problem.id: each.problem for each in page.items}
-    return _Now(found, frozenset(acknowledgement_store.every(connection)), page.next_cursor is None)
+    return _Now(found, acknowledgement_store.every(connection, database.clock()), page.next_cursor is None)
 
 
 def _look(connection: Connection, database: Database, stored: Notification, now: _Now) -> _Look:

@@ -106,6 +106,45 @@ def set_paused(engine: Engine, clock: Clock, table_id: str, *, paused: bool) -> 
         return True
 
 
+def change_table(
+    engine: Engine, clock: Clock, table_id: str, settings: Mapping[str, Any], unset: Sequence[str]
+) -> bool:
+    """Sets some settings of one table, and takes others out of its own level, such as `compaction.commits` or
+    `compaction`. All others stay. Returns whether its level was different before. Raises TableNotFoundError."""
+    now = clock()
+    with writing(engine) as connection:
+        table_store.get(connection, table_id, for_update=True)
+        level = store.of_table(connection, table_id)
+        before = dict(level.settings) if level else {}
+        after = _without(
+            {**before, **{name: _merged(before.get(name), each) for name, each in settings.items()}}, unset
+        )
+        if after == before:
+            return False
+        if after:
+            store.put_table(connection, table_id, TableLevel(after, now))
+        else:
+            store.delete_table(connection, table_id)
+        decision_times.wake(connection, table_id, now)
+        return True
+
+
+def _merged(before: Any, after: Any) -> Any:
+    return {**before, **after} if isinstance(before, dict) and isinstance(after, dict) else after
+
+
+def _without(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Returns the settings but for those named, and no kind of job whose settings are all left out."""
+    left = {}
+    for name, value in settings.items():
+        kept = value
+        if isinstance(value, dict):
+            kept = {member: each for member, each in value.items() if f"{name}.{member}" not in names}
+        if name not in names and kept != {}:
+            left[name] = kept
+    return left
+
+
 def delete_table(engine: Engine, clock: Clock, table_id: str) -> None:
     """Deletes the settings of one table and schedules a decision about it.
 

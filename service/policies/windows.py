@@ -30,14 +30,31 @@ def opens_at(windows: Sequence[Window], time_zone: str, now: datetime) -> dateti
     return min((start for start, end in _around(windows, time_zone, now) if now < start < end), default=None)
 
 
-def _around(windows: Sequence[Window], time_zone: str, now: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Yields start and end of the windows that may be open now or open next, in UTC."""
+def spans(
+    windows: Sequence[Window], time_zone: str, since: datetime, until: datetime
+) -> list[tuple[datetime, datetime]]:
+    """Returns when one of the windows is open in a period, in UTC, in order and without overlaps."""
+    found: list[tuple[datetime, datetime]] = []
+    for start, end in sorted(_around(windows, time_zone, since, (until - since).days + 2)):
+        if end <= since or start >= until or start >= end:
+            continue
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _around(
+    windows: Sequence[Window], time_zone: str, now: datetime, ahead: int = 16
+) -> Iterator[tuple[datetime, datetime]]:
+    """Yields start and end of the windows that may be open now or open in the days `ahead`, in UTC."""
     zone = ZoneInfo(time_zone)
     today = now.astimezone(zone).date()
     for window in windows:
         # Yesterday's window may extend into today; the search covers two weeks, since next week's may be in a skipped
         # hour.
-        for days in range(-1, 16):
+        for days in range(-1, ahead):
             day = today + timedelta(days=days)
             if not window.days or DAYS[day.weekday()] in window.days:
                 yield _span(window, day, zone)

@@ -27,6 +27,8 @@ _f = schema.attempt_figures
 _w = schema.workers
 
 _FAILED = (AttemptOutcome.FAILED, AttemptOutcome.LOST)
+# The report of a broken worker must not be too large for the column.
+_MOST = 2**50
 _GIB = {"k": 2.0**-20, "m": 2.0**-10, "g": 1.0, "t": 2.0**10}
 # Every job executes this statement, so it is built once.
 _MEMORY = sa.select(_w.c.driver_memory, _w.c.slots, _w.c.executors, _w.c.spark_conf).where(
@@ -123,7 +125,17 @@ def record(
     """Stores the figures of an attempt that has just ended (`of_attempt`)."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
     figures = of_attempt(job, outcome, details, now, gib=gib_of_slot(*worker) if worker else 0.0)
-    connection.execute(_f.insert().values(ended_at=now, table_id=job.table_id, kind=job.kind.value, **vars(figures)))
+    work = KINDS[job.kind].result.parse(details).work
+    row = {
+        **vars(figures),
+        "ended_at": now,
+        "table_id": job.table_id,
+        "kind": job.kind.value,
+        "dry_run": job.dry_run,
+        "work_bytes": min(work.bytes, _MOST),
+        "work_files": min(work.files, _MOST),
+    }
+    connection.execute(_f.insert(), row)
 
 
 def sums(connection: Connection, since: datetime, until: datetime) -> dict[tuple[str, JobKind], Figures]:

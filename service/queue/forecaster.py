@@ -1,4 +1,4 @@
-"""The outlook as one process computes it: on request, but only once for concurrent callers."""
+"""Computes the outlook and the expected cost of jobs on request. Concurrent callers in one process share an outlook."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import threading
 import time
 from collections import Counter
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from service.db.engine import reading
-from service.queue import demand_store, outlook_store, worker_store
+from service.queue import cost_store, demand_store, outlook_store, worker_store
+from service.queue.cost_model import Basis
 from service.queue.outlook import Goals, Outlook, outlook
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Hashable, Mapping
     from datetime import datetime
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
+    from jobs.kinds.results import Work
     from service.model.clock import Clock
+    from service.queue.cost_model import Cost, Learned
 
 # Largest share of the time to spend on computing.
 _SHARE = 0.05
@@ -29,15 +32,26 @@ _SHORT = 200
 _MEASURE_SECONDS = 3600.0
 
 
+Key = TypeVar("Key", bound="Hashable")
+
+
+class Planned(NamedTuple):
+    """A job that could run. `work` is what it would work on; None means what the last poll of its table suggests."""
+
+    table_id: str
+    kind: str
+    work: Work | None = None
+
+
 class Forecaster:
-    """Computes outlooks; safe to use from several threads."""
+    """Computes outlooks and expected costs; safe to use from several threads."""
 
     def __init__(self, goals: Goals | None = None) -> None:
         self.goals = goals or Goals()
         self._computing = threading.Lock()
         self._last: Outlook | None = None
         self._began_at = self._ended_at = self._took = 0.0
-        self._lessons = outlook_store.Lessons()
+        self._lessons = cost_store.Lessons()
         self._measured_at: float | None = None
 
     def outlook(
@@ -55,6 +69,32 @@ class Forecaster:
         assert self._last is not None
         return self._last
 
+    def costs(self, engine: Engine, jobs: Mapping[Key, Planned]) -> dict[Key, Cost]:
+        """Returns what these jobs would cost, without those of kinds about which nothing is learned yet. Raises
+        DatabaseUnavailableError."""
+        if not jobs:
+            return {}
+        with self._computing, reading(engine) as connection:
+            self._learn(connection)
+            found = {
+                key: self._lessons.expected(each.table_id, each.kind, dry_run=False, work=each.work)
+                for key, each in jobs.items()
+            }
+        return {key: cost for key, cost in found.items() if cost.basis is not Basis.DEFAULT}
+
+    def learned(self, engine: Engine) -> list[Learned]:
+        """Returns what is learned about each kind. Raises DatabaseUnavailableError."""
+        with self._computing, reading(engine) as connection:
+            self._learn(connection)
+            return self._lessons.model.learned()
+
+    def _learn(self, connection: Connection) -> None:
+        now = time.monotonic()
+        if self._measured_at is None or now - self._measured_at > _MEASURE_SECONDS:
+            self._lessons.measure(connection)
+            self._measured_at = now
+        self._lessons.go_on(connection)
+
     def _stands(self, now: datetime, job_ids: Collection[str], *, is_scaled: bool) -> bool:
         last = self._last
         if last is None or not timedelta(0) <= now - last.as_of <= _MOST_AGE:
@@ -66,19 +106,17 @@ class Forecaster:
     def _compute(self, engine: Engine, now: datetime) -> None:
         began = time.monotonic()
         with reading(engine) as connection:
-            if self._measured_at is None or began - self._measured_at > _MEASURE_SECONDS:
-                self._lessons.durations.sizes = outlook_store.sizes(connection)
-                self._measured_at = began
-            self._lessons.go_on(connection)
+            self._learn(connection)
             learned = time.monotonic()
             queued = outlook_store.queued(connection, now)
+            self._lessons.measure(connection, {each.table_id for each in queued[:_SHORT]})
             is_all = len(queued) < outlook_store.MOST_QUEUED
             self._last = outlook(
                 queued,
                 outlook_store.held(connection),
                 outlook_store.used(connection),
                 worker_store.every(connection),
-                self._lessons.durations,
+                self._lessons.expected,
                 numbers=Counter(each.worker_group for each in queued)
                 if is_all
                 else demand_store.count_queued(connection),

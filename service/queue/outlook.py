@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from service.model.formatting import count, duration
-from service.queue.durations import Basis
 from service.queue.forecast import HeldSlot, course, wanted_slots
 from service.queue.held_attempts import is_window
 from service.queue.lease_order import Candidate
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from service.queue.durations import Duration, Durations
+    from service.queue.cost_model import Cost
     from service.queue.outlook_store import HeldRow, QueuedRow
     from service.queue.worker import Worker
 
@@ -45,24 +44,20 @@ class JobOutlook:
     # None if a worker has the job, if it waits for something without a known end, or if its group has no ready worker.
     start: float | None
     end: float | None  # None if unknown.
-    duration: Duration
+    cost: Cost
     held_back: HeldBack | None = None
     is_held: bool = False  # Whether a worker has the job.
 
     @property
-    def is_guess(self) -> bool:
-        return self.duration.basis is not Basis.TABLE
-
-    @property
     def text(self) -> str:
         """Returns a clause: "starts in about 8 min"."""
-        about = " (a guess: no such job of this table has ended yet)" if self.is_guess else ""
+        about = " (a guess: no such job of this table has ended yet)" if self.cost.is_guess else ""
         if self.start:
             return f"starts in about {duration(self.start)}{about}"
         if self.is_held and self.end is not None:
             return f"ends in about {duration(self.end)}{about}"
         begin = "takes" if self.start is None else "starts now, and takes"
-        return f"{begin} about {duration(self.duration.seconds)}{about}"
+        return f"{begin} about {duration(self.cost.seconds)}{about}"
 
 
 @dataclass(frozen=True)
@@ -131,12 +126,18 @@ class Outlook:
         return self.groups.get(name) or GroupOutlook(goal_seconds=self.goals.of(name))
 
 
+class Expected(Protocol):
+    """Returns the expected cost of a job."""
+
+    def __call__(self, table_id: str, kind: str, *, dry_run: bool) -> Cost: ...
+
+
 def outlook(
     queued: Sequence[QueuedRow],
     held: Sequence[HeldRow],
     used: Mapping[str, float],
     workers: Iterable[Worker],
-    durations: Durations,
+    expected_of: Expected,
     *,
     numbers: Mapping[str, int],
     goals: Goals,
@@ -146,7 +147,7 @@ def outlook(
     jobs: dict[str, JobOutlook] = {}
     lefts = {}
     for each in held:
-        expected = durations.expected(each.table_id, each.kind, dry_run=each.dry_run)
+        expected = expected_of(each.table_id, each.kind, dry_run=each.dry_run)
         passed = (now - each.leased_at).total_seconds()
         lefts[each.id] = max(expected.seconds - passed, _YET * max(passed, 1.0))
         jobs[each.id] = JobOutlook(None, lefts[each.id], expected, is_held=True)
@@ -167,15 +168,15 @@ def outlook(
             for each in held
         ]
         ours = by_group[group]
-        expected_of = {each.id: durations.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
-        candidates = [_candidate(each, expected_of[each.id].seconds, goals, now) for each in ours]
+        costs = {each.id: expected_of(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
+        candidates = [_candidate(each, costs[each.id].seconds, goals, now) for each in ours]
         able = [each for each in candidates if each.due < _FOREVER]
         starts = course(able, taken, used, slots[group], spare=spare[group]).starts
         reasons: Counter[HeldBack] = Counter()
         for row, candidate in zip(ours, candidates, strict=True):
             start, reason = starts.get(row.id), _held_back(row, now)
             end = None if start is None else start + candidate.seconds
-            jobs[row.id] = JobOutlook(start, end, expected_of[row.id], reason)
+            jobs[row.id] = JobOutlook(start, end, costs[row.id], reason)
             if reason is not None:
                 reasons[reason] += 1
         due = [each for each in candidates if each.due <= 0.0]
@@ -186,7 +187,7 @@ def outlook(
         groups[group] = GroupOutlook(
             queued=numbers.get(group, 0),
             held_back=dict(reasons),
-            guesses=sum(expected_of[each.id].basis is not Basis.TABLE for each in due),
+            guesses=sum(costs[each.id].is_guess for each in due),
             slots=slots[group],
             work_seconds=more * sum(each.seconds for each in due),
             wait_seconds=more * max((start for start, _ in known), default=0.0) if len(known) == len(due) else None,

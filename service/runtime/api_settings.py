@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.api.dependencies import Exposure, is_loopback
+from service.access.oidc.identity import Identity
+from service.api.dependencies import Exposure
 from service.model.backoff import BackOff
+from service.model.loopback import is_loopback
 from service.queue.leases import LeaseConfig
 from service.scheduling.admission import Limits
 from service.scheduling.queue_settings import QueueSettings
@@ -15,6 +17,7 @@ from service.scheduling.scheduler import SchedulerConfig
 if TYPE_CHECKING:
     import random
 
+    from service.access.secret_cipher import SecretCipher
     from service.access.token import Token
     from service.runtime.settings import Settings
 
@@ -59,3 +62,13 @@ def exposure(chosen: Settings, local_worker: Token) -> Exposure:
         event_source=chosen.event_source,
         price_per_gb_hour=chosen.price_per_gb_hour,
     )
+
+
+def identity(chosen: Settings, cipher: SecretCipher) -> Identity | None:
+    """Returns what identifies persons, None without a provider. Raises SecretKeyMissingError: browsers keep log-ins
+    encrypted."""
+    provider = chosen.provider
+    if provider is None:
+        return None
+    cipher.seal("")
+    return Identity(provider)

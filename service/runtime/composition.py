@@ -50,7 +50,7 @@ from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.runtime import discovery_round, retention
-from service.runtime.api_settings import exposure, queue_settings
+from service.runtime.api_settings import exposure, identity, queue_settings
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers, command
@@ -149,6 +149,7 @@ class Composition:
             ),
             exposure=exposure(chosen, token),
             guard=self._guard,
+            identity=identity(chosen, self._cipher),
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()

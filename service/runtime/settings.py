@@ -9,7 +9,7 @@ from pathlib import Path  # noqa: TC003 - pydantic reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from jobs.contract import DEFAULT_GROUP, JobKind
 from jobs.format import spark_options
@@ -18,6 +18,7 @@ from jobs.logs import LogFormat
 from jobs.storage.permissions import Permissions, listed
 from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
+from service.runtime.login_settings import LoginSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ _LISTENING = 1
 _LEAST_POOL = 4
 
 
-class Settings(BaseSettings):
+class Settings(LoginSettings):
     """Fields without a unit in the description have it in their name."""
 
     model_config = SettingsConfigDict(env_prefix="GROUNDSKEEPER_", extra="ignore", hide_input_in_errors=True)

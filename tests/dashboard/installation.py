@@ -100,8 +100,17 @@ class Installation:
             "policy": f"#/tables/{TRIPS}/policy",
             "workers": "#/workers",
             "register": "#/register",
+            "discover": "#/discover",
             "audit": "#/audit",
+            "policies": "#/policies",
+            "policy of a pattern": "#/policies/night_*",
+            "calendar": "#/calendar",
+            "notifications": "#/notifications",
+            "new notification": "#/notifications/on-call?type=email",
         }
+        night = {"start": "22:00", "end": "04:30", "days": ["fri", "sat"]}
+        policy = {"windows": [night], "bucket_expansion": {"max_bucket_bytes": 2 << 30}}
+        self.api.put("/policies/night_*", json=policy).raise_for_status()
 
     def address(self, name: str) -> str:
         """Returns the address of a page."""

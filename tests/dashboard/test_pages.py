@@ -241,6 +241,31 @@ def test_a_table_is_looked_at_and_then_registered(
     installation.api.delete(f"/tables/{made['id']}").raise_for_status()
 
 
+def test_tables_below_a_folder_are_found_with_what_their_paths_say_and_registered(
+    page: Page, faults: Faults, installation: Installation, tmp_path: Path
+) -> None:
+    faults.allow("404")
+    for name in ("shop/carts", "ads/clicks"):
+        (tmp_path / name).parent.mkdir()
+        SmallTable(tmp_path / name).commit("001", {})
+    page.goto(f"{installation.url}/#/register")
+    page.get_by_role("link", name="Find all tables below a folder").click()
+    page.locator("input[name=root]").fill(str(tmp_path))
+    page.locator("textarea[name=rules]").fill("{team}/*")
+    page.get_by_role("button", name="Show what is there").click()
+    found = page.get_by_role("table", name="Tables")
+    expect(found.get_by_role("row", name="shop/carts")).to_contain_text("can be registered")
+    expect(found.get_by_role("row", name="shop/carts")).to_contain_text("team=shop")
+    assert barriers(page) == []
+    page.get_by_role("button", name="Register all").click()
+    expect(found.get_by_role("row", name="ads/clicks")).to_contain_text("registered now")
+    made = installation.api.get("/tables", params={"tag": "team=ads"}).json()["items"]
+    assert [each["name"] for each in made] == ["clicks"]
+    page.goto("about:blank")
+    for each in installation.api.get("/tables", params={"path": str(tmp_path)}).json()["items"]:
+        installation.api.delete(f"/tables/{each['id']}").raise_for_status()
+
+
 def test_a_path_without_a_table_is_refused_in_words(
     page: Page, faults: Faults, installation: Installation, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""`groundskeeper tables pause`, `resume`, `acknowledge` and `unacknowledge`, and jobs of many tables: one call each."""
+"""Changes of many tables, `groundskeeper tables pause` and the like, and jobs of many tables: one call each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from groundskeeper_client import calls
-from service.cli.client import arguments
+from service.cli.client import arguments, declarations
+from service.cli.client.acknowledgements import Hours, Reason, acknowledgement
+from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
+from service.cli.client.policies import put_in
 from service.model.formatting import count
 
 MOST = 500
@@ -51,7 +54,6 @@ def _row(item: Json) -> tuple[str, str, str]:
 ACTIONS = {
     "pause": "Pause the automatic jobs of tables. Jobs that have begun go on, and jobs can still be submitted.",
     "resume": "Let the automatic jobs of tables go on, also where the policy of a pattern pauses them.",
-    "acknowledge": "Mark the present problems of tables as known, until each ends or becomes more serious.",
     "unacknowledge": "Take back that the problems of tables are known.",
 }
 
@@ -64,3 +66,64 @@ def of_action(action: str) -> Callable[..., None]:
 
     act.__doc__ = ACTIONS[action]
     return act
+
+
+def acknowledge(
+    service: Connection,
+    out: Output,
+    tables: Names = None,
+    *,
+    pattern: Pattern = None,
+    hours: Hours = None,
+    reason: Reason = None,
+) -> None:
+    """Mark the present problems of tables as known, until each ends or becomes more serious."""
+    change(service, out, tables, pattern, action="acknowledge", **acknowledgement(hours, reason))
+
+
+def set_policy(
+    service: Connection,
+    out: Output,
+    tables: Names = None,
+    *,
+    pattern: Pattern = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Such as compaction.commits=10; the value is JSON or text; repeat it for several",
+            autocompletion=complete_setting,
+        ),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option(help="Name whose value comes from the level below again; repeat it for several")
+    ] = None,
+) -> None:
+    """Set some settings of each table's own policy; all others stay."""
+    policy: Json = {}
+    for name, value in arguments.values(set_, "--set").items():
+        put_in(policy, name, value)
+    if not policy and not unset:
+        raise CommandError.usage("Nothing to set: give --set or --unset.")
+    change(service, out, tables, pattern, action="policy", policy=policy, unset=unset or [])
+
+
+def label(
+    service: Connection,
+    out: Output,
+    tables: Names = None,
+    *,
+    pattern: Pattern = None,
+    owner: Annotated[str | None, typer.Option(help="Who is responsible; '' for nobody")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag, KEY=VALUE or KEY; repeat it for several")] = None,
+    remove_tag: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Tag that is taken away; repeat it for several")
+    ] = None,
+) -> None:
+    """Declare the owner of tables, and add or take away tags."""
+    if owner is None and not tag and not remove_tag:
+        raise CommandError.usage("Nothing to declare: give --owner, --tag or --remove-tag.")
+    wanted: Json = {} if owner is None else {"owner": owner or None}
+    wanted |= {"tags": declarations.tags(tag), "remove_tags": remove_tag or []}
+    change(service, out, tables, pattern, action="label", **wanted)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from groundskeeper_client import calls
+from service.catalog.ownership import tag_words
 from service.cli.client import arguments, declarations
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection, Json
@@ -25,10 +26,19 @@ def discover(
     pattern: Annotated[str, typer.Option(help="Glob for the paths of tables relative to ROOT")] = "*",
     register: Annotated[bool, typer.Option("--register", help="Register all that can be registered")] = False,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most tables to look at or to register")] = 100,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a path below ROOT says: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any"
+            " number. Repeat it for several"
+        ),
+    ] = None,
     declares: declarations.OfTables,
     file: Annotated[
         Path | None,
-        typer.Option(help="JSON object with lock, writers, readers, hudi_options of all of them; - is standard input"),
+        typer.Option(
+            help="JSON object with lock, writers, readers, hudi_options, rules of all of them; - is standard input"
+        ),
     ] = None,
 ) -> None:
     """Find the tables below a folder, and register them. Exit code 1 if one of them was refused.
@@ -43,6 +53,7 @@ def discover(
         "pattern": pattern,
         "register": register,
         "limit": limit,
+        **({"rules": rule} if rule else {}),
     }
     found = service.send(calls.discover_tables(body))
     out.document(found)
@@ -57,8 +68,12 @@ def _show_found(out: Output, found: Json) -> None:
         reason = each["reason"] or {}
         note = " ".join(part for part in (reason.get("title"), reason.get("detail")) if part)
         state = "registered now" if each["is_new"] else each["state"]
-        rows.append((each["base_path"], each["name"] or "", state, each["table_id"] or note))
-    out.table(("PATH", "NAME", "STATE", "ID OR REASON"), rows, empty="There are no tables.")
+        is_given = each["state"] != "registered" or each["is_new"]
+        words = [each["owner"], *tag_words(each["tags"])] if is_given else []
+        given = " ".join(word for word in words if word)
+        rows.append((each["base_path"], each["name"] or "", state, given, each["table_id"] or note))
+    columns = ("PATH", "NAME", "STATE", "OWNER AND TAGS", "ID OR REASON")
+    out.table(columns, rows, empty="There are no tables.")
     for each in found["skipped"]:
         out.note(f"Not looked into: {each['path']}: {each['reason']['title']} {each['reason']['detail']}")
     if not found["is_complete"]:

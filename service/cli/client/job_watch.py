@@ -67,6 +67,8 @@ def show_outcome(out: Output, job: Json) -> None:
     out.pairs([(name, compact(value)) for name, value in result.items()])
     if job["verdict"] == "nothing_to_do":
         out.say("There is nothing to do." if job["dry_run"] else "There was nothing to do.")
+    if job.get("cost"):
+        out.say(f"The job would take {job['cost']['text']}{' (a guess)' if job['cost']['is_guess'] else ''}.")
     for note in notes:
         out.say(str(note), style="yellow")
     for problem in refusals or ([job["error"]] if job["error"] else []):

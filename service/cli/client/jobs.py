@@ -184,6 +184,28 @@ def _show(out: Output, found: Json, table_name: str) -> None:
         out.say(f"attempt {attempt['attempt']} on {attempt['worker_id']}: {attempt['outcome'] or 'running'}{error}")
 
 
+@command(app, "costs")
+def costs(service: Connection, out: Output) -> None:
+    """Show what each kind of job costs, as learned from those that have ended, and how far to trust that."""
+    found = service.send(calls.get_cost_model())
+    out.document(found)
+    rows = [
+        (
+            each["kind"] + (" (dry run)" if each["dry_run"] else ""),
+            *(each["jobs"], each["tables"]),
+            *(f"{each[name]:.3g}" for name in ("seconds", "seconds_per_gib", "seconds_per_file")),
+            *(_share(each[name]) for name in ("error_on_known_tables", "error_on_other_tables")),
+        )
+        for each in found["items"]
+    ]
+    headings = ("KIND", "JOBS", "TABLES", "SECONDS", "PER GIB", "PER FILE", "ERROR, KNOWN TABLE", "ERROR, NEW TABLE")
+    out.table(headings, rows, empty="No job has ended yet.")
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.0f} %"
+
+
 @command(app, "cancel")
 def cancel(service: Connection, out: Output, job: JobId) -> None:
     """Cancel a job. The worker of a running one learns of it within seconds, and cleans up first."""

@@ -8,7 +8,7 @@ import typer
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import ProblemKind, Severity
-from service.cli.client import arguments
+from service.cli.client import acknowledgements, arguments
 from service.cli.client.arguments import OwnerOption, TableOption, TagOption
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
@@ -59,11 +59,13 @@ def _show(out: Output, problem: Json) -> None:
     out.pairs(
         [
             (problem["severity"], problem["title"]),
+            ("id", problem["id"]),
             ("about", f"{problem['about']['type']} {problem['about']['name']} ({problem['about']['id']})"),
             ("since", ago(problem["since"])),
             ("detail", problem["detail"]),
             ("consequence", problem["consequence"]),
             ("remedy", problem["remedy"]),
+            ("known", acknowledgements.described(known) if (known := problem["acknowledged"]) else None),
         ]
     )
     # The command stands on one line, however long: a terminal copies a broken line with its breaks.

@@ -47,6 +47,8 @@ def add(
 app.command("discover")(discover)
 for action in bulk.ACTIONS:
     command(app, action)(bulk.of_action(action))
+for each in (bulk.acknowledge, bulk.set_policy, bulk.label):
+    command(app, each.__name__.replace("_", "-"))(each)
 
 
 @command(app, "list")
@@ -103,10 +105,14 @@ def show(service: Connection, out: Output, table: TableName) -> None:
     if decisions:
         out.say("")
         rows = [
-            (each["kind"], each["verdict"], each["because"] + (f" ({each['warning']})" if each["warning"] else ""))
+            (
+                *(each["kind"], each["verdict"]),
+                each["because"] + (f" ({each['warning']})" if each["warning"] else ""),
+                each["cost"]["text"] if each["cost"] else "",
+            )
             for each in decisions
         ]
-        out.table(("SERVICE", "DECISION", "BECAUSE"), rows, empty="")
+        out.table(("SERVICE", "DECISION", "BECAUSE", "COST"), rows, empty="")
 
 
 @command(app, "set")

@@ -26,6 +26,8 @@ sessions = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("expires_at", UtcDateTime, nullable=False),
+    # Encrypted; null for a session of a token.
+    sa.Column("id_token", sa.Text),
     sa.Index("ix_sessions_token", "token_id", "created_at"),
 )
 

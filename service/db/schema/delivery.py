@@ -160,4 +160,5 @@ told_problems = sa.Table(
     sa.Column("began_at", UtcDateTime, nullable=False),
     # Null if the problem has joined an alert without another message.
     sa.Column("told_at", UtcDateTime),
+    sa.Column("acknowledged_at", UtcDateTime),
 )

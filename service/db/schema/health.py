@@ -47,4 +47,7 @@ acknowledgements = sa.Table(
     sa.Column("problem_id", sa.String(32), primary_key=True),
     sa.Column("acknowledged_by", sa.Text, nullable=False),
     sa.Column("at", UtcDateTime, nullable=False),
+    # Null: until the problem ends.
+    sa.Column("until", UtcDateTime),
+    sa.Column("reason", sa.Text),
 )

@@ -15,7 +15,7 @@ tallies = sa.Table(
     sa.Column("value", sa.Double, nullable=False),
 )
 
-# For reports, which outlive the jobs and tables that they are about, and read no documents: so the table has no foreign
+# For reports and forecasts. Figures outlive their jobs and tables, and sums read no documents: so there are no foreign
 # keys, and a column for each figure. Amounts are those of attempts that succeeded, without dry runs.
 attempt_figures = sa.Table(
     "attempt_figures",
@@ -36,6 +36,10 @@ attempt_figures = sa.Table(
     sa.Column("log_bytes", sa.Double, nullable=False),
     sa.Column("locked_seconds", sa.Double, nullable=False),
     sa.Column("stopped_seconds", sa.Double, nullable=False),
+    # The cost of further jobs is learned from these, and from `seconds`. Work is what `KindResult.work` says.
+    sa.Column("dry_run", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("work_bytes", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("work_files", sa.BigInteger, nullable=False, server_default="0"),
     sa.Index("ix_attempt_figures_ended_at", "ended_at"),
     sqlite_autoincrement=True,
 )

@@ -1,5 +1,5 @@
 """PagerDuty: the Events API v2. The key of a message is the one by which PagerDuty removes duplicates: of at most 255
-characters, the same in `trigger` and `resolve`."""
+characters, the same in `trigger`, `acknowledge` and `resolve`. The latter two have no payload."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 
 URL = "https://events.pagerduty.com/v2/enqueue"
 _SEVERITIES = {"critical": "critical", "warning": "warning"}
+_ACTIONS = {MessageState.ACKNOWLEDGED: "acknowledge", MessageState.RESOLVED: "resolve"}
 _SUMMARY, _TEXT = 1024, 1000
 
 
 def request(message: Message, options: Mapping[str, Any]) -> Request:
-    ends = message.state is MessageState.RESOLVED
+    action = _ACTIONS.get(message.state, "trigger")
     event: dict[str, Any] = {
         "routing_key": options["routing_key"],
-        "event_action": "resolve" if ends else "trigger",
+        "event_action": action,
         "dedup_key": cut(message.key, 255),
     }
-    if not ends:
+    if action == "trigger":
         event["client"] = "Groundskeeper"
         if message.link:
             event |= {"client_url": message.link, "links": [{"href": message.link, "text": "Open in Groundskeeper"}]}

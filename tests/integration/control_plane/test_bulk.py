@@ -85,12 +85,70 @@ def test_what_is_acknowledged_comes_last_until_it_ends(api: TestClient, engine: 
     assert all(each["is_acknowledged"] for row in overview["tables"]["items"] for each in row["problems"])
     assert outcomes(change(api, "unacknowledge", ["tbl_1"])) == ["done"]
     with reading(engine) as connection:
-        assert acknowledgement_store.every(connection)
+        assert acknowledgement_store.every(connection, clock())
     clock.advance(timedelta(hours=1).total_seconds())
     with writing(engine) as connection:
         # No round has stored these problems.
         acknowledgement_store.forget_ended(connection, clock())
-        assert acknowledgement_store.every(connection) == {}
+        assert acknowledgement_store.every(connection, clock()) == {}
+
+
+def test_settings_are_set_and_unset_in_the_policy_of_each_table(api: TestClient) -> None:
+    api.put("/v1/tables/tbl_0/policy", json={"compaction": {"seconds": 60}, "priority": 3}).raise_for_status()
+    wanted = {"compaction": {"commits": 9}, "windows": [{"start": "22:00", "end": "04:30"}]}
+    answer = change(api, "policy", ["tbl_0", "none", "tbl_1"], policy=wanted, unset=["priority"])
+    assert outcomes(answer) == ["done", "refused", "done"]
+    first, second = (api.get(f"/v1/tables/{each}/policy").json() for each in TABLES)
+    own = {name for name, source in first["sources"].items() if source == "table"}
+    assert own == {"compaction.commits", "compaction.seconds", "windows"}
+    assert (first["policy"]["compaction"]["seconds"], second["policy"]["compaction"]["commits"]) == (60, 9)
+    assert outcomes(change(api, "policy", policy=wanted)) == ["unchanged", "unchanged"]
+    assert outcomes(change(api, "policy", unset=["compaction", "windows"])) == ["done", "done"]
+    assert set(api.get("/v1/tables/tbl_0/policy").json()["sources"].values()) == {"default"}
+    entries = api.get("/v1/audit", params={"operation": "changeTables"}).json()["items"]
+    of_tables = [each for each in entries if each["object_type"] == "table-policy"]
+    assert {each["object_id"] for each in of_tables} == set(TABLES)
+    assert (of_tables[0]["before"], of_tables[0]["after"]) == (wanted, None)
+
+
+def test_owner_and_tags_are_declared_of_each_table(api: TestClient) -> None:
+    answer = change(api, "label", owner="shop", tags={"team": "shop", "tier": "gold"})
+    assert outcomes(answer) == ["done", "done"]
+    assert outcomes(change(api, "label", tags={"tier": "iron"}, remove_tags=["team"])) == ["done", "done"]
+    tables = [api.get(f"/v1/tables/{each}").json() for each in TABLES]
+    assert [(each["owner"], each["tags"]) for each in tables] == [("shop", {"tier": "iron"})] * 2
+    assert outcomes(change(api, "label", owner="shop", remove_tags=["team"])) == ["unchanged", "unchanged"]
+    assert outcomes(change(api, "label", ["tbl_1"], owner=None)) == ["done"]
+    assert api.get("/v1/tables/tbl_1").json()["owner"] is None
+    [refused] = change(api, "label", ["tbl_1"], tags={f"t{number}": "" for number in range(32)})["items"]
+    assert refused["problem"]["type"] == "/problems/params-invalid"
+
+
+def test_one_problem_is_acknowledged_for_a_time_with_a_reason(api: TestClient, clock: FakeClock) -> None:
+    [first, second, *_] = api.get("/v1/problems", params={"table_id": "tbl_0"}).json()["items"]
+    path = f"/v1/problems/{first['id']}/acknowledgement"
+    until = (clock() + timedelta(hours=8)).isoformat()
+    answer = api.put(path, json={"until": until, "reason": "the storage is being moved"})
+    assert answer.status_code == 200, answer.text
+
+    def known() -> dict[str, Any]:
+        found = api.get("/v1/problems", params={"table_id": "tbl_0"}).json()["items"]
+        return {each["id"]: each["acknowledged"] for each in found if each["acknowledged"]}
+
+    assert known() == {first["id"]: answer.json()}
+    assert (answer.json()["by"], answer.json()["reason"]) == ("anybody", "the storage is being moved")
+    # The whole table: that of the first one stays.
+    assert outcomes(change(api, "acknowledge", ["tbl_0"], reason="all of it")) == ["done"]
+    assert known()[first["id"]] == answer.json()
+    assert known()[second["id"]]["reason"] == "all of it"
+    clock.advance(timedelta(hours=8).total_seconds())
+    assert first["id"] not in known()
+    assert outcomes(change(api, "acknowledge", ["tbl_0"])) == ["done"]
+    for _ in range(2):
+        assert api.delete(path, headers={"content-type": "application/json"}).status_code == 204
+    assert first["id"] not in known()
+    gone = api.put("/v1/problems/prb_none/acknowledgement", json={})
+    assert (gone.status_code, gone.json()["type"]) == (404, "/problems/problem-not-standing")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +158,10 @@ def test_what_is_acknowledged_comes_last_until_it_ends(api: TestClient, engine: 
         {"action": "pause", "tables": ["t"] * 501},
         {"action": "drop", "tables": TABLES},
         {"action": "run", "tables": TABLES},
+        {"action": "policy", "tables": TABLES},
+        {"action": "policy", "tables": TABLES, "policy": {"compaction": {"commits": 0}}},
+        {"action": "label", "tables": TABLES},
+        {"action": "label", "tables": TABLES, "tags": {"a b": ""}},
         {"action": "run", "tables": TABLES, "job": {"kind": "compaction", "params": {"nope": 1}}},
     ],
 )

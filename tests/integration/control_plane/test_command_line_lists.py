@@ -45,6 +45,41 @@ def test_tables_are_listed_by_a_pattern_of_names_and_by_folder(
     assert "name" in cli.refused("tables", "list", "--name", "*" * 9, code=1)
 
 
+def test_many_tables_get_settings_an_owner_and_tags_by_one_call(cli: CommandLine) -> None:
+    answer = cli.json("tables", "set-policy", "orders", "trips", "--set", "compaction.commits=9", "--unset", "priority")
+    assert (answer["done"], answer["unchanged"], answer["refused"]) == (2, 0, 0)
+    for name in ("orders", "trips"):
+        assert cli.json("policy", "show", name)["policy"]["compaction"]["commits"] == 9
+    assert cli.json("tables", "set-policy", "--all", "*", "--unset", "compaction")["unchanged"] == 1
+    shown = cli.run("tables", "label", "--all", "?r*", "--owner", "shop", "--tag", "tier=gold", "--tag", "pii").stdout
+    assert "orders" in shown
+    assert cli.json("tables", "label", "orders", "--owner", "", "--remove-tag", "pii")["done"] == 1
+    tables = {each["name"]: (each["owner"], each["tags"]) for each in cli.json("tables", "list")["items"]}
+    assert tables["orders"] == (None, {"tier": "gold"})
+    assert tables["trips"] == ("shop", {"tier": "gold", "pii": ""})
+    assert "Nothing to" in cli.refused("tables", "set-policy", "orders", code=2)
+    assert "Nothing to" in cli.refused("tables", "label", "orders", code=2)
+
+
+def test_one_problem_is_acknowledged_for_some_hours(cli: CommandLine) -> None:
+    table = cli.json("tables", "show", "returns")["id"]
+    with writing(cli.serving.engine) as connection:
+        found = Incident(
+            "inc_1", table, IncidentKind.STALE_WRITE, "20260101110000000", IncidentState.OPEN, utc_now(), details={}
+        )
+        incident_store.add(connection, [found])
+    [problem] = cli.json("problems", "--kind", "incident-standing", code=1)["items"]
+    ended = cli.run("acknowledge", problem["id"], "--hours", "8", "--reason", "the move")
+    assert "the move" in ended.stdout
+    shown = cli.run("problems", code=1).stdout
+    assert problem["id"] in shown
+    assert "by Ada" in shown
+    cli.run("unacknowledge", problem["id"])
+    assert cli.json("problems", "--kind", "incident-standing", code=1)["items"][0]["acknowledged"] is None
+    assert "prb_none" in cli.refused("acknowledge", "prb_none", code=3)
+    cli.run("incidents", "close", "inc_1", "--reason", "written again")
+
+
 def test_jobs_are_listed_by_several_states_and_kinds_and_by_time(cli: CommandLine) -> None:
     def submitted(kind: str) -> str:
         return str(cli.json("jobs", "run", kind, "orders", "--dry-run")["id"])

@@ -14,9 +14,10 @@ from jobs.storage.permissions import Permissions
 from service.access.token import Role
 from service.api import discovery as of_api
 from service.api.app import create_app
-from service.model.errors import GroundskeeperError
+from service.model.errors import GroundskeeperError, SettingsError
 from service.registration import discovery
 from service.registration.detection import examine
+from service.runtime import settings
 from tests.contexts import changed
 from tests.integration.serving import Serving, eventually
 from tests.small_table import SmallTable
@@ -188,3 +189,47 @@ def test_the_settings_register_tables_by_themselves(lake: Path, tmp_path: Path) 
         entries = httpx.get(f"{service.url}/v1/audit").json()["items"]
         assert {(each["who"], each["operation"]) for each in entries} == {("GROUNDSKEEPER_DISCOVER", "discoverTables")}
         assert len(entries) == 2
+
+
+RULED = {
+    "rules": ["{owner}/*", "{team}/{tier}/*", "**/{leaf}"],
+    "owner": "nobody",
+    "tags": {"tier": "none", "lake": ""},
+}
+
+
+def test_rules_give_tables_owner_and_tags_by_their_paths(api: TestClient, lake: Path) -> None:
+    found = {each["base_path"].rpartition("/")[2]: each for each in discover(api, lake, **RULED)["items"]}
+    gets = {name: (each["owner"], each["tags"]) for name, each in found.items()}
+    assert gets == {
+        "orders": ("shop", {"tier": "none", "lake": "", "leaf": "orders"}),
+        "returns": ("nobody", {"tier": "eu", "lake": "", "leaf": "returns", "team": "shop"}),
+        "trips": ("nobody", {"tier": "none", "lake": "", "leaf": "trips"}),
+    }
+    assert api.get("/v1/tables").json()["items"] == []
+    discover(api, lake, register=True, **RULED)
+    tables = api.get("/v1/tables").json()["items"]
+    assert {each["base_path"].rpartition("/")[2]: (each["owner"], each["tags"]) for each in tables} == gets
+
+
+@pytest.mark.parametrize(
+    "rule", ["shop/*", "{a}{b}", "{a}/{a}", "a//{b}", "{}", "{a b}", "{a}*", "**/**/{a}", "{a", "a}", "*{a}", "{-a}"]
+)
+def test_a_rule_that_means_nothing_is_refused(api: TestClient, lake: Path, rule: str) -> None:
+    refused = discover(api, lake, 422, rules=[rule])
+    assert refused["errors"][0]["field"] == "rules[0]"
+
+
+def test_a_folder_that_is_no_tag_gives_none(api: TestClient, lake: Path) -> None:
+    table(lake / "password=geheim" / "t")
+    table(lake / ("x" * 200) / "t")
+    found = discover(api, lake, rules=["{team}/*"], pattern="*/t")
+    assert [each["tags"] for each in found["items"]] == [{}, {}]
+
+
+def test_the_setting_takes_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_DISCOVER", json.dumps([{"root": "s3a://lake/", "rules": ["{team}/*"]}]))
+    assert settings.load().discover[0]["rules"] == ["{team}/*"]
+    monkeypatch.setenv("GROUNDSKEEPER_DISCOVER", json.dumps([{"root": "s3a://lake/", "rules": ["*"]}]))
+    with pytest.raises(SettingsError):
+        settings.load()

@@ -18,8 +18,9 @@ from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
 from service.policies.policy import Pause, Policy, Window
-from service.queue import held_store, job_store, lease_store, worker_store
-from service.queue.durations import Basis, Duration, Durations
+from service.queue import attempt_figures, held_store, job_store, lease_store, worker_store
+from service.queue.cost_model import Basis, Ended
+from service.queue.cost_store import Lessons
 from service.queue.forecaster import Forecaster
 from service.queue.held_attempts import standstill
 from service.queue.job import AttemptOutcome, Job, JobState
@@ -100,6 +101,7 @@ class Fleet:
         with writing(self.engine) as connection:
             done = {"state": JobState.SUCCEEDED, "outcome": AttemptOutcome.SUCCEEDED}
             lease_store.end(connection, job, **done, error=None, result={}, instants=(), now=self.clock())  # type: ignore[arg-type]
+            attempt_figures.record(connection, job, AttemptOutcome.SUCCEEDED, {}, self.clock())
 
     def run(self, *, until: datetime | None = None) -> dict[str, datetime]:
         """Runs the queue with `slots` until it is empty, or until a time, and returns when each job was leased."""
@@ -215,7 +217,7 @@ def test_what_holds_jobs_back_is_told_apart(fleet: Fleet, clock: Clock) -> None:
         " 1 until a pause ends, 1 until a window opens); a guess"
     )
     # The forecast guesses unknown durations, and marks them as guesses.
-    assert told.jobs[due].duration.basis is Basis.DEFAULT
+    assert told.jobs[due].cost.basis is Basis.DEFAULT
     assert told.jobs[due].text == (
         "starts now, and takes about 30 s (a guess: no such job of this table has ended yet)"
     )
@@ -231,32 +233,11 @@ def test_without_a_worker_only_the_work_is_known(fleet: Fleet) -> None:
     assert told.group("default").wanted_slots == 1
 
 
-def test_durations_fall_back_from_the_table_to_its_size_to_the_kind() -> None:
-    durations = Durations({"small": 2**20, "small too": 2**21, "large": 2**33, "larger": 2**35, "huge": 2**50})
-
-    def expected(table: str, kind: str = "compaction") -> Duration:
-        return durations.expected(table, kind, dry_run=False)
-
-    assert (expected("small").seconds, expected("small").basis) == (30.0, Basis.DEFAULT)
-    for seconds in (1.0, 1.0, 3.0):
-        durations.learn("small", "compaction", dry_run=False, seconds=seconds)
-    durations.learn("large", "compaction", dry_run=False, seconds=500.0)
-    assert expected("small").basis is Basis.TABLE
-    assert 1.0 < expected("small").seconds < 3.0
-    assert (expected("small too").basis, round(expected("small too").seconds, 1)) == (Basis.SIZE, 1.7)
-    assert (expected("larger").basis, expected("larger").seconds) == (Basis.SIZE, 500.0)
-    # No similar job has ended yet.
-    for table in ("huge", "never polled"):
-        assert (expected(table).basis, expected(table).seconds) == (Basis.KIND, 505.0 / 4)
-    assert expected("small", "clustering").basis is Basis.DEFAULT
-    assert durations.expected("small", "compaction", dry_run=True).basis is Basis.DEFAULT
-
-
 def test_a_queue_of_ten_thousand_is_looked_ahead_in_no_time(clock: Clock) -> None:
     now, rng = clock(), Random(1)
-    durations = Durations()
+    lessons = Lessons()
     for number in range(5000):
-        durations.learn(f"t{number}", "compaction", dry_run=False, seconds=20 * rng.random())
+        lessons.model.learn(Ended(f"t{number}", "compaction", dry_run=False, seconds=20 * rng.random()))
     queued = [
         QueuedRow(
             id=f"job_{number:05}",
@@ -274,7 +255,7 @@ def test_a_queue_of_ten_thousand_is_looked_ahead_in_no_time(clock: Clock) -> Non
     ]
     workers = [Worker("w1", WorkerInfo(slots=8), now, now)]
     began = time.thread_time()
-    told = outlook(queued, [], {}, workers, durations, numbers={"default": 10_000}, goals=Goals(), now=now)
+    told = outlook(queued, [], {}, workers, lessons.expected, numbers={"default": 10_000}, goals=Goals(), now=now)
     seconds = time.thread_time() - began
     assert Counter(each.start is None for each in told.jobs.values()) == {False: 10_000}
     # 50 ms on a quiet machine.

@@ -127,3 +127,21 @@ def test_a_freeze_is_set_shown_replaced_and_deleted(client: TestClient) -> None:
 def test_a_bad_freeze_is_refused(client: TestClient, body: dict[str, Any]) -> None:
     answer = client.put("/v1/freezes/sale", json=body)
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
+
+
+def test_the_calendar_has_freezes_and_open_windows_of_the_tables(client: TestClient, table_id: str) -> None:
+    client.put("/v1/freezes/sale", json={**SALE, "tables": ["nothing*"]}).raise_for_status()
+    night = {"windows": [{"start": "22:00", "end": "04:30", "days": ["thu"]}], "time_zone": "Europe/Berlin"}
+    client.put("/v1/policies/*", json=night).raise_for_status()
+    period = {"since": "2026-01-01T00:00:00Z", "until": "2026-01-08T00:00:00Z"}
+    found = client.get("/v1/calendar", params=period).json()
+    [held], [opened] = found["freezes"], found["windows"]
+    assert (held["freeze"]["name"], held["tables"], held["table_names"]) == ("sale", 0, [])
+    assert (opened["source"], opened["time_zone"], opened["tables"]) == ("pattern *", "Europe/Berlin", 1)
+    assert opened["spans"] == [{"starts_at": "2026-01-01T21:00:00Z", "ends_at": "2026-01-02T03:30:00Z"}]
+    assert found["always"] == 0
+    client.put(f"/v1/tables/{table_id}/policy", json={"windows": []}).raise_for_status()
+    later = {"since": "2026-01-01T03:00:00Z", "until": "2026-01-02T00:00:00Z"}
+    assert client.get("/v1/calendar", params=later).json() == {"freezes": [], "windows": [], "always": 1}
+    for wrong in ({**period, "until": "2026-02-08T00:00:00Z"}, {**period, "until": period["since"]}):
+        assert client.get("/v1/calendar", params=wrong).status_code == 422

@@ -261,13 +261,15 @@ def test_a_test_message_leaves_nothing_open(post: Post, target: Target) -> None:
         assert len(receiver.received) == (2 if target.keeps_alerts else 1)
 
 
-def test_pagerduty_triggers_and_resolves_by_one_key(post: Post) -> None:
+def test_pagerduty_triggers_acknowledges_and_resolves_by_one_key(post: Post) -> None:
     with service_of(Target.PAGERDUTY) as receiver:
         notification = put(post, Target.PAGERDUTY, options_of(Target.PAGERDUTY, receiver.url))
-        send(post, notification, a_message(), a_message(MessageState.RESOLVED))
-        first, last = (got.event for got in receiver.received)
-        assert (first["event_action"], last["event_action"]) == ("trigger", "resolve")
-        assert first["dedup_key"] == last["dedup_key"] == "groundskeeper-1"
+        send(post, notification, *map(a_message, (MessageState.OPEN, MessageState.ACKNOWLEDGED, MessageState.RESOLVED)))
+        first, known, last = (got.event for got in receiver.received)
+        assert set(post.states(notification.webhook_id)) == {"delivered"}
+        assert [each["event_action"] for each in (first, known, last)] == ["trigger", "acknowledge", "resolve"]
+        assert {each["dedup_key"] for each in (first, known, last)} == {"groundskeeper-1"}
+        assert known.keys() == last.keys() == {"routing_key", "event_action", "dedup_key"}
         assert first["payload"]["custom_details"]["more"] == 990
         assert first["links"] == [{"href": "https://k.example.com", "text": "Open in Groundskeeper"}]
 

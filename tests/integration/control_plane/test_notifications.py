@@ -18,6 +18,7 @@ from service.delivery.message import Message, MessageState
 from service.delivery.targets.registry import Target
 from service.events.event import Event, EventType
 from service.health import acknowledgement_store, problem_store
+from service.health.acknowledgement_store import Acknowledgement
 from service.health.problem import About, HealthProblem, ObjectType, ProblemKind, Severity
 from service.health.problem_store import OpenProblem
 from service.notifications import notifications as flows
@@ -286,12 +287,54 @@ def test_an_acknowledged_problem_is_not_told(desk: Desk) -> None:
     desk.put()
     desk.open([a_problem(1), a_problem(2)])
     with writing(desk.post.engine) as connection:
-        acknowledgement_store.add(connection, [a_problem(1).id], "ada", desk.clock())
+        acknowledgement_store.add(connection, [a_problem(1).id], Acknowledgement("ada", desk.clock()))
     [message] = desk.told()
     assert [each.name for each in message.entries] == ["orders_2"]
     with writing(desk.post.engine) as connection:
         acknowledgement_store.remove(connection, [a_problem(1).id])
     assert [each.count for each in desk.told()] == [2]
+
+
+def test_what_is_acknowledged_for_a_time_is_told_again_afterwards(desk: Desk) -> None:
+    desk.put()
+    desk.open([a_problem(1)])
+    [first] = desk.told()
+    known = Acknowledgement("ada", desk.clock(), desk.clock() + timedelta(hours=1), "the move")
+    with writing(desk.post.engine) as connection:
+        acknowledgement_store.put(connection, a_problem(1).id, known)
+    assert desk.told() == []
+    [again] = desk.told(3600)
+    assert (again.state, again.entries) == (OPEN, first.entries)
+    assert again.key != first.key
+    assert desk.told() == []
+
+
+def test_pagerduty_learns_once_that_all_problems_of_an_alert_are_acknowledged(desk: Desk) -> None:
+    desk.put(Target.PAGERDUTY, quiet_hours=())
+    desk.open([a_problem(1), a_problem(2)])
+    [first] = desk.told()
+
+    def acknowledge(number: int) -> None:
+        with writing(desk.post.engine) as connection:
+            known = Acknowledgement("ada", desk.clock())
+            acknowledgement_store.put(connection, a_problem(number).id, known)
+
+    acknowledge(1)
+    assert desk.told() == []
+    acknowledge(2)
+    [known] = desk.told()
+    assert (known.state, known.key, known.ended_at) == (MessageState.ACKNOWLEDGED, first.key, None)
+    assert desk.told() == []
+    # Somebody is on it already, so a further problem would not be noticed in that alert.
+    desk.open([a_problem(3)])
+    [other] = desk.told()
+    assert (other.state, other.count) == (OPEN, 1)
+    assert other.key != first.key
+    with writing(desk.post.engine) as connection:
+        acknowledgement_store.remove(connection, [a_problem(1).id, a_problem(2).id])
+    end, again = sorted(desk.told(601), key=lambda each: each.state, reverse=True)
+    assert (end.state, end.key) == (RESOLVED, first.key)
+    assert (again.state, again.count) == (OPEN, 2)
 
 
 def test_alertmanager_gets_open_alerts_again_before_they_end(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.policies.policy import DAYS, Window
-from service.policies.windows import closes_at, opens_at
+from service.policies.windows import closes_at, opens_at, spans
 
 BERLIN = "Europe/Berlin"
 
@@ -88,3 +88,13 @@ def test_a_window_always_opens_again_and_is_open_then(windows: list[Window], zon
     assert opens is not None
     closes = closes_at(windows, zone, opens)
     assert now < opens < (closes or opens)
+
+
+def test_the_spans_of_a_period_do_not_overlap_and_follow_the_clock_changes() -> None:
+    # Clocks in Berlin go forward on the 29th of March.
+    found = spans([NIGHT, window("01:00-06:00", "sun")], BERLIN, utc("2026-03-28 00:00"), utc("2026-03-30 12:00"))
+    assert found == [
+        (utc("2026-03-27 21:00"), utc("2026-03-28 03:30")),
+        (utc("2026-03-28 21:00"), utc("2026-03-29 04:00")),
+        (utc("2026-03-29 20:00"), utc("2026-03-30 02:30")),
+    ]

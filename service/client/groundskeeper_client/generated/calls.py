@@ -8,6 +8,8 @@ from typing import Literal
 
 from groundskeeper_client.call import Call, segment
 from groundskeeper_client.generated.models import (
+    AcknowledgementIn,
+    AcknowledgementOut,
     ArchivalIn,
     AuditIn,
     AuditPage,
@@ -16,6 +18,7 @@ from groundskeeper_client.generated.models import (
     BucketExpansionIn,
     BucketsOut,
     BulkOut,
+    CalendarOut,
     CallbackIn,
     CallbackOut,
     CleaningIn,
@@ -60,8 +63,11 @@ from groundskeeper_client.generated.models import (
     JobPage,
     JobsOfTables,
     JobState,
+    LabelsOfTables,
+    LearnedCostList,
     ListedPolicyList,
     LogLevel,
+    LogOutOut,
     MetadataTableIn,
     NotificationDetail,
     NotificationIn,
@@ -79,10 +85,12 @@ from groundskeeper_client.generated.models import (
     PlanPage,
     PlanState,
     PolicyIn,
+    PolicyOfTables,
     PollOut,
     PreviewIn,
     PreviewOut,
     ProblemKind,
+    ProblemsOfTables,
     ProblemType,
     ProblemTypeList,
     Readiness,
@@ -121,6 +129,9 @@ from groundskeeper_client.generated.models import (
     WritersStopped,
 )
 
+ChangeTablesBody = SetOfTables | ProblemsOfTables | PolicyOfTables | LabelsOfTables | JobsOfTables
+
+
 SubmitJobBody = (
     CompactionIn
     | CleaningIn
@@ -139,6 +150,18 @@ SubmitJobBody = (
     | AuditIn
     | DiagnosisIn
 )
+
+
+def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[AcknowledgementOut]:
+    """Acknowledge one problem.
+
+    Marks it as known: until it ends or becomes more serious, and at most until `until`. Replaces an earlier
+    acknowledgement. Notifications do not tell it meanwhile, and PagerDuty gets `acknowledge` for its alert.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    ProblemNotStandingError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/problems/{segment(problem_id)}/acknowledgement", AcknowledgementOut, body=body)
 
 
 def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Call[BrokenLockOut]:
@@ -190,7 +213,7 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
     return Call("PATCH", f"/v1/tables/{segment(table_id)}", TableOut, headers={"If-Match": if_match}, body=body)
 
 
-def change_tables(body: SetOfTables | JobsOfTables) -> Call[BulkOut]:
+def change_tables(body: ChangeTablesBody) -> Call[BulkOut]:
     """Do the same with many tables.
 
     Each table is a transaction of its own, so that a refusal of one changes nothing for the others. Repeating
@@ -486,6 +509,18 @@ def get_buckets(table_id: str, *, partitions: int | None = None) -> Call[Buckets
     return Call("GET", f"/v1/tables/{segment(table_id)}/buckets", BucketsOut, query={"partitions": partitions})
 
 
+def get_calendar(*, since: datetime, until: datetime) -> Call[CalendarOut]:
+    """Show freezes and maintenance windows of some days.
+
+    `since`: Begin of the period
+
+    `until`: End of the period, at most 35 days later
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/calendar", CalendarOut, query={"since": since, "until": until})
+
+
 def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
     """Show a consumer.
 
@@ -493,6 +528,16 @@ def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
     TableNotFoundError, UnauthenticatedError.
     """
     return Call("GET", f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}", ConsumerOut)
+
+
+def get_cost_model() -> Call[LearnedCostList]:
+    """Show what is learned about the cost of jobs, and its error by kind.
+
+    The model learns from the last 50 000 attempts, and is the same after a restart.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/models/cost", LearnedCostList)
 
 
 def get_delivery(delivery_id: str) -> Call[DeliveryOut]:
@@ -1555,7 +1600,7 @@ def log_in() -> Call[SessionOut]:
     return Call("POST", "/v1/session", SessionOut)
 
 
-def log_out() -> Call[None]:
+def log_out() -> Call[LogOutOut]:
     """Log out: end the session of the cookie.
 
     A copy of the cookie is worth nothing afterwards. Without a session it changes nothing.
@@ -1563,7 +1608,7 @@ def log_out() -> Call[None]:
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
-    return Call("DELETE", "/v1/session", NoneType)
+    return Call("DELETE", "/v1/session", LogOutOut)
 
 
 def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[PauseOut]:
@@ -1847,6 +1892,17 @@ def test_webhook(webhook_id: str) -> Call[DeliveryOut]:
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/test", DeliveryOut)
+
+
+def unacknowledge_problem(problem_id: str) -> Call[None]:
+    """Take back that a problem is known.
+
+    Notifications tell the problem again if they have told it before it was acknowledged.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/problems/{segment(problem_id)}/acknowledgement", NoneType)
 
 
 def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None]:

@@ -21,11 +21,24 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """Its name"""
 
 
+class AcknowledgementIn(Model, frozen=True, kw_only=True):
+    """Until when a problem is known, and why."""
+
+    until: datetime | UnsetType | None = UNSET
+    """When it ends, if the problem has not ended before. Default: with the problem"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+
+
 class AcknowledgementOut(Model, frozen=True, kw_only=True):
     """Somebody knows of the problem."""
 
     by: str
     """Name of the caller"""
+    until: datetime | None
+    """When it ends, if the problem has not ended before; null: with the problem"""
+    reason: str | None
+    """Why, for others"""
     at: datetime
     """Since when"""
 
@@ -369,10 +382,10 @@ class BacklogOut(Model, frozen=True, kw_only=True):
 
 
 class Basis(Word):
-    """The source of an expected duration. All but the first are guesses."""
+    """The source of an expected cost. All but the first are guesses."""
 
     TABLE = "table"
-    SIZE = "size"
+    SHAPE = "shape"
     KIND = "kind"
     DEFAULT = "default"
 
@@ -840,6 +853,17 @@ class BulkProblem(Model, frozen=True, kw_only=True):
     """This case"""
     hint: str | None
     """What to do about it"""
+
+
+class CalendarOut(Model, frozen=True, kw_only=True):
+    freezes: list[FreezeInCalendar]
+    """In these no automatic job starts on the tables"""
+    windows: list[OpenWindowsOut]
+    """Automatic jobs start only in these; one entry for the tables with the same windows, those of the most tables
+    first
+    """
+    always: int
+    """Number of tables without windows"""
 
 
 class CallbackIn(Model, frozen=True, kw_only=True):
@@ -1546,6 +1570,27 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     """Size below which the average bucket of a partition is too small"""
 
 
+class CostOut(Model, frozen=True, kw_only=True):
+    """What an attempt is expected to cost, learned from those that have ended."""
+
+    seconds: float
+    """How long an attempt takes"""
+    low_seconds: float
+    """Nine of ten take longer than this"""
+    high_seconds: float
+    """Nine of ten take less than this"""
+    gb_hours: float
+    """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
+    learned_from: Basis
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all of this
+    `kind`; or nothing (`default`)
+    """
+    is_guess: bool
+    """Whether no job of this kind has ended on this table"""
+    text: str
+    """The same in words"""
+
+
 class Cure(Model, frozen=True, kw_only=True):
     """A job that repairs a damage"""
 
@@ -1597,6 +1642,10 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     """Something to look at, even though it works; null if there is nothing"""
     job_id: str | None
     """Id of the job; null if there is none"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job is expected to cost; only in a current decision about a job that is due, and if such jobs have
+    ended before
+    """
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
@@ -1819,6 +1868,11 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
     """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
+    rules: list[str] | UnsetType = UNSET
+    """What paths relative to the root say about their tables: `{team}/*` gives the tag `team`, `{owner}` the
+    owner; `*` is one folder, `**` any number. The first rule that reads a tag counts, and before `owner` and
+    `tags`
+    """
 
 
 class DiscoveryOut(Model, frozen=True, kw_only=True):
@@ -2153,22 +2207,28 @@ class FlinkRestart(Word):
 class ForecastOut(Model, frozen=True, kw_only=True):
     """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
 
-    starts_at: datetime | None
-    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
-    ends_at: datetime | None
-    """Expected end of its attempt; null if the start is not known"""
     seconds: float
     """How long an attempt takes"""
+    low_seconds: float
+    """Nine of ten take longer than this"""
+    high_seconds: float
+    """Nine of ten take less than this"""
+    gb_hours: float
+    """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     learned_from: Basis
-    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all of this
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all of this
     `kind`; or nothing (`default`)
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
-    held_back_by: HeldBack | None
-    """Why a queued job is not due; null if it is"""
     text: str
     """The same in words"""
+    starts_at: datetime | None
+    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    ends_at: datetime | None
+    """Expected end of its attempt; null if the start is not known"""
+    held_back_by: HeldBack | None
+    """Why a queued job is not due; null if it is"""
 
 
 class FoundBeside(Model, frozen=True, kw_only=True):
@@ -2209,6 +2269,10 @@ class FoundTable(Model, frozen=True, kw_only=True):
     """Null unless it is registered"""
     reason: ReasonOut | None
     """Why it is refused, else null"""
+    owner: str | None
+    """The owner that a registration by this search gives it; a registered table keeps its own"""
+    tags: dict[str, str]
+    """The tags that it is given likewise"""
 
 
 class FreezeIn(Model, frozen=True, kw_only=True):
@@ -2220,6 +2284,15 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     """Patterns of the names of tables; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
+
+
+class FreezeInCalendar(Model, frozen=True, kw_only=True):
+    freeze: FreezeOut
+    """The freeze"""
+    tables: int
+    """Number of tables that it holds"""
+    table_names: list[str]
+    """Names of the first of them"""
 
 
 class FreezeList(Model, frozen=True, kw_only=True):
@@ -2364,7 +2437,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     action: ActionOut | None
     """The call that does it, where there is one"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
-    """Set from when somebody acknowledged it until it ends or becomes more serious"""
+    """Set from when somebody acknowledged it until that, or the problem, ends or is more serious"""
 
 
 class HealthProblemPage(Model, frozen=True, kw_only=True):
@@ -2620,6 +2693,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job would cost that this dry run has planned; null unless its plan is ready"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Set for a queued job while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
@@ -2727,6 +2802,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job would cost that this dry run has planned; null unless its plan is ready"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Set for a queued job while the attempts of jobs of this kind fail on the table"""
 
@@ -2822,6 +2899,55 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """Time of the comparison"""
     left_out: list[str] | UnsetType = UNSET
     """File groups that were not compared"""
+
+
+class LabelsOfTables(Model, frozen=True, kw_only=True):
+    """Declares the owner and tags of each table. Needs the role admin, as every declaration does."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["label"] = "label"
+    """Action of the instant on the table's timeline"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports. Null for
+    nobody; left out, it does not change
+    """
+    tags: dict[str, str] | UnsetType = UNSET
+    """Added to the tags of each, or set to another value"""
+    remove_tags: list[str] | UnsetType = UNSET
+    """Keys of tags that are taken away"""
+
+
+class LearnedCostList(Model, frozen=True, kw_only=True):
+    items: list[LearnedCostOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class LearnedCostOut(Model, frozen=True, kw_only=True):
+    """What is learned about one kind of job. An attempt takes `seconds`, and `seconds_per_gib` and
+    `seconds_per_file` for the files that it works on; a table that differs has a factor of its own.
+    """
+
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether these are dry runs"""
+    jobs: int
+    """Attempts from which it is learned: the latest that succeeded"""
+    tables: int
+    """Tables that these were on"""
+    seconds: float
+    """Seconds that each attempt takes"""
+    seconds_per_gib: float
+    """Seconds that each GiB of files takes"""
+    seconds_per_file: float
+    """Seconds that each file takes"""
+    error_on_other_tables: float | None
+    """Median error for tables that the model has not seen, as a share of the seconds that an attempt took. Half of
+    the tables are held out for it in turn; null if too few are known
+    """
+    error_on_known_tables: float | None
+    """Median error if the model knows the attempt before on the same table; null if there is none"""
 
 
 class ListedPolicyList(Model, frozen=True, kw_only=True):
@@ -2929,6 +3055,13 @@ class LogLineOut(Model, frozen=True, kw_only=True):
     """The text, with the stack trace if there is one; without secrets"""
     attempt: int
     """The attempt that wrote it"""
+
+
+class LogOutOut(Model, frozen=True, kw_only=True):
+    """What remains to be done."""
+
+    log_out_url: str | None
+    """Where a browser logs out of the OpenID provider too; null if it need not, or cannot"""
 
 
 class MetadataTableIn(Model, frozen=True, kw_only=True):
@@ -3216,6 +3349,21 @@ class OnActiveWriters(Word):
     WAIT = "wait"
     FENCE = "fence"
     ABORT = "abort"
+
+
+class OpenWindowsOut(Model, frozen=True, kw_only=True):
+    source: str
+    """The level that has set them: `pattern <glob>` or `table`"""
+    time_zone: str
+    """That of their times of day"""
+    windows: list[WindowIn]
+    """As the policy has them"""
+    tables: int
+    """Number of tables that have them"""
+    table_names: list[str]
+    """Names of the first of them"""
+    spans: list[SpanOut]
+    """When one of them is open, so that jobs may start"""
 
 
 class Order(Word):
@@ -3645,6 +3793,19 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a Hive metastore is updated"""
 
 
+class PolicyOfTables(Model, frozen=True, kw_only=True):
+    """Sets some settings of each table's own policy; all others stay as they are."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["policy"] = "policy"
+    """Action of the instant on the table's timeline"""
+    policy: PolicyIn | UnsetType = UNSET
+    """The settings that are set"""
+    unset: list[str] | UnsetType = UNSET
+    """Settings that the level below decides again: `compaction.commits`, or all of `compaction`"""
+
+
 class PollOut(Model, frozen=True, kw_only=True):
     table_id: str
     """Id of the table"""
@@ -3801,6 +3962,21 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     """All problems, those with one cause in one group"""
     items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
+
+
+class ProblemsOfTables(Model, frozen=True, kw_only=True):
+    """Marks the present problems of each table as known until they end or become more serious, or until a time.
+    Those that are acknowledged already stay as they are.
+    """
+
+    until: datetime | UnsetType | None = UNSET
+    """When it ends, if the problem has not ended before. Default: with the problem"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+    tables: list[str]
+    """Their ids"""
+    action: Literal["acknowledge"] = "acknowledge"
+    """Action of the instant on the table's timeline"""
 
 
 class ProgressOut(Model, frozen=True, kw_only=True):
@@ -4322,14 +4498,13 @@ class SessionOut(Model, frozen=True, kw_only=True):
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
-    """`pause` and `resume` set `paused` of each table's own policy. `acknowledge` marks its present problems as
-    known until they end or become more serious, and `unacknowledge` takes that back. `poll` reads its timeline
-    now.
+    """`pause` and `resume` set `paused` of each table's own policy. `unacknowledge` takes back that its problems
+    are known. `poll` reads its timeline now.
     """
 
     tables: list[str]
     """Their ids"""
-    action: Literal["pause", "resume", "acknowledge", "unacknowledge", "poll"]
+    action: Literal["pause", "resume", "unacknowledge", "poll"]
     """Action of the instant on the table's timeline"""
 
 
@@ -4455,6 +4630,13 @@ class SnoozeIn(Model, frozen=True, kw_only=True):
     """When it ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
+
+
+class SpanOut(Model, frozen=True, kw_only=True):
+    starts_at: datetime
+    """When it begins"""
+    ends_at: datetime
+    """When it ends"""
 
 
 class SpentOut(Model, frozen=True, kw_only=True):

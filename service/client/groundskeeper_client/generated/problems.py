@@ -292,6 +292,12 @@ class PolicyNotFoundError(ApiError):
     type = "policy-not-found"
 
 
+class ProblemNotStandingError(ApiError):
+    """No problem with this id stands now"""
+
+    type = "problem-not-standing"
+
+
 class RequestTooLargeError(ApiError):
     """The body of this request is too large"""
 
@@ -469,6 +475,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         PathNotFoundError,
         PlanUnusableError,
         PolicyNotFoundError,
+        ProblemNotStandingError,
         RequestTooLargeError,
         RouteNotFoundError,
         SecretKeyMissingError,

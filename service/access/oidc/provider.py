@@ -1,0 +1,78 @@
+"""An OpenID provider as the settings describe it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from service.access.errors import LoginRefusedError
+from service.access.token import RANK, Role, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+ANYBODY = "*"
+"""The group of all whom the provider knows."""
+
+_LONGEST_NAME = 200
+_NAMES = ("preferred_username", "email", "name", "sub")
+
+
+@dataclass(frozen=True)
+class Provider:
+    """`roles` maps groups to roles; `audience` is that of access tokens which calls may carry, None if none may."""
+
+    issuer: str
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    groups_claim: str = "groups"
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    audience: str | None = None
+    ca_file: str | None = None
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.issuer).netloc
+
+    def groups_in(self, claims: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """Returns the groups; None if there is no such claim. The name is that of a claim, or else the way to a member:
+        `realm_access.roles`."""
+        found: Any = claims.get(self.groups_claim)
+        if found is None:
+            found = claims
+            for part in self.groups_claim.split("."):
+                found = found.get(part) if isinstance(found, dict) else None
+        if isinstance(found, str):
+            return (found,)
+        return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else None
+
+    def person(self, claims: Mapping[str, Any], groups: tuple[str, ...], now: datetime) -> Token:
+        """Returns the person of checked claims, with the highest role of the groups. Raises LoginRefusedError if no
+        group has one."""
+        name = name_in(claims)
+        roles = [self.roles[each] for each in (*groups, ANYBODY) if each in self.roles]
+        if not roles:
+            raise LoginRefusedError(
+                f"{name} is in no group that has a role here.",
+                hint="An administrator maps groups to roles in GROUNDSKEEPER_OIDC_ROLES.",
+            )
+        return Token(
+            person_id(self.issuer, claims["sub"]), name, max(roles, key=RANK.__getitem__), digest="", created_at=now
+        )
+
+
+def person_id(issuer: str, subject: str) -> str:
+    """Returns the id in place of a token's. The provider never gives a subject to somebody else."""
+    return f"u{hashlib.sha256(f'{issuer} {subject}'.encode()).hexdigest()[:24]}"
+
+
+def name_in(claims: Mapping[str, Any]) -> str:
+    for claim in _NAMES:
+        value = claims.get(claim)
+        if isinstance(value, str) and (name := "".join(each for each in value if each.isprintable()).strip()):
+            return name[:_LONGEST_NAME]
+    return "unnamed"

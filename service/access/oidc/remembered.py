@@ -1,0 +1,62 @@
+"""A document of the provider that is kept, and fetched again now and then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from service.access.errors import ProviderUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
+
+FRESH_SECONDS = 3600.0
+PAUSE_SECONDS = 3.0
+"""Shortest time between two attempts to fetch, whatever callers send."""
+
+MOST_WAITING = 4
+"""Threads that may wait for the provider at once; the others serve calls that need it not."""
+
+
+class Remembered(Generic[_T]):
+    """Thread-safe: one thread fetches. An old document is better than none when the provider does not answer."""
+
+    def __init__(self, fetch: Callable[[], _T], now: Callable[[], float] = time.monotonic) -> None:
+        self._fetch, self._now = fetch, now
+        self._turn, self._places = threading.Lock(), threading.BoundedSemaphore(MOST_WAITING)
+        self._value: _T | None = None
+        self._error: ProviderUnavailableError | None = None
+        self._fetched_at = self._tried_at = float("-inf")
+
+    def get(self, lacks: Callable[[_T], bool] = lambda _: False) -> _T:
+        """Returns the document, after another attempt to fetch it if it is old or `lacks` something. Raises
+        ProviderUnavailableError if there is none."""
+        value = self._value
+        if value is not None and self._now() - self._fetched_at < FRESH_SECONDS and not lacks(value):
+            return value
+        if not self._places.acquire(blocking=False):
+            if value is None:
+                raise ProviderUnavailableError("Too many calls wait for the provider already.")
+            return value
+        try:
+            with self._turn:
+                return self._fetched()
+        finally:
+            self._places.release()
+
+    def _fetched(self) -> _T:
+        if self._now() - self._tried_at >= PAUSE_SECONDS:
+            self._error = None
+            try:
+                self._value = self._fetch()
+                self._fetched_at = self._now()
+            except ProviderUnavailableError as error:
+                self._error = error
+            # Counted from the end, because a provider may take seconds to fail.
+            self._tried_at = self._now()
+        if self._value is None:
+            raise ProviderUnavailableError(self._error.detail if self._error else "")
+        return self._value

@@ -1,0 +1,86 @@
+"""What keeps automatic jobs from starting, by time: /v1/calendar"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import AwareDatetime, BaseModel, Field
+
+from service.api.answers import Declared, made
+from service.api.dependencies import DatabaseDep
+from service.api.freezes import FreezeOut
+from service.api.policy_models import WindowIn
+from service.api.routes import Routes
+from service.db.engine import reading
+from service.model.errors import ParamsInvalidError
+from service.policies import calendar
+from service.policies.calendar import HeldTables, OpenWindows
+
+router = Routes(prefix="/v1/calendar", tags=["policies"])
+
+LONGEST = timedelta(days=35)
+_MOST_NAMES = 20
+_MOST_WINDOWS = 200
+
+
+class SpanOut(BaseModel):
+    starts_at: datetime = Field(description="When it begins", examples=["2026-11-27T21:00:00Z"])
+    ends_at: datetime = Field(description="When it ends", examples=["2026-11-28T03:30:00Z"])
+
+
+class FreezeInCalendar(BaseModel):
+    freeze: FreezeOut = Field(description="The freeze")
+    tables: int = Field(description="Number of tables that it holds", examples=[12])
+    table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
+
+    @classmethod
+    def of(cls, held: HeldTables) -> FreezeInCalendar:
+        return cls(freeze=FreezeOut.of(held.freeze), tables=len(held.names), table_names=list(held.names[:_MOST_NAMES]))
+
+
+class OpenWindowsOut(Declared, declared=OpenWindows):
+    windows: list[WindowIn] = Field(description="As the policy has them")
+    tables: int = Field(description="Number of tables that have them", examples=[12])
+    table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
+    spans: list[SpanOut] = Field(description="When one of them is open, so that jobs may start")
+
+    @classmethod
+    def shown(cls, found: OpenWindows) -> OpenWindowsOut:
+        return made(
+            cls,
+            found,
+            windows=[each.to_json() for each in found.windows],
+            tables=len(found.names),
+            table_names=found.names[:_MOST_NAMES],
+            spans=[SpanOut(starts_at=start, ends_at=end) for start, end in found.spans],
+        )
+
+
+class CalendarOut(BaseModel):
+    freezes: list[FreezeInCalendar] = Field(description="In these no automatic job starts on the tables")
+    windows: list[OpenWindowsOut] = Field(
+        description="Automatic jobs start only in these; one entry for the tables with the same windows, those of the"
+        " most tables first"
+    )
+    always: int = Field(description="Number of tables without windows", examples=[290])
+
+
+Since = Annotated[AwareDatetime, Query(description="Begin of the period", examples=["2026-11-23T00:00:00Z"])]
+Until = Annotated[
+    AwareDatetime, Query(description="End of the period, at most 35 days later", examples=["2026-11-30T00:00:00Z"])
+]
+
+
+@router.reader("GET ", "Show freezes and maintenance windows of some days")
+def get_calendar(database: DatabaseDep, *, since: Since, until: Until) -> CalendarOut:
+    if not since < until <= since + LONGEST:
+        raise ParamsInvalidError("until must be later than since, and at most 35 days.")
+    with reading(database.engine) as connection:
+        found = calendar.between(connection, since, until)
+    return CalendarOut(
+        freezes=[FreezeInCalendar.of(each) for each in found.freezes],
+        windows=[OpenWindowsOut.shown(each) for each in found.windows[:_MOST_WINDOWS]],
+        always=found.always,
+    )

@@ -1,0 +1,77 @@
+// All notifications with their state, and a way to a new one.
+
+import { get } from "./api.js";
+import { h } from "./dom.js";
+import { moment, number } from "./format.js";
+import { card, field, grid, link, select, time } from "./components.js";
+import { windowsInWords } from "./quantities.js";
+import { may } from "./role.js";
+import { address } from "./route.js";
+import { modelOf } from "./schemas.js";
+
+const HEADINGS = ["Notification", "Tells", "Of", "State", "Last hour", "Last success"];
+
+export function notificationsPage() {
+  let items = null;
+  let types = [];
+
+  async function load() {
+    const [found, target] = await Promise.all([get("v1/notifications"), modelOf("TargetIn")]);
+    items = found.items;
+    types = Object.keys(target["x-members"]);
+  }
+
+  function draw() {
+    if (!items) return [];
+    return [
+      h("h1", { "data-key": "title" }, "Notifications"),
+      h("p", { class: "quiet narrow", "data-key": "about" }, "They tell people which problems have opened and are resolved, and which jobs have failed for good: one message for one cause. ", link("#/webhooks", "Webhooks"), " are for programs."),
+      card(
+        "notifications",
+        `Notifications (${number(items.length)})`,
+        items.length ? grid("Notifications", HEADINGS, items.map((each) => ({ key: each.name, cells: cells(each) }))) : h("p", { class: "quiet" }, "Nobody is told yet."),
+      ),
+      may("admin") && adding(types),
+    ];
+  }
+
+  return { title: () => "Notifications", load, draw, isBusy: () => false };
+}
+
+function adding(types) {
+  const open = (event) => {
+    event.preventDefault();
+    const data = new FormData(event.target);
+    location.hash = address(["notifications", data.get("name").trim()], { type: data.get("type") });
+  };
+  return card(
+    "add",
+    "Add a notification",
+    h(
+      "form",
+      { class: "narrow", onsubmit: open, "data-key": "form" },
+      field("Name", h("input", { name: "name", required: true, maxlength: 64, pattern: "[A-Za-z0-9][A-Za-z0-9_.\\-]*", placeholder: "on-call", spellcheck: "false", autocomplete: "off" })),
+      field("Target", select({ name: "type" }, types.map((each) => [each, each]), types[0])),
+      h("div", { class: "actions" }, h("button", { class: "primary" }, "Fill in its target")),
+    ),
+  );
+}
+
+function cells(each) {
+  const { name, target, events, least_severity: least, kinds, tables, quiet_hours: quiet, time_zone: zone, sent_last_hour: sent, most_per_hour: most, last_success_at: last } = each;
+  return [
+    [link(address(["notifications", name], {}), name), h("div", { class: "quiet" }, target.type)],
+    [events.join(", "), quiet.length > 0 && h("div", { class: "quiet" }, `quiet ${windowsInWords(quiet)}, ${zone}`)],
+    [`${least} and more serious`, h("div", { class: "quiet" }, [kinds.join(", "), tables.length ? `of ${tables.join(", ")}` : "of all tables"].filter(Boolean).join(" "))],
+    state(each),
+    `${number(sent)} of ${number(most)}`,
+    last ? time(last) : "never",
+  ];
+}
+
+export function state({ enabled, disabled_because: why, snoozed_until: until, snoozed_because: because, failing_since: failing, pending, last_success_at: last }) {
+  if (!enabled) return [h("span", { class: "badge failed" }, "disabled"), h("div", { class: "quiet" }, why)];
+  if (until && Date.parse(until) > Date.now()) return [h("span", { class: "badge unknown" }, "snoozed"), h("div", { class: "quiet" }, `until ${moment(until)}${because ? `, ${because}` : ""}`)];
+  if (failing) return [h("span", { class: "badge unknown" }, "failing"), " since ", time(failing)];
+  return [h("span", { class: "badge succeeded" }, last ? "well" : "new"), pending > 0 && ` ${number(pending)} waiting`];
+}

@@ -1,0 +1,150 @@
+// The policy of a pattern: a form, and a preview of what an edit changes before it is saved.
+
+import { get, getTagged, post, problemOf, send } from "./api.js";
+import { h } from "./dom.js";
+import { count, kindName, number } from "./format.js";
+import { card, grid, link, problem, tableLink } from "./components.js";
+import { PolicyForm } from "./policy_form.js";
+import { nested, valueOf } from "./policy_level.js";
+import { shown } from "./quantities.js";
+import { may } from "./role.js";
+import { settingsOf } from "./schemas.js";
+
+const CHANGED_MEANWHILE = 412;
+const HEADINGS = ["Table", "Setting", "Before", "After", "From"];
+
+export function patternPage(pattern, changed) {
+  const path = `v1/policies/${encodeURIComponent(pattern)}`;
+  let policy = null;
+  let tag = null;
+  let decides = null;
+  let isLoaded = false;
+  let failure = null;
+  let isConflict = false;
+  let preview = null;
+  let said = null;
+  const form = new PolicyForm("this pattern", () => {
+    [preview, failure, said] = [null, null, null];
+    changed.redraw();
+  });
+  form.isOpenIfOwn = true;
+
+  async function load() {
+    decides = (await get("v1/policies")).items.find((each) => each.pattern === pattern) ?? null;
+    // What was edited belongs to the state that was shown, which the tag is of.
+    if (!form.edits.size) await fetchPolicy();
+  }
+
+  async function fetchPolicy() {
+    const schemas = await settingsOf("PatternPolicyIn");
+    ({ document: policy, tag } = decides ? await getTagged(path) : { document: null, tag: null });
+    form.take(known(policy, schemas), schemas);
+    isLoaded = true;
+  }
+
+  function draw() {
+    if (!isLoaded) return [];
+    return [
+      h("h1", { "data-key": "title" }, link("#/policies", "Policy"), " of ", h("code", {}, pattern)),
+      h("p", { class: "quiet", "data-key": "about" }, about()),
+      failure && h("div", { "data-key": "failure" }, problem(failure), isConflict && h("div", { class: "actions again" }, h("button", { type: "button", onclick: renew }, "Show what it is now, with my changes"))),
+      said && h("p", { class: "problem good", role: "status", "data-key": "said" }, said),
+      h("form", { onsubmit: ask, "data-key": "form" }, ...form.draw(), may("operator") && buttons()),
+      preview && drawPreview(),
+    ];
+  }
+
+  function about() {
+    if (!policy) return "It has no policy yet. A value below is the default; each setting that is changed becomes a setting of this pattern.";
+    return decides?.tables ? `It decides a setting of ${count(decides.tables, "table")}: ${decides.table_names.join(", ")}${decides.tables > decides.table_names.length ? " and more" : ""}.` : "It decides nothing: no table matches, or stronger patterns and the tables themselves set the same.";
+  }
+
+  function buttons() {
+    const many = form.edits.size;
+    return h(
+      "div",
+      { class: "actions line", "data-key": "actions" },
+      h("button", { class: "primary", disabled: !many }, many ? `Preview ${many === 1 ? "the change" : `${many} changes`}` : "Nothing to preview"),
+      many > 0 && h("button", { type: "button", onclick: discard }, "Discard"),
+      policy && h("button", { type: "button", class: "danger", onclick: () => ask(null, true) }, "Delete this policy"),
+    );
+  }
+
+  function discard() {
+    form.forget();
+    [preview, failure, isConflict] = [null, null, false];
+    changed.redraw();
+  }
+
+  /** After a conflict: what somebody else has saved, with the edits on top. */
+  async function renew() {
+    await fetchPolicy().then(() => ([failure, isConflict, preview] = [null, false, null]), (error) => (failure = problemOf(error)));
+    changed.redraw();
+  }
+
+  async function ask(event, isDeletion = false) {
+    event?.preventDefault();
+    [failure, isConflict, said] = [null, false, null];
+    try {
+      const wanted = isDeletion ? null : nested(form.entries());
+      preview = { wanted, found: await post("v1/policy-preview", { pattern, policy: wanted }) };
+    } catch (error) {
+      failure = problemOf(error);
+    }
+    changed.redraw();
+    document.getElementById("preview-save")?.focus();
+  }
+
+  async function save() {
+    try {
+      if (preview.wanted) await send("PUT", path, preview.wanted, tag);
+      else await send("DELETE", path, undefined, tag);
+      said = preview.wanted ? "Saved. Decisions follow the new policy from now on." : "Deleted.";
+      preview = null;
+      form.forget();
+      changed();
+    } catch (error) {
+      failure = problemOf(error);
+      isConflict = error.status === CHANGED_MEANWHILE;
+      if (isConflict) preview = null;
+      changed.redraw();
+    }
+  }
+
+  function drawPreview() {
+    const { wanted, found } = preview;
+    const rows = found.items.flatMap((table) =>
+      table.settings.map((each) => ({
+        key: `${table.id} ${each.setting}`,
+        cells: [tableLink(table.id, table.name), each.setting, h("del", {}, shown(each.setting, each.before)), h("ins", {}, shown(each.setting, each.after)), each.source],
+      })),
+    );
+    const starts = found.items.flatMap((table) => table.starts.map((job) => h("li", { "data-key": `${table.id} ${job.kind}` }, tableLink(table.id, table.name), `: ${kindName(job.kind)}, because of ${job.because}`)));
+    const words = wanted ? "Save the policy" : "Delete the policy";
+    return card(
+      "preview",
+      wanted ? "What the edit would change" : "What the deletion would change",
+      h("p", { role: "status" }, found.tables ? `${count(found.tables, "table")} would have another policy.` : "No table would have another policy."),
+      found.tables > found.items.length && h("p", { class: "quiet" }, `The first ${number(found.items.length)} are shown.`),
+      rows.length > 0 && grid("Settings that change", HEADINGS, rows),
+      h("h3", {}, "Would start now"),
+      starts.length ? h("ul", {}, ...starts) : h("p", { class: "quiet" }, "Nothing."),
+      h("div", { class: "actions" }, h("button", { type: "button", id: "preview-save", class: wanted ? "primary" : "danger", onclick: save }, words)),
+    );
+  }
+
+  return { title: () => `Policy of ${pattern}`, load, draw, isBusy: () => false };
+}
+
+/** The settings of this level, and the defaults of all others. */
+function known(policy, schemas) {
+  const own = policy ? { ...policy.settings, precedence: policy.precedence || undefined } : {};
+  return new Map(
+    [...schemas].map(([name, schema]) => {
+      const value = valueOf(own, name);
+      const isOwn = value !== undefined;
+      const usual = name === "precedence" ? 0 : (schema["x-default"] ?? null);
+      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : "the level below", isOwn }];
+    }),
+  );
+}

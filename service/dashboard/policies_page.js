@@ -1,0 +1,76 @@
+// The policies of all patterns, with what each one sets and the tables that it decides for.
+
+import { get } from "./api.js";
+import { h } from "./dom.js";
+import { kindName, number } from "./format.js";
+import { card, field, grid, link } from "./components.js";
+import { labelOf, shown } from "./quantities.js";
+import { may } from "./role.js";
+import { address } from "./route.js";
+
+const HEADINGS = ["Pattern", "Precedence", "Settings", "Decides for"];
+
+export function policiesPage(changed) {
+  let policies = null;
+
+  async function load() {
+    policies = (await get("v1/policies")).items;
+  }
+
+  function draw() {
+    if (!policies) return [];
+    const rows = policies.map((each) => ({ key: each.pattern, cells: cells(each) }));
+    return [
+      h("h1", { "data-key": "title" }, "Policies"),
+      h(
+        "p",
+        { class: "quiet narrow", "data-key": "about" },
+        "A setting of a table comes from the table itself, else from the pattern of the highest precedence that has it, else from the defaults. The ",
+        link("#/calendar", "calendar"),
+        " shows their windows, and freezes.",
+      ),
+      card("policies", `Policies of patterns (${number(policies.length)})`, policies.length ? grid("Policies of patterns", HEADINGS, rows) : h("p", { class: "quiet" }, "No pattern has a policy yet: the defaults apply.")),
+      may("operator") && opening(changed),
+    ];
+  }
+
+  return { title: () => "Policies", load, draw, isBusy: () => false };
+}
+
+function opening() {
+  const open = (event) => {
+    event.preventDefault();
+    location.hash = address(["policies", new FormData(event.target).get("pattern").trim()], {});
+  };
+  return card(
+    "open",
+    "Set a policy",
+    h(
+      "form",
+      { class: "narrow", onsubmit: open, "data-key": "form" },
+      field("Pattern", h("input", { name: "pattern", required: true, maxlength: 255, pattern: ".*\\S.*", placeholder: "orders_*", spellcheck: "false", autocomplete: "off" }), "Of names of tables: orders_*. Or of tags, tag:team=shop, or owners, owner:shop."),
+      h("div", { class: "actions" }, h("button", { class: "primary" }, "Edit its policy")),
+    ),
+  );
+}
+
+function cells({ pattern, precedence, settings, tables, table_names: names }) {
+  const more = tables - names.length;
+  return [
+    link(address(["policies", pattern], {}), h("code", {}, pattern)),
+    number(precedence),
+    settingsInWords(settings),
+    tables ? [h("strong", {}, number(tables)), " ", h("span", { class: "quiet" }, names.join(", "), more > 0 && ` and ${number(more)} more`)] : h("span", { class: "tag warn" }, "no table"),
+  ];
+}
+
+/** A line for each kind of job, and one for what is about all. */
+function settingsInWords(settings) {
+  const words = (name, section = "") => `${labelOf(name).toLowerCase()} ${shown(name, (section ? settings[section] : settings)[name])}`;
+  const isSection = (name) => settings[name] !== null && typeof settings[name] === "object" && !Array.isArray(settings[name]);
+  const names = Object.keys(settings);
+  const general = names.filter((name) => !isSection(name));
+  const lines = names.filter(isSection).map((section) => [kindName(section), Object.keys(settings[section]).map((name) => words(name, section))]);
+  if (general.length) lines.unshift([null, general.map((name) => words(name))]);
+  return lines.map(([title, each]) => h("div", { "data-key": title ?? "general" }, title && [h("strong", {}, title), ": "], each.join(", ")));
+}

@@ -1,0 +1,19 @@
+// The fields of a form for the members of a model, with what the document of the API says about each.
+
+import { h } from "./dom.js";
+import { sentence } from "./format.js";
+import { field } from "./components.js";
+import { control } from "./controls.js";
+
+/** `values` has what was entered so far; `set` gets the name of a member and its new value. A new `revision` draws the
+ * controls anew. */
+export function schemaFields(members, values, set, revision = 0) {
+  return [...members].map(([name, schema]) => {
+    const label = sentence(name);
+    const value = values[name] ?? schema.default ?? schema["x-default"] ?? null;
+    const drawn = control(name, schema, value, (entered) => set(name, entered), { "aria-label": label, "data-key": `${name} ${revision}` });
+    const hint = schema.description && `${schema.description.replaceAll("`", "")}.`;
+    const isGroup = drawn.getAttribute("role") === "group" || drawn.nodeName === "DETAILS";
+    return isGroup ? h("div", { class: "field", "data-key": label }, h("span", { "aria-hidden": "true" }, label), drawn, hint && h("small", {}, hint)) : field(label, drawn, hint);
+  });
+}

@@ -1,0 +1,68 @@
+"""A calendar of what keeps automatic jobs from starting: freezes, and windows outside of which none starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.spec import Spec, Told
+from service.policies import freeze_store, policy_registry, store, windows
+from service.policies.policy import Window
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from service.policies.freeze import Freeze
+
+
+@dataclass(frozen=True)
+class OpenWindows(Told):
+    """The windows that some tables share: `spans` are the times in which one of them is open."""
+
+    source: Annotated[
+        str, Spec("The level that has set them: `pattern <glob>` or `table`", examples=("pattern orders_*",))
+    ]
+    time_zone: Annotated[str, Spec("That of their times of day", examples=("Europe/Berlin",))]
+    windows: Sequence[Window]
+    names: Sequence[str]
+    spans: Sequence[tuple[datetime, datetime]]
+
+
+@dataclass(frozen=True)
+class HeldTables:
+    """A freeze, and the names of the tables that it holds."""
+
+    freeze: Freeze
+    names: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Calendar:
+    freezes: Sequence[HeldTables]
+    windows: Sequence[OpenWindows]
+    always: int
+    """Number of tables whose jobs may start at any time but in freezes."""
+
+
+def between(connection: Connection, since: datetime, until: datetime) -> Calendar:
+    """Returns what lies in a period, the windows of the most tables first."""
+    known = policy_registry.effective_of_all(connection, store.every(connection))
+    subjects = policy_registry.subjects(connection).values()
+    groups: dict[tuple[str, str, tuple[Window, ...]], list[str]] = defaultdict(list)
+    for name, found in known.values():
+        if found.policy.windows:
+            groups[found.sources["windows"], found.policy.time_zone, found.policy.windows].append(name)
+    opened = [
+        OpenWindows(source, zone, shared, names, windows.spans(shared, zone, since, until))
+        for (source, zone, shared), names in groups.items()
+    ]
+    held = [
+        HeldTables(each, [subject.name for subject in subjects if each.is_about(subject)])
+        for each in freeze_store.every(connection)
+        if each.starts_at < until and each.ends_at > since
+    ]
+    always = len(known) - sum(len(each.names) for each in opened)
+    return Calendar(held, sorted(opened, key=lambda each: -len(each.names)), always)

@@ -1,0 +1,74 @@
+"""The fit of the time of jobs to what they work on: a time for the job, one for each GiB and one for each file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jobs.kinds.results import Work
+
+_GIB = 2.0**30
+_STEPS = 6
+# A further coefficient has to make the error smaller by this share.
+_WORTH = 0.03
+# Errors below this share of a job's time do not differ.
+_LEAST_ERROR = 0.01
+_LEAST_SECONDS = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    work: Work
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Seconds for each job, for each GiB of its files, and for each file. `most_bytes` is the size of the largest job
+    that is known."""
+
+    seconds: float = 0.0
+    seconds_per_gib: float = 0.0
+    seconds_per_file: float = 0.0
+    most_bytes: float = 0.0
+
+    def of(self, work: Work) -> float:
+        found = self.seconds + self.seconds_per_gib * work.bytes / _GIB + self.seconds_per_file * work.files
+        return max(found, _LEAST_SECONDS)
+
+
+def fitted(known: Sequence[Observation]) -> Fit:
+    """Returns the fit with the least sum of relative errors. Errors are not squared, so that outliers do not pull. No
+    coefficient is negative, and one is 0 unless it makes the sum clearly smaller. `known` must not be empty."""
+    rows = np.array([(1.0, each.work.bytes / _GIB, each.work.files) for each in known])
+    seconds = np.array([each.seconds for each in known])
+    best, least = np.zeros(3), np.inf
+    for size in (1, 2, 3):
+        solved = [_solved(rows, seconds, columns) for columns in combinations(range(3), size)]
+        for coefficients in solved:
+            error = np.abs(1 - rows @ coefficients / seconds).sum()
+            if (coefficients >= 0).all() and error < least * (1 - _WORTH) - _LEAST_ERROR:
+                best, least = coefficients, error
+    seconds_of_job, of_gib, of_file = map(float, best)
+    return Fit(seconds_of_job, of_gib, of_file, float(rows[:, 1].max() * _GIB))
+
+
+def _solved(rows: NDArray[Any], seconds: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
+    """Returns the coefficients; those of other columns are 0. Least squares whose weights are renewed become the least
+    absolute errors."""
+    relative = rows[:, columns] / seconds[:, None]
+    found = np.zeros(3)
+    weights = np.ones(len(seconds))
+    for _ in range(_STEPS):
+        found[list(columns)] = np.linalg.lstsq(relative * weights[:, None], weights, rcond=None)[0]
+        errors = np.abs(1 - rows @ found / seconds)
+        weights = 1 / np.sqrt(np.maximum(errors, _LEAST_ERROR))
+    return found

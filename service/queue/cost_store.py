@@ -1,0 +1,95 @@
+"""Reads what the cost model learns from: ended attempts, and the sizes of tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import sqlalchemy as sa
+
+from jobs.contract import JobKind
+from jobs.kinds.results import Work
+from service.catalog import snapshot_store
+from service.db import schema
+from service.queue.cost_model import Cost, CostModel, Ended
+from service.queue.workload import work_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sqlalchemy import Connection
+
+    from service.lake.snapshot import Totals
+
+_f = schema.attempt_figures
+_t = schema.tables
+
+MOST_LEARNED = 50_000
+_AT_ONCE = 4000
+_ENDED: sa.Select[Any] = sa.select(
+    *(_f.c.id, _f.c.table_id, _f.c.kind, _f.c.dry_run, _f.c.seconds, _f.c.gb_seconds, _f.c.succeeded),
+    *(_f.c.work_bytes, _f.c.work_files),
+).where((_f.c.succeeded > 0) | (_f.c.failed > 0))
+_ENDED_AFTER = _ENDED.where(_f.c.id > sa.bindparam("after")).order_by(_f.c.id).limit(_AT_ONCE)
+_ENDED_BEFORE = _ENDED.where(_f.c.id < sa.bindparam("before")).order_by(_f.c.id.desc()).limit(_AT_ONCE)
+_KINDS = {each.value: each for each in JobKind}
+
+
+@dataclass
+class Lessons:
+    """The cost model, and how far ended attempts have been read. Each reading is short, and the oldest attempts are
+    read last."""
+
+    model: CostModel = field(default_factory=CostModel)
+    totals: dict[str, Totals] = field(default_factory=dict)
+    _first: int | None = None
+    _last: int = 0
+    _read: int = 0
+
+    def measure(self, connection: Connection, table_ids: Collection[str] | None = None) -> None:
+        """Reads the sizes of these tables as the last poll found them, or of all."""
+        found = snapshot_store.totals(connection, table_ids)
+        if table_ids is not None:
+            self.totals.update(found)
+            return
+        self.totals = found
+        rows = connection.execute(sa.select(_t.c.id, _t.c.base_path))
+        self.model.shapes = {row.id: urlsplit(row.base_path).scheme for row in rows}
+
+    def go_on(self, connection: Connection) -> None:
+        """Reads the attempts that have ended since the last reading, and some thousand older ones until there are
+        MOST_LEARNED."""
+        if self._first is not None:
+            for row in connection.execute(_ENDED_AFTER, {"after": self._last}):
+                self.model.learn(_ended(row))
+                self._last = row.id
+        if self._read >= MOST_LEARNED:
+            return
+        before = 2**62 if self._first is None else self._first
+        rows = connection.execute(_ENDED_BEFORE, {"before": before}).all()
+        for row in rows:
+            self.model.learn_older(_ended(row))
+        self._read += _AT_ONCE if len(rows) == _AT_ONCE else MOST_LEARNED
+        self._last = max(self._last, rows[0].id if rows else 0)
+        self._first = rows[-1].id if rows else self._first or 0
+
+    def expected(self, table_id: str, kind: str, *, dry_run: bool, work: Work | None = None) -> Cost:
+        """Returns the expected cost of a job that works on this, or on what the last poll suggests."""
+        return self.model.expected(table_id, kind, work or self._work(table_id, kind), dry_run=dry_run)
+
+    def _work(self, table_id: str, kind: str) -> Work:
+        totals, known = self.totals.get(table_id), _KINDS.get(kind)
+        return Work() if totals is None or known is None else work_of(known, totals)
+
+
+def _ended(row: sa.Row[Any]) -> Ended:
+    return Ended(
+        row.table_id,
+        row.kind,
+        row.dry_run,
+        row.seconds,
+        work=Work(row.work_bytes, row.work_files),
+        gib=row.gb_seconds / row.seconds if row.seconds else 0.0,
+        is_good=row.succeeded > 0,
+    )

@@ -1,0 +1,99 @@
+"""Rules that give a table its owner and its tags by its path: `{team}/{table}`, relative to the root of a search."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.redaction import redacted
+from service.catalog.ownership import MOST_TAGS, OWNER, TAG_KEY, TAG_VALUE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_WORD = re.compile(r"([^{}*]*)\{([^{}*]+)\}([^{}*]*)")
+_OWNER = "owner"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What rules give a table."""
+
+    owner: str | None
+    tags: dict[str, str]
+
+
+@dataclass(frozen=True)
+class PathRule:
+    """Parts between slashes: a text; `*`, any one folder; `**`, any number of folders; or `{key}` with a text before
+    and after it, whose place in the folder's name is the value of the tag `key`, or the owner for `{owner}`."""
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> PathRule:
+        """Raises ValueError."""
+        parts = tuple(text.strip("/").split("/"))
+        keys = [_key(part) for part in parts]
+        named = [key for key in keys if key is not None]
+        if len(named) != len(set(named)) or not named:
+            raise ValueError("must have a {key}, and each one once")
+        if parts.count("**") > 1:
+            raise ValueError("must have one ** at most")
+        return cls(parts)
+
+    def values(self, path: str) -> dict[str, str]:
+        """Returns what the rule reads in a path relative to the root; nothing if the path does not match."""
+        folders, parts = path.split("/"), self.parts
+        if "**" in parts:
+            at = parts.index("**")
+            fill = len(folders) - len(parts) + 1
+            parts = parts[:at] + ("*",) * fill + parts[at + 1 :] if fill >= 0 else ()
+        if len(folders) != len(parts):
+            return {}
+        found: dict[str, str] = {}
+        for part, folder in zip(parts, folders, strict=True):
+            match = _WORD.fullmatch(part)
+            if match is None:
+                if part not in ("*", folder):
+                    return {}
+                continue
+            before, key, after = match.groups()
+            value = folder[len(before) : len(folder) - len(after)]
+            if not value or len(folder) < len(before) + len(after) or folder != f"{before}{value}{after}":
+                return {}
+            found[key] = value
+        return found
+
+
+def given(rules: Iterable[PathRule], path: str, *, owner: str | None, tags: dict[str, str]) -> Given:
+    """Returns the owner and the tags of the table at this path: those of the first rule that reads them there, else
+    `owner` and `tags`. A folder's name that neither may be is left out."""
+    found: dict[str, str] = {}
+    for rule in rules:
+        found = {**rule.values(path), **found}
+    named = found.pop(_OWNER, "")
+    of_rules = {key: value for key, value in found.items() if _fits(value, TAG_VALUE)}
+    every = {**tags, **of_rules}
+    return Given(named if _fits(named, OWNER) else owner, dict(list(every.items())[:MOST_TAGS]))
+
+
+def parsed(texts: Sequence[str]) -> tuple[PathRule, ...]:
+    return tuple(map(PathRule.parse, texts))
+
+
+def _key(part: str) -> str | None:
+    """Returns the key of a part; None if it has none. Raises ValueError."""
+    if not part:
+        raise ValueError("must not have an empty part")
+    if part in ("*", "**") or not set(part) & set("{}*"):
+        return None
+    match = _WORD.fullmatch(part)
+    if match is None or not (match[2] == _OWNER or re.fullmatch(TAG_KEY, match[2])):
+        raise ValueError("must have parts such as orders, *, ** or {team}, with one {key} in each at most")
+    return match[2]
+
+
+def _fits(value: str, pattern: str) -> bool:
+    return re.fullmatch(pattern, value) is not None and redacted(value) == value

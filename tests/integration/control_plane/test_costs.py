@@ -1,0 +1,93 @@
+"""Tests the expected cost of jobs on both databases: learned from reports of workers, shown before the next job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from service.db.engine import reading
+from service.queue.cost_store import Lessons
+from tests.integration.control_plane.command_line import serving_command_line
+from tests.integration.control_plane.test_report import api as api
+from tests.integration.control_plane.test_report import register, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import sqlalchemy as sa
+    from fastapi.testclient import TestClient
+
+    from tests.integration.control_plane.conftest import FakeClock
+
+GIB = 2**30
+
+
+def _plan(gib: float, files: int = 8) -> dict[str, Any]:
+    size = int(gib * GIB)
+    return {"bytes": size, "files": files, "file_groups": 4, "nothing_to_do": False, "refusals": []}
+
+
+def _merged(gib: float, files: int = 8) -> dict[str, Any]:
+    return {"bytes": int(gib * GIB), "files": files, "file_groups": 4, "log_files": 4}
+
+
+def test_a_dry_run_says_what_its_job_would_cost(api: TestClient, clock: FakeClock) -> None:
+    orders, clicks = register(api, "orders"), register(api, "clicks")
+    # A GiB takes 50 s.
+    for gib, beats in ((1, 2), (2, 4), (3, 6), (4, 8)):
+        run(api, clock, orders, "compaction", _merged(gib), beats=beats)
+    run(api, clock, clicks, "compaction", _plan(10), beats=1, dry_run=True)
+    [planned] = api.get("/v1/jobs", params={"table_id": clicks}).json()["items"]
+    cost = planned["cost"]
+    assert cost["seconds"] == pytest.approx(500, rel=0.05)
+    assert (cost["learned_from"], cost["is_guess"]) == ("kind", True)
+    # A slot has a half of 4 GiB.
+    assert cost["gb_hours"] == pytest.approx(2 * 500 / 3600, rel=0.05)
+    assert cost["low_seconds"] <= cost["seconds"] <= cost["high_seconds"]
+    assert cost["text"].startswith("about 8 min (")
+    # The next one on the same table is no guess any more, and takes twice as long there.
+    run(api, clock, clicks, "compaction", _merged(1), beats=4)
+    run(api, clock, clicks, "compaction", _plan(2), beats=1, dry_run=True)
+    latest = api.get("/v1/jobs", params={"table_id": clicks, "limit": 1}).json()["items"][0]["cost"]
+    assert latest["seconds"] == pytest.approx(200, rel=0.05)
+    assert latest["is_guess"] is False
+
+
+def test_a_plan_that_is_refused_or_empty_has_no_cost(api: TestClient, clock: FakeClock) -> None:
+    orders = register(api, "orders")
+    run(api, clock, orders, "compaction", {**_plan(1), "nothing_to_do": True}, beats=1, dry_run=True)
+    refusal = {"type": "table-locked", "title": "No", "detail": "", "hint": "", "retriable": False}
+    run(api, clock, orders, "compaction", {**_plan(1), "refusals": [refusal]}, beats=1, dry_run=True)
+    run(api, clock, orders, "compaction", _merged(1), beats=1)
+    assert [each["cost"] for each in api.get("/v1/jobs").json()["items"]] == [None] * 3
+
+
+def test_the_model_shows_its_error_by_kind(api: TestClient, clock: FakeClock, engine: sa.Engine) -> None:
+    tables = [register(api, f"t{number}") for number in range(4)]
+    for number in range(12):
+        gib = 1 + number % 3
+        run(api, clock, tables[number % 4], "compaction", _merged(gib), beats=2 * gib)
+        run(api, clock, tables[number % 4], "cleaning", {"files": 10, "files_deleted": 10}, beats=1)
+    run(api, clock, tables[0], "compaction", _plan(1), beats=1, dry_run=True)
+    run(api, clock, tables[0], "audit", {})
+    found = {(each["kind"], each["dry_run"]): each for each in api.get("/v1/models/cost").json()["items"]}
+    assert set(found) == {("compaction", False), ("cleaning", False), ("compaction", True)}
+    compaction = found["compaction", False]
+    assert (compaction["jobs"], compaction["tables"]) == (12, 4)
+    assert compaction["seconds_per_gib"] == pytest.approx(50, rel=0.05)
+    assert compaction["error_on_other_tables"] < 0.05
+    assert compaction["error_on_known_tables"] < 0.05
+    # The same follows from what is stored.
+    lessons = Lessons()
+    with reading(engine) as connection:
+        lessons.measure(connection)
+        lessons.go_on(connection)
+    again = {(each.kind, each.dry_run): each.fit.seconds_per_gib for each in lessons.model.learned()}
+    assert again["compaction", False] == pytest.approx(compaction["seconds_per_gib"], abs=0.001)
+
+
+def test_the_command_line_prints_what_is_learned(tmp_path: Path) -> None:
+    with serving_command_line(tmp_path) as cli:
+        assert "No job has ended yet." in cli.run("jobs", "costs").stderr
+        assert cli.json("jobs", "costs") == {"items": []}
