@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
@@ -42,6 +43,21 @@ def running() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         yield browser
         browser.close()
+
+
+_shared = ExitStack()
+
+
+@cache
+def shared() -> Browser:
+    """Returns the browser of all tests that follow one after the other, and starts it for the first of them."""
+    return _shared.enter_context(running())
+
+
+def end_shared() -> None:
+    """Ends the shared browser before a test that needs none, because that test may run an event loop of its own."""
+    shared.cache_clear()
+    _shared.close()
 
 
 class Faults:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.postgresql import Server
+
+# A run starts a hundred Python processes. Each would compile the service again, and pytest would rewrite the assertions
+# of all tests in each of its own, if the user's environment forbids to write what is compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # All JVMs of tests, services and writers have these options, because they live for minutes, and the optimizing compiler
 # would take a third of their CPU time. Without the compiler the code cache is small by default (48 MB), and when it is
@@ -61,34 +67,40 @@ _LONGEST = (
             "indexes",
             "older_hudi",
             "table_parts",
-            "statements",
-            "audit_sees",
-            "beside_writers",
-            "plan_owner",
-            "services",
-            "kills",
-            "types_of_hudi_1_2",
             "s3",
-            "copied_tables",
-            "next_attempt",
-            "savepoints",
             "arrow_rewrites",
-            "killed_rebuild",
+            "statements",
+            "services",
+            "copied_tables",
+            "beside_writers",
+            "types_of_hudi_1_2",
+            "audit_sees",
+            "next_attempt",
+            "plan_owner",
+            "savepoints",
+            "kills",
+            "examine",
+            "repaired_keys",
             "small_tables",
             "statistics",
-            "examine",
-            "delegated_plans",
             "hdfs",
-            "arrow_compaction",
-            "storage_clocks",
-            "clustering_beside_writers",
+            "session_starts",
+            "delegated_plans",
+            "no_meta_fields",
             "lock_servers",
+            "prepared_expansion",
+            "storage_clocks",
         )
     ),
     "tests of the dashboard",
+    "tests/model/test_protocol.py",
     "tests/hostile/test_every_call.py",
-    *(f"tests/integration/control_plane/test_{name}.py" for name in ("serve", "kafka", "dashboard", "long_poll")),
+    *(
+        f"tests/integration/control_plane/test_{name}.py"
+        for name in ("dashboard", "serve", "kafka", "long_poll", "delivering", "upgrades", "lock_watch")
+    ),
     "tests/unit/test_code_checks.py",
+    "tests/hostile/test_broken_database.py",
 )
 _WITH_SPARK = ("tests/acceptance/", "tests/integration/test_", "tests/hostile/test_paths.py")
 
@@ -143,6 +155,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     elif not config.getoption("--exhaustive"):
         for item in filter(_is_of_the_rest, items):
             item.add_marker(pytest.mark.skip(reason="of a long matrix: --exhaustive"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Ends the browser unless the next test uses it, too. Most processes have not even imported it."""
+    chromium = sys.modules.get("tests.browser")
+    if chromium and "faults_of" not in getattr(nextitem, "fixturenames", ()):
+        chromium.end_shared()
 
 
 def _is_of_the_rest(item: pytest.Item) -> bool:

@@ -1,5 +1,4 @@
-"""Starts `groundskeeper serve` by forking a process that has already imported it, because the import takes three CPU
-seconds.
+"""Starts `groundskeeper` by forking a process that has already imported it, because the import takes three CPU seconds.
 
 Tests of the start or of Python's environment start the program instead.
 """
@@ -15,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -30,14 +30,14 @@ _ASK_SECONDS = 60
 
 
 class Forked:
-    """One service with the members of `subprocess.Popen` that tests use."""
+    """One command with the members of `subprocess.Popen` that tests use."""
 
     def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str], stderr: int) -> None:
         self.returncode: int | None = None
         reading, writing = os.pipe()
         self._ending, ended = os.pipe()
         try:
-            wanted = {"arguments": ["serve", *arguments], "cwd": str(cwd), "env": dict(env)}
+            wanted = {"arguments": arguments, "cwd": str(cwd), "env": dict(env)}
             self.pid = _server().fork(wanted, [writing, stderr, ended])
         finally:
             os.close(writing)
@@ -52,7 +52,7 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None and not select.select([self._ending], [], [], timeout)[0]:
-            raise subprocess.TimeoutExpired("serve", timeout or 0)
+            raise subprocess.TimeoutExpired("groundskeeper", timeout or 0)
         return self.poll() or 0
 
     def communicate(self, timeout: float | None = None) -> None:
@@ -70,6 +70,16 @@ class Forked:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def ended(*arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Runs a command, and waits for its end."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = Forked(*arguments, cwd=cwd, env=env, stderr=errors.fileno())
+        written = process.stdout.read()
+        process.communicate(timeout=_ASK_SECONDS)
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, process.wait(), written, errors.read())
 
 
 class _Server:

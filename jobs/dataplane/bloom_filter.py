@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Codes = NDArray[np.uint32]
     Bits = NDArray[np.uint8]
+    Numbers = NDArray[np.int64]
 
 SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 
@@ -201,7 +202,7 @@ class BloomFilter:
                 of_bytes = np.left_shift(np.uint8(1), (places & 7).astype(np.uint8))
                 np.bitwise_or.at(self._rows[row], places >> 3, of_bytes)
 
-    def _places(self, keys: pa.Array) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def _places(self, keys: pa.Array) -> Iterator[tuple[Numbers, Numbers]]:
         """Yields the numbers of some keys, and the place of a bit of each; every key comes once for each hash. The next
         places overwrite the last."""
         bits = np.uint32(self._kind.bits)
@@ -209,39 +210,41 @@ class BloomFilter:
             block = _block(keys.slice(first, _BLOCK_KEYS))
             numbers = block.order + first
             count = len(block.order)
-            code, spare, places = np.zeros(count, np.uint32), np.empty(count, np.uint32), np.empty(count, np.int64)
+            codes, spare, whole = np.zeros((3, count), np.uint32)
+            signed, absolute = codes.view(np.int32), spare.view(np.int32)
+            places = np.empty(count, np.int64)
+            some = [(codes[: len(word)], word) for word in block.words]
             for _ in range(self._kind.hashes):
-                block.hash(code, spare)
-                np.abs(code.view(np.int32), out=spare.view(np.int32))  # correct for the lowest integer as well
-                whole = spare // bits
+                block.hash(codes, some, spare)
+                np.abs(signed, out=absolute)  # correct for the lowest integer as well
+                np.floor_divide(spare, bits, out=whole)
                 whole *= bits
-                np.subtract(spare, whole, out=places, casting="unsafe")
+                np.subtract(spare, whole, out=spare)
+                places[:] = spare
                 yield numbers, places
 
 
 class _Block(NamedTuple):
-    """Keys prepared for MurmurHash: words of four bytes, and the remaining bytes. The longest keys come first; `order`
-    are their numbers, without those of empty keys."""
+    """Keys prepared for MurmurHash: words of four bytes, the last of a key with its remaining bytes. The longest keys
+    come first; `order` are their numbers, without those of empty keys."""
 
-    order: NDArray[np.int64]
-    lengths: Codes
+    order: Numbers
+    begin: Codes | np.uint32  # The length of each key, or of all; in keys without a word also the remaining bytes.
     words: list[Codes]  # the i-th words of the keys that have that many
-    rest: Codes
-    last_factor: Codes  # for the remaining bytes; 1 where there are none
+    last_factor: Codes | np.uint32 | None  # for the remaining bytes; 1 where there are none
 
-    def hash(self, codes: Codes, spare: Codes) -> None:
-        """Replaces each code by `MurmurHash.hash(key, code)` of its key, as Hudi's `Hash` computes it. `spare` is as
-        long, and overwritten.
+    def hash(self, codes: Codes, some: list[tuple[Codes, Codes]], spare: Codes) -> None:
+        """Replaces each code by `MurmurHash.hash(key, code)` of its key, as Hudi's `Hash` computes it.
 
-        Hudi treats the remaining bytes as signed.
+        `some` has each word with the codes of its keys. `spare` is as long as the codes, and overwritten. Hudi treats
+        the remaining bytes as signed.
         """
-        codes ^= self.lengths
-        for word in self.words:
-            some = codes[: len(word)]
-            some *= _M
-            some ^= word
-        codes ^= self.rest
-        codes *= self.last_factor
+        codes ^= self.begin
+        for of_word, word in some:
+            of_word *= _M
+            of_word ^= word
+        if self.last_factor is not None:
+            codes *= self.last_factor
         np.right_shift(codes, np.uint32(13), out=spare)
         codes ^= spare
         codes *= _M
@@ -252,35 +255,78 @@ class _Block(NamedTuple):
 def _block(keys: pa.Array) -> _Block:
     data, offsets = _bytes_of(keys)
     lengths = np.diff(offsets)
-    order = np.argsort(-(lengths >> 2), kind="stable")
-    order = order[lengths[order] > 0]
-    starts, lengths = offsets[:-1][order], lengths[order]
-    # Every run of four bytes, at every start position.
+    if len(lengths) and lengths[0] and (lengths == lengths[0]).all():
+        return _block_of_one_length(data, len(lengths), int(lengths[0]))
+    order = _longest_first(lengths)
+    starts, lengths = offsets[:-1][order] + 4, lengths[order]
+    # Every run of four bytes, at every position from four before the first key on.
+    data = np.append(np.zeros(4, np.uint8), data)
     at = np.ndarray((len(data) - 3,), np.dtype("<u4"), data, 0, (1,))
-    counts = lengths >> 2
-    words = []
-    for place in range(int(counts.max(initial=0))):
-        word = at[starts[: np.searchsorted(-counts, -place, "left")] + 4 * place]
-        word *= _M
-        word ^= word >> np.uint32(24)
-        word *= _M
-        words.append(word)
-    left = lengths & 3
-    signed = data.view(np.int8)
-    ends = starts + lengths
-    rest = np.zeros(len(order), np.int32)
-    for behind in (1, 2, 3):
-        rows = np.flatnonzero(left >= behind)
-        rest[rows] ^= signed[ends[rows] - behind].astype(np.int32) << np.int32(8 * (behind - 1))
-    factor = np.where(left > 0, _M, np.uint32(1))
-    return _Block(order, lengths.astype(np.uint32), words, rest.view(np.uint32), factor)
+    longest_first = -(lengths >> 2)
+    begin = lengths.astype(np.uint32)
+    rest = _rest(at[starts + lengths - 4].view(np.int32), lengths & 3)
+    without = len(begin)  # The keys from here on have no further word.
+    words: list[Codes] = []
+    while True:
+        # A key's remaining bytes follow its last word without a multiplication.
+        have = int(np.searchsorted(longest_first, -len(words), "left"))
+        (words[-1] if words else begin)[have:without] ^= rest[have:without]
+        if not have:
+            return _Block(order, begin, words, np.where(lengths & 3, _M, np.uint32(1)))
+        words.append(_mixed(at[starts[:have] + 4 * len(words)]))
+        without = have
 
 
-def _bytes_of(keys: pa.Array) -> tuple[Bits, NDArray[np.int64]]:
-    """Returns the keys' UTF-8 bytes, padded at the end, and the offsets at which keys begin and end."""
-    if not pa.types.is_large_string(keys.type):
+def _block_of_one_length(data: Bits, count: int, length: int) -> _Block:
+    """Returns the block of `count` keys that all have this length, for a fraction of the price."""
+    numbers = np.arange(count)
+    words = [
+        _mixed(np.ndarray((count,), np.dtype("<u4"), data, at, (length,)).copy()) for at in range(0, length - 3, 4)
+    ]
+    begin = np.uint32(length)
+    left = length & 3
+    if not left:
+        return _Block(numbers, begin, words, None)
+    rest = np.zeros(count, np.int32)
+    for behind in range(left):
+        rest ^= np.left_shift(data.view(np.int8)[length - 1 - behind :: length], np.int32(8 * behind), dtype=np.int32)
+    if not words:
+        return _Block(numbers, rest.view(np.uint32) ^ begin, words, _M)
+    words[-1] ^= rest.view(np.uint32)
+    return _Block(numbers, begin, words, _M)
+
+
+def _mixed(word: Codes) -> Codes:
+    """Changes words in place, as MurmurHash does before it adds them."""
+    word *= _M
+    word ^= word >> np.uint32(24)
+    word *= _M
+    return word
+
+
+def _longest_first(lengths: Numbers) -> Numbers:
+    """Returns the numbers of the keys that are not empty, by their words of four bytes."""
+    words = lengths >> 2
+    # numpy sorts small integers several times as fast.
+    narrow = words.astype(np.int16) if words.max(initial=0) < 1 << 15 else words
+    order = np.argsort(-narrow, kind="stable")
+    return order if lengths.all() else order[lengths[order] > 0]
+
+
+def _rest(last: NDArray[np.int32], left: Numbers) -> Codes:
+    """Returns the `left` last bytes of each key, of which there are at most three; `last` are its last four."""
+    rest = np.where(left > 0, last >> 24, 0)
+    for behind in (1, 2):
+        rest ^= np.where(left > behind, (last << 8 * behind) >> 24 << 8 * behind, 0)
+    return rest.view(np.uint32)
+
+
+def _bytes_of(keys: pa.Array) -> tuple[Bits, Numbers]:
+    """Returns the keys' UTF-8 bytes, and the offsets at which keys begin and end."""
+    if not (pa.types.is_large_string(keys.type) or pa.types.is_string(keys.type)):
         keys = keys.cast(pa.large_string())
     _, offsets_buffer, data_buffer = keys.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int64)[keys.offset : keys.offset + len(keys) + 1]
+    kind = np.int64 if pa.types.is_large_string(keys.type) else np.int32
+    offsets = np.frombuffer(offsets_buffer, kind)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
     data = np.frombuffer(data_buffer or b"", np.uint8)[offsets[0] : offsets[-1]]
-    return np.append(data, np.zeros(4, np.uint8)), offsets - offsets[0]
+    return data, offsets - offsets[0]

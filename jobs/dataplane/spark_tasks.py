@@ -43,17 +43,19 @@ def run_tasks(
     context: JobContext,
     *,
     of_task: int = 1,
+    share: float = 1.0,
 ) -> list[Found]:
     """Returns all that the function yields for the arguments of the pieces, in their order.
 
     The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, another one for each attempt at a
     task. Each piece is a task, or `of_task` pieces are if there are more than cores; a few small pieces run in
-    processes near the driver. `what` names the step in errors. Raises HudiError for whatever the function raises.
+    processes near the driver, where `share` of their bytes is what the function reads. `what` names the step in errors.
+    Raises HudiError for whatever the function raises.
     """
     if not pieces:
         return []
     sizes = [size for _, size in pieces]
-    if len(pieces) <= MOST_PIECES and sum(sizes) <= MOST_BYTES:
+    if len(pieces) <= MOST_PIECES and share * sum(sizes) <= MOST_BYTES:
         done: list[int] = []
         context.watch_bytes(lambda: sum(done))
         attempt = secrets.randbelow(1 << 30)

@@ -1,20 +1,21 @@
 """Hudi's engine for Spark, changed to do small work in the driver instead of Spark jobs. Hudi 1.2.0 lists folders,
 plans, deletes markers and files by Spark jobs, mostly of one task: each takes 10 to 20 ms and as much CPU, of which the
-work itself is the smallest part. `NearEngine` runs functions over short lists in the calling thread, as Hudi's engine
-of Java and Flink does (`HoodieLocalEngineContext`). A few records of the metadata table, and the statuses of written
-files, become `NearData`."""
+work itself is the smallest part. `NearEngine` runs functions over short lists in the calling thread, and over longer
+ones in several, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`). A few records of the metadata
+table, and the statuses of written files, become `NearData`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.hudi import janino, later_data, near_data
+from jobs.hudi import janino, later_data, near_data, near_threads
 
 if TYPE_CHECKING:
     from jobs.hudi.java_view import JavaView
 
-# Most elements are a request to the storage, so for more of them a Spark job is faster.
-_MOST_PIECES = 16
+# Most elements are a request to the storage, so more of them are shared by as many threads, and those of large tables
+# by Spark's executors.
+_MOST_PIECES, _MOST_SHARED = 16, 256
 
 _IMPORTS = """
 import java.util.HashMap;
@@ -40,14 +41,16 @@ import org.apache.hudi.table.action.HoodieWriteMetadata;
 _SOURCE = """
 public class NearEngine extends HoodieSparkEngineContext {
   private final int most;
+  private final NearThreads threads;
   // Hudi has asked for their ids, and has not said yet what these are for.
   private final Map asked = new ConcurrentHashMap();
 
   private final ThreadLocal beginning = new ThreadLocal();
 
-  public NearEngine(JavaSparkContext spark, int most) {
+  public NearEngine(JavaSparkContext spark, int most, int shared) {
     super(spark);
     this.most = most;
+    threads = new NearThreads(most, shared);
   }
 
   // The statuses of files that are written, by their `HoodieWriteStat`.
@@ -126,90 +129,103 @@ public class NearEngine extends HoodieSparkEngineContext {
     return HoodieJavaRDD.of(NearData.none(jsc()));
   }
 
-  public List map(List data, SerializableFunction function, int parallelism) {
-    if (data.size() > most) {
+  public List map(List data, final SerializableFunction function, int parallelism) {
+    if (!threads.take(data)) {
       return super.map(data, function, parallelism);
     }
-    List found = new ArrayList();
-    for (Iterator each = data.iterator(); each.hasNext();) {
-      found.add(applied(function, each.next()));
-    }
-    return found;
+    return threads.done(data, new NearWork() {
+      Object of(Object value) throws Exception {
+        return function.apply(value);
+      }
+    });
   }
 
-  public List flatMap(List data, SerializableFunction function, int parallelism) {
-    if (data.size() > most) {
+  public List flatMap(List data, final SerializableFunction function, int parallelism) {
+    if (!threads.take(data)) {
       return super.flatMap(data, function, parallelism);
     }
-    List found = new ArrayList();
-    for (Iterator each = data.iterator(); each.hasNext();) {
-      addAll(found, (Stream) applied(function, each.next()));
-    }
-    return found;
+    return joined(threads.done(data, new NearWork() {
+      Object of(Object value) throws Exception {
+        List found = new ArrayList();
+        addAll(found, (Stream) function.apply(value));
+        return found;
+      }
+    }));
   }
 
-  public void foreach(List data, SerializableConsumer consumer, int parallelism) {
-    if (data.size() > most) {
+  public void foreach(List data, final SerializableConsumer consumer, int parallelism) {
+    if (!threads.take(data)) {
       super.foreach(data, consumer, parallelism);
       return;
     }
-    for (Iterator each = data.iterator(); each.hasNext();) {
-      try {
-        consumer.accept(each.next());
-      } catch (Exception e) {
-        throw failed(e);
+    threads.done(data, new NearWork() {
+      Object of(Object value) throws Exception {
+        consumer.accept(value);
+        return null;
       }
-    }
+    });
   }
 
   public Map mapToPair(List data, SerializablePairFunction function, Integer parallelism) {
-    if (data.size() > most) {
+    if (!threads.take(data)) {
       return super.mapToPair(data, function, parallelism);
     }
     Map found = new HashMap();
-    for (Iterator each = data.iterator(); each.hasNext();) {
-      Pair pair = called(function, each.next());
+    for (Iterator each = pairs(data, function).iterator(); each.hasNext();) {
+      Pair pair = (Pair) each.next();
       found.put(pair.getKey(), pair.getValue());
     }
     return found;
   }
 
+  private List pairs(List data, final SerializablePairFunction function) {
+    return threads.done(data, new NearWork() {
+      Object of(Object value) throws Exception {
+        return function.call(value);
+      }
+    });
+  }
+
   public List mapToPairAndReduceByKey(List data, SerializablePairFunction function, SerializableBiFunction reduce,
                                       int parallelism) {
-    if (data.size() > most) {
-      return super.mapToPairAndReduceByKey(data, function, reduce, parallelism);
-    }
-    List pairs = new ArrayList();
-    for (Iterator each = data.iterator(); each.hasNext();) {
-      pairs.add(called(function, each.next()));
-    }
-    return new ArrayList(reduced(pairs, reduce).values());
+    return threads.take(data)
+        ? new ArrayList(reduced(pairs(data, function), reduce).values())
+        : super.mapToPairAndReduceByKey(data, function, reduce, parallelism);
   }
 
   public List reduceByKey(List data, SerializableBiFunction reduce, int parallelism) {
-    return data.size() > most
-        ? super.reduceByKey(data, reduce, parallelism) : new ArrayList(reduced(data, reduce).values());
+    return threads.take(data)
+        ? new ArrayList(reduced(data, reduce).values()) : super.reduceByKey(data, reduce, parallelism);
   }
 
-  public Stream mapPartitionsToPairAndReduceByKey(Stream data, SerializablePairFlatMapFunction function,
+  public Stream mapPartitionsToPairAndReduceByKey(Stream data, final SerializablePairFlatMapFunction function,
                                                   SerializableBiFunction reduce, int parallelism) {
     List all = new ArrayList();
     addAll(all, data);
-    if (all.size() > most) {
+    if (!threads.take(all)) {
       return super.mapPartitionsToPairAndReduceByKey(all.stream(), function, reduce, parallelism);
     }
-    List pairs = new ArrayList();
-    try {
-      addAll(pairs, function.call(all.iterator()));
-    } catch (Exception e) {
-      throw failed(e);
-    }
+    List parts = threads.doneInParts(all, new NearWork() {
+      Object of(Object part) throws Exception {
+        List found = new ArrayList();
+        addAll(found, function.call(((List) part).iterator()));
+        return found;
+      }
+    });
     List found = new ArrayList();
-    for (Iterator each = reduced(pairs, reduce).entrySet().iterator(); each.hasNext();) {
+    for (Iterator each = reduced(joined(parts), reduce).entrySet().iterator(); each.hasNext();) {
       Map.Entry entry = (Map.Entry) each.next();
       found.add(new ImmutablePair(entry.getKey(), entry.getValue()));
     }
     return found.stream();
+  }
+
+  private static List joined(List parts) {
+    List all = new ArrayList();
+    for (Iterator each = parts.iterator(); each.hasNext();) {
+      all.addAll((List) each.next());
+    }
+    return all;
   }
 
   private static void addAll(List found, Stream stream) {
@@ -227,26 +243,6 @@ public class NearEngine extends HoodieSparkEngineContext {
     }
     return found;
   }
-
-  private static Object applied(SerializableFunction function, Object value) {
-    try {
-      return function.apply(value);
-    } catch (Exception e) {
-      throw failed(e);
-    }
-  }
-
-  private static Pair called(SerializablePairFunction function, Object value) {
-    try {
-      return function.call(value);
-    } catch (Exception e) {
-      throw failed(e);
-    }
-  }
-
-  private static RuntimeException failed(Exception e) {
-    return NearParts.failed(e);
-  }
 }
 """
 
@@ -254,6 +250,8 @@ public class NearEngine extends HoodieSparkEngineContext {
 def near_engine(jvm: JavaView, spark_context: Any) -> Any:
     """Returns a `HoodieSparkEngineContext` (a `NearEngine`)."""
     beside = jvm.java.org.apache.hudi.client.common.HoodieSparkEngineContext
-    imports = f"{near_data.IMPORTS}{later_data.IMPORTS}{_IMPORTS}"
-    source = f"package groundskeeper;\n{imports}{_SOURCE}{near_data.SOURCE}{later_data.SOURCE}"
-    return janino.instance(jvm, source, "groundskeeper.NearEngine", spark_context, _MOST_PIECES, beside=beside)
+    parts = near_data, later_data, near_threads
+    imports, sources = "".join(each.IMPORTS for each in parts), "".join(each.SOURCE for each in parts)
+    source = f"package groundskeeper;\n{imports}{_IMPORTS}{_SOURCE}{sources}"
+    limits = _MOST_PIECES, _MOST_SHARED
+    return janino.instance(jvm, source, "groundskeeper.NearEngine", spark_context, *limits, beside=beside)

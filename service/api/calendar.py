@@ -1,4 +1,4 @@
-"""What keeps automatic jobs from starting, by time: /v1/calendar"""
+"""The calendar of what keeps automatic jobs from starting: /v1/calendar"""
 
 from __future__ import annotations
 

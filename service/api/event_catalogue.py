@@ -16,7 +16,7 @@ from service.api.observed import CommitOut
 from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
 from service.delegation.inbox import SUGGESTION
-from service.delivery.message import MOST_ENTRIES, MessageState
+from service.delivery.message import MOST_ENTRIES, MOST_FACTS, MessageState
 from service.events.event import EventType
 from service.model.storage_errors import PathNotFoundError
 
@@ -60,6 +60,13 @@ _MESSAGE = object_of(
     remedy=_WHAT_TO_DO,
     ended_at=or_null({"type": "string", "format": "date-time"}),
     link=or_null(_text("Address in the dashboard", "https://groundskeeper.example.com")),
+    facts={
+        "type": "array",
+        "maxItems": MOST_FACTS,
+        "items": {"type": "object"},
+        "description": "The figures of a report, each with `name` and `value`",
+        "examples": [[]],
+    },
 )
 _NOTIFICATION = object_of(id=_text("Id of its webhook", "wh_5d0c9b8a7f6e4d3c"), name=_text("Its name", "on-call"))
 _HAND_OVER = part(

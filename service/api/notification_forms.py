@@ -13,14 +13,14 @@ from jobs.kinds.words import NO_NUL
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
 from service.api.answers import Declared, made
-from service.api.policy_models import TimeZone, WindowIn
+from service.api.policy_models import Day, TimeZone, WindowIn
 from service.api.requests import A_REASON, HOST_NAME, MAIL_ADDRESS, Moment, Request, Word
 from service.delivery.targets import registry
 from service.delivery.targets.registry import Target
 from service.delivery.webhook import DeliveryState, Webhook
 from service.health.problem import ProblemKind, Severity
 from service.notifications.messages import by_alert
-from service.notifications.notification import Notification, Occasion, Told
+from service.notifications.notification import Notification, Occasion, Told, Weekly
 from service.policies.policy import Window
 
 _MOST_ALERTS = 100
@@ -88,14 +88,22 @@ class TargetOut(TargetIn):
         return self
 
 
+class WeeklyIn(Request, json_schema_extra={"examples": [{"day": "mon", "hour": 8}]}):
+    """When a weekly report is sent, in the time zone of the notification."""
+
+    day: Day = Field(description="Day of the week", examples=["mon"])
+    hour: int = Field(8, ge=0, le=23, description="Hour of the day", examples=[8])
+
+
 class NotificationIn(
     Request, json_schema_extra={"examples": [{"target": _TARGET, "tables": ["orders*"], "least_severity": "critical"}]}
 ):
     target: TargetIn = Field(description="Where messages go")
-    events: Annotated[list[Occasion], Field(min_length=1, max_length=3)] = Field(
+    events: Annotated[list[Occasion], Field(max_length=3)] = Field(
         default_factory=lambda: list(Occasion),
         json_schema_extra={"x-default": [each.value for each in Occasion]},
-        description="`opened` and `resolved` are about problems, `failed` about jobs that have failed for good",
+        description="`opened` and `resolved` are about problems, `failed` about jobs that have failed for good. May be"
+        " empty if there is a report",
     )
     least_severity: Severity = Field(
         Severity.WARNING, description="Problems that are less serious are not told. A failed job counts as a warning"
@@ -120,14 +128,32 @@ class NotificationIn(
         default_factory=list,
         description="Then only critical problems are told; the others afterwards, if they are still open",
     )
-    time_zone: TimeZone = Field("UTC", description="That of the quiet hours", examples=["Europe/Berlin"])
+    time_zone: TimeZone = Field(
+        "UTC", description="That of the quiet hours and of the report", examples=["Europe/Berlin"]
+    )
+    report: WeeklyIn | None = Field(
+        None,
+        description="When it sends a report of the last week; null for none. Not for PagerDuty and Alertmanager, which"
+        " would raise an alarm",
+        examples=[{"day": "mon", "hour": 8}],
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> NotificationIn:
+        if self.report and self.target.type.keeps_alerts:
+            raise ValueError(f"a target of the type {self.target.type} cannot get a report")
+        if not (self.events or self.report):
+            raise ValueError("events: must name one at least, unless there is a report")
+        return self
 
     @property
     def settings(self) -> dict[str, Any]:
         """The fields of a notification."""
         given = self.model_dump(exclude={"target"})
         lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-        return {**given, **lists, "quiet_hours": tuple(map(Window.from_json, given["quiet_hours"]))}
+        windows = tuple(map(Window.from_json, given["quiet_hours"]))
+        report = Weekly(**given["report"]) if given["report"] else None
+        return {**given, **lists, "quiet_hours": windows, "report": report}
 
 
 class SnoozeIn(Request, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z"}]}):
@@ -145,7 +171,8 @@ class NotificationOut(Declared, declared=Notification):
     tables: list[str] = Field(description="Ids of tables or patterns of names; empty for all")
     most_per_hour: int = Field(description="Most messages in an hour", examples=[20])
     quiet_hours: list[WindowIn] = Field(description="When only critical problems are told")
-    time_zone: str = Field(description="That of the quiet hours", examples=["UTC"])
+    time_zone: str = Field(description="That of the quiet hours and of the report", examples=["UTC"])
+    report: WeeklyIn | None = Field(description="When it sends a weekly report; null for none")
     enabled: bool = Field(description="False if its webhook is disabled, so that nothing is sent", examples=[True])
     disabled_because: str | None = Field(description="Why nothing is sent")
     failing_since: datetime | None = Field(description="The first failure after the last success")

@@ -12,11 +12,15 @@ from service.api.answers import Shown, made
 from service.api.dependencies import DatabaseDep, ExposureDep
 from service.api.query_parameters import Limit, OfOwners, Since, Until
 from service.api.routes import Routes
+from service.catalog import table_store
 from service.db.engine import reading
+from service.events.database import Database
+from service.health.problem_history import ProblemCounts
 from service.model.errors import ParamsInvalidError
-from service.queue import report
 from service.queue.attempt_figures import Figures
-from service.queue.report import Group, GroupBy
+from service.reports import fleet_samples, report
+from service.reports.fleet_samples import TrendPoint
+from service.reports.report import Group, GroupBy
 
 router = Routes(prefix="/v1", tags=["jobs"])
 
@@ -53,6 +57,10 @@ class ReportGroup(BaseModel):
         return made(cls, group, figures=FiguresOut.priced(group.figures, price))
 
 
+class ProblemCountsOut(Shown, declared=ProblemCounts):
+    """Problems that opened and ended in the period."""
+
+
 class ReportOut(BaseModel):
     since: datetime
     until: datetime = Field(description="The end of the period", examples=["2026-01-08T12:00:00Z"])
@@ -64,10 +72,48 @@ class ReportOut(BaseModel):
         " each tag of its table"
     )
     left_out: int = Field(description="Groups beyond `limit`", examples=[0])
+    problems: ProblemCountsOut = Field(
+        description="The problems of the period, each counted. They are known for GROUNDSKEEPER_EVENTS_DAYS"
+    )
     text: str = Field(
         description="The report as short plain text, for a message",
         examples=["Groundskeeper from 2026-01-01 to 2026-01-08: 31 tables, 412 attempts succeeded, 3 failed."],
     )
+
+
+class TrendPointOut(Shown, declared=TrendPoint):
+    """A step of time."""
+
+
+class TrendOut(BaseModel):
+    since: datetime
+    until: datetime = Field(description="The end of the period", examples=["2026-01-08T12:00:00Z"])
+    step_seconds: int = Field(description="Length of a step", examples=[3600])
+    items: list[TrendPointOut] = Field(description="The steps, oldest first; one without a sample is missing")
+
+
+@router.reader("GET /report/trend", "Show how the fleet has developed")
+def get_trend(database: DatabaseDep, *, since: Since = None, until: Until = None) -> TrendOut:
+    """Shows backlog, ends of jobs, use of slots and bytes freed in at most 200 steps: by default of the last seven
+    days, at most of 366. All tables are sampled every five minutes."""
+    begin, end = _period(database, since, until)
+    with reading(database.engine) as connection:
+        found = fleet_samples.trend(connection, begin, end)
+    return TrendOut(
+        since=begin,
+        until=end,
+        step_seconds=int(found.step.total_seconds()),
+        items=[TrendPointOut.of(each) for each in found.points],
+    )
+
+
+def _period(database: Database, since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
+    end = until or database.clock()
+    begin = since or end - _WEEK
+    if not timedelta() < end - begin <= _LONGEST:
+        message = "must be before `until`, by at most 366 days"
+        raise ParamsInvalidError(f"since: {message}", extensions={"errors": [{"field": "since", "message": message}]})
+    return begin, end
 
 
 @router.reader("GET /report", "Sum up what the service has done in a period, and what that cost")
@@ -83,13 +129,10 @@ def get_report(
 ) -> ReportOut:
     """Counts the attempts that ended from `since` on and before `until`: by default those of the last seven days; at
     most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come from."""
-    end = until or database.clock()
-    begin = since or end - _WEEK
-    if not timedelta() < end - begin <= _LONGEST:
-        message = "must be before `until`, by at most 366 days"
-        raise ParamsInvalidError(f"since: {message}", extensions={"errors": [{"field": "since", "message": message}]})
+    begin, end = _period(database, since, until)
     with reading(database.engine) as connection:
-        found = report.read(connection, begin, end, by, selection)
+        within = None if selection.is_open else table_store.ids_of(connection, selection)
+        found = report.read(connection, begin, end, by, within=within, limit=limit)
     price = exposure.price_per_gb_hour
     return ReportOut(
         since=begin,
@@ -97,7 +140,8 @@ def get_report(
         by=by,
         tables=found.tables,
         total=FiguresOut.priced(found.total, price),
-        groups=[ReportGroup.of(each, price) for each in found.groups[:limit]],
-        left_out=max(0, len(found.groups) - limit),
+        groups=[ReportGroup.of(each, price) for each in found.groups],
+        left_out=found.left_out,
+        problems=ProblemCountsOut.of(found.problems),
         text=report.as_text(found, price),
     )

@@ -37,6 +37,7 @@ _INSERTS = {
     name: insert(_c).on_conflict_do_nothing().returning(_c.c.id, _c.c.table_id, _c.c.requested_time, _c.c.action)
     for name, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
 }
+_INSERT = _c.insert()
 _OF_TABLE = _c.c.table_id == sa.bindparam("of_table")
 _KNOWN = sa.select(_c.c.requested_time, _c.c.action).where(_OF_TABLE, _c.c.requested_time >= sa.bindparam("since"))
 _NEWEST = sa.select(sa.func.max(_c.c.requested_time)).where(_OF_TABLE)
@@ -73,6 +74,12 @@ def record(connection: Connection, found: Iterable[Commit], seen_at: datetime) -
         for commit, commit_id in keyed
         if commit_id is not None
     ]
+
+
+def add(connection: Connection, found: Iterable[Commit], seen_at: datetime) -> None:
+    """Adds commits of tables of which none is stored, in the order given."""
+    if rows := [_values(commit, seen_at) for commit in found]:
+        connection.execute(_INSERT, rows)
 
 
 def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, str]]:

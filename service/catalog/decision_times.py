@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from service.db import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -30,7 +30,13 @@ _UPDATE = _p.update().where(_OF_TABLE)
 def wake(connection: Connection, table_id: str, now: datetime) -> None:
     """Makes the table's next decision due now, because something about the table has changed. Call it in the
     transaction of the change. A table that is already due keeps its place."""
-    connection.execute(_wake(connection.dialect.name), {"of_table": table_id, "at": now})
+    wake_each(connection, {table_id: now})
+
+
+def wake_each(connection: Connection, times: Mapping[str, datetime]) -> None:
+    """Does the same for several tables, each with its own time."""
+    rows = [{"of_table": table_id, "at": at} for table_id, at in times.items()]
+    connection.execute(_wake(connection.dialect.name), rows)
 
 
 @cache

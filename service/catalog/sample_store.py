@@ -21,7 +21,7 @@ from service.db import schema
 from service.db.upsert import insert_into
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -34,11 +34,13 @@ _STEPS_KEPT = ((_SHORT, timedelta(days=1), _HOUR), (_HOUR, timedelta(days=30), _
 is rounded to the beginning of a sample of the next step, so that there is no gap."""
 
 
-def record(connection: Connection, table_id: str, sample: Sample) -> None:
-    """Writes a sample, which replaces an earlier one of the same five minutes, hour or day."""
-    values = dataclasses.asdict(sample)
-    seconds = int(sample.at.timestamp())
-    rows = [{"table_id": table_id, "step": step, "slot": seconds // step, **values} for step in (_SHORT, _HOUR, _DAY)]
+def record(connection: Connection, samples: Mapping[str, Sample]) -> None:
+    """Writes a sample of each table, which replaces an earlier one of the same five minutes, hour or day."""
+    rows = [
+        {"table_id": table_id, "step": step, "slot": int(sample.at.timestamp()) // step, **vars(sample)}
+        for table_id, sample in samples.items()
+        for step in (_SHORT, _HOUR, _DAY)
+    ]
     connection.execute(_upsert(connection.dialect.name), rows)
 
 

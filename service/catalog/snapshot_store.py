@@ -29,7 +29,7 @@ from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from sqlalchemy import Connection
 
@@ -115,13 +115,32 @@ def save(connection: Connection, stored: Stored) -> TableSnapshot:
     """Saves everything but the partitions, and returns the snapshot with what follows from the stored ones: `totals`,
     `large`, `skewed`, and `cycles` with the size of this snapshot."""
     snapshot = _completed(connection, stored.snapshot)
-    sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
-    summary = {**_summary(snapshot, stored.hashing_config), **sizes}  # see `table_statistics`
-    values = {"taken_at": snapshot.taken_at, "summary": summary}
+    values = _values(snapshot, stored.hashing_config)
     changed = connection.execute(_UPDATE, {"of_table": snapshot.table_id, **values})
     if not changed.rowcount:
-        connection.execute(_s.insert(), {"table_id": snapshot.table_id, **values})
+        connection.execute(_INSERT, {"table_id": snapshot.table_id, **values})
     return snapshot
+
+
+def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[PartitionDetail]]]) -> list[TableSnapshot]:
+    """Saves snapshots of tables that have none, with all of their partitions. Returns what `save` does, without
+    reading the partitions again."""
+    snapshots, rows, partitions = [], [], []
+    for stored, details in found:
+        snapshot = _with_totals(stored.snapshot, [each.state for each in details])
+        snapshots.append(snapshot)
+        rows.append({"table_id": snapshot.table_id, **_values(snapshot, stored.hashing_config)})
+        partitions += [_partition_values(snapshot.table_id, each) for each in details]
+    connection.execute(_INSERT, rows)
+    if partitions:
+        connection.execute(_INSERT_PARTITIONS, partitions)
+    return snapshots
+
+
+def _values(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) -> dict[str, Any]:
+    sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
+    # see `table_statistics`
+    return {"taken_at": snapshot.taken_at, "summary": {**_summary(snapshot, hashing_config), **sizes}}
 
 
 def save_partitions(
@@ -135,7 +154,20 @@ def save_partitions(
         connection.execute(_DELETE_LISTED, {"of_table": table_id, "listed": list(listed)})
     rows = [_partition_values(table_id, detail) for detail in found]
     if rows:
-        connection.execute(_p.insert(), rows)
+        connection.execute(_INSERT_PARTITIONS, rows)
+
+
+def _with_totals(snapshot: TableSnapshot, states: Sequence[PartitionState]) -> TableSnapshot:
+    """Does the same as `_completed` with all partitions of a table."""
+    by_path = sorted((each for each in states if each.largest_bucket_bytes), key=lambda each: each.path)
+    totals = Totals.of(states)
+    return dataclasses.replace(
+        snapshot,
+        totals=totals,
+        large=max(by_path, key=lambda each: each.largest_bucket_bytes, default=None),
+        skewed=max(by_path, key=lambda each: each.skew, default=None),
+        cycles=extended(snapshot.cycles, totals.log_bytes, snapshot.since_compaction.at, snapshot.taken_at),
+    )
 
 
 def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot:
@@ -188,6 +220,7 @@ _MOST_SKEWED = _first(
     / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
 )
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
+_INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
 _STATES = sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)
 _DELETE_PARTITIONS = _p.delete().where(_IS_OF_TABLE)

@@ -47,6 +47,7 @@ def register(connection: Connection, table: Registration) -> None:
 # Every poll executes this statement, so it is built once.
 _GET = sa.select(_t).where(_t.c.id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update()
+_GET_ALL = sa.select(_t).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
 _PROFILE = sa.select(_t.c.profile).where(_t.c.id == sa.bindparam("of_table"))
 _UPDATE = _t.update().where(_t.c.id == sa.bindparam("of_table"))
 
@@ -58,6 +59,11 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> R
     if row is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
     return Registration.of_row(row)
+
+
+def get_all(connection: Connection, table_ids: Collection[str]) -> dict[str, Registration]:
+    """Returns those of these tables that exist, by id."""
+    return {row.id: Registration.of_row(row) for row in connection.execute(_GET_ALL, {"of_tables": list(table_ids)})}
 
 
 def find(connection: Connection, base_path: str) -> str | None:

@@ -66,10 +66,11 @@ def claim(
     return list(connection.execute(_claim_due(are_requested=bool(requested)), given).scalars())
 
 
-def claimed(connection: Connection, table_ids: Collection[str]) -> list[Watch]:
+def claimed(connection: Connection, table_ids: Collection[str], *, for_update: bool = False) -> list[Watch]:
     """Returns the watches of claimed tables, as far as these still exist. Nobody else has to wait meanwhile, so this
-    need not be in the transaction of the claim."""
-    return [_watch(row) for row in connection.execute(_CLAIMED, {"claimed": list(table_ids)})]
+    need not be in the transaction of the claim. `for_update` is that of `get`."""
+    query = _CLAIMED_LOCKED if for_update else _CLAIMED
+    return [_watch(row) for row in connection.execute(query, {"claimed": list(table_ids)})]
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
@@ -92,11 +93,19 @@ def every(connection: Connection, table_id: str | None = None) -> dict[str, Watc
     return {row.table_id: _watch(row) for row in connection.execute(query)}
 
 
-def record_poll(connection: Connection, watch: Watch) -> None:
-    """Records a successful poll, except for the time of the next one."""
-    polled = {name: getattr(watch, name) for name in _POLLED}
-    engines = engine_sighting.to_json(watch.engines)
-    connection.execute(_UPDATE, {"of_table": watch.table_id, **polled, "engines": engines})
+def record_polls(connection: Connection, watches: Iterable[Watch]) -> None:
+    """Records a successful poll of each table, except for the time of the next one."""
+    connection.execute(
+        _UPDATE,
+        [
+            {
+                "of_table": watch.table_id,
+                **{name: getattr(watch, name) for name in _POLLED},
+                "engines": engine_sighting.to_json(watch.engines),
+            }
+            for watch in watches
+        ],
+    )
 
 
 def record_recovery(connection: Connection, table_id: str) -> None:
@@ -159,6 +168,7 @@ def _joined() -> sa.Select[Any]:
 _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
 _CLAIMED = _joined().where(_w.c.table_id.in_(sa.bindparam("claimed", expanding=True)))
+_CLAIMED_LOCKED = _CLAIMED.order_by(_w.c.table_id).with_for_update(of=_w)
 _ENGINES = sa.select(_w.c.table_id, _w.c.engines).where(_w.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))
 _ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
 _LOCK = [_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder")]

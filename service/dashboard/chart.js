@@ -69,6 +69,13 @@ export function plot([top, middle, bottom], from, to, picture) {
   );
 }
 
+/** The end of an axis that reaches `most`: 1, 2 or 5 times a power. */
+export function rounded(most, power) {
+  const unit = power ** Math.floor(Math.log(most || 1) / Math.log(power) + 1e-9);
+  const steps = power === 2 ? [1, 1.25, 1.5, 2] : [1, 2, 5, 10];
+  return unit * steps.find((each) => each * unit >= most * (1 - 1e-9));
+}
+
 /** The ends of an axis of time. */
 export function span(from, to) {
   return h(

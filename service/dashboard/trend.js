@@ -1,7 +1,7 @@
 // How the backlog and the files of a table have developed.
 
 import { get, Refused, tablePath } from "./api.js";
-import { asTable, box, drawing, plot, scale, steps, ticks } from "./chart.js";
+import { asTable, box, drawing, plot, rounded, scale, steps, ticks } from "./chart.js";
 import { h } from "./dom.js";
 import { bytes, moment, number } from "./format.js";
 import { card, field, select } from "./components.js";
@@ -83,13 +83,6 @@ function chart([name, title, shown], items, from, to) {
     h("figcaption", {}, title, h("strong", {}, shown(last))),
     plot([top, top / 2, 0].map(shown), from, to, drawing("curve", words, ...ticks(), ...steps(points), ...compactions(items, from, across))),
   );
-}
-
-/** The end of an axis that reaches `most`: 1, 2 or 5 times a power. */
-function rounded(most, power) {
-  const unit = power ** Math.floor(Math.log(most || 1) / Math.log(power) + 1e-9);
-  const steps = power === 2 ? [1, 1.25, 1.5, 2] : [1, 2, 5, 10];
-  return unit * steps.find((each) => each * unit >= most * (1 - 1e-9));
 }
 
 function compactions(items, from, across) {

@@ -19,6 +19,7 @@ export function viewOf({ path: [kind, id, part], query }, changed) {
   if (kind === "calendar") return later(() => import("./calendar_page.js"), ({ calendarPage }) => calendarPage(changed, query));
   if (kind === "notifications" && id) return later(() => import("./notification_page.js"), ({ notificationPage }) => notificationPage(id, changed, query));
   if (kind === "notifications") return later(() => import("./notifications_page.js"), ({ notificationsPage }) => notificationsPage());
+  if (kind === "report") return later(() => import("./report_page.js"), ({ reportPage }) => reportPage(changed, query));
   if (kind === "audit") return later(() => import("./audit_page.js"), ({ auditPage }) => auditPage(changed));
   return overview(changed, query);
 }

@@ -15,14 +15,18 @@ from jobs.spec import Told
 MOST_ENTRIES = 10
 """Problems that one message spells out; the others are a number."""
 
+MOST_FACTS = 10
+
 
 class MessageState(StrEnum):
-    """`FAILED` reports jobs, which nothing resolves. `ACKNOWLEDGED`: somebody knows of it, and it still stands."""
+    """`FAILED` reports jobs, which nothing resolves. `ACKNOWLEDGED`: somebody knows of it, and it still stands.
+    `REPORT` sums up a week."""
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
     RESOLVED = "resolved"
     FAILED = "failed"
+    REPORT = "report"
     TEST = "test"
 
 
@@ -34,6 +38,14 @@ class Entry(Told):
     detail: str = ""
     command: str = ""
     link: str | None = None
+
+
+@dataclass(frozen=True)
+class Fact(Told):
+    """A figure of a report."""
+
+    name: str
+    value: str
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,7 @@ class Message(Told):
     remedy: str = ""
     ended_at: datetime | None = None
     link: str | None = None
+    facts: tuple[Fact, ...] = ()
 
     @property
     def more(self) -> int:
@@ -65,7 +78,8 @@ class Message(Told):
     def headline(self) -> str:
         if self.state is MessageState.RESOLVED:
             return f"Resolved: {self.title}"
-        return self.title if self.state is MessageState.TEST else f"{self.severity.capitalize()}: {self.title}"
+        is_plain = self.state in (MessageState.TEST, MessageState.REPORT)
+        return self.title if is_plain else f"{self.severity.capitalize()}: {self.title}"
 
     def to_json(self) -> dict[str, Any]:
         written: dict[str, Any] = msgspec.to_builtins(self)

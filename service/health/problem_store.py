@@ -177,6 +177,13 @@ def counts(connection: Connection) -> dict[tuple[ProblemKind, Severity], int]:
     return {(ProblemKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
 
 
+def by_table(connection: Connection) -> dict[str | None, int]:
+    """Counts the open problems of each table, and under None those about no table."""
+    number = sa.func.count().label("number")
+    query = sa.select(_p.c.table_id, number).where(_IS_OPEN, _p.c.kind.in_(_KINDS)).group_by(_p.c.table_id)
+    return {row.table_id: row.number for row in connection.execute(query)}
+
+
 def _key(each: OpenProblem) -> tuple[datetime, str]:
     return each.problem.since, f"{RANKS[each.problem.severity]}.{each.problem.id}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
@@ -93,6 +93,19 @@ class PartitionState:
         return bool(self.base_bytes or self.log_bytes or self.file_groups or self.freed_files)
 
     @property
+    def logged_bytes(self) -> float:
+        """About the size of the file slices with logs: base files count as equally large, and log files as those of
+        different slices."""
+        share = self.log_files / self.file_groups if self.log_files < self.file_groups else 1.0
+        return self.log_bytes + share * self.base_bytes
+
+    @property
+    def skew(self) -> float:
+        """The size of the largest bucket divided by the average; 0 without buckets or files."""
+        size = self.base_bytes + self.log_bytes
+        return self.largest_bucket_bytes * self.num_buckets / size if size else 0.0
+
+    @property
     def average_bucket_bytes(self) -> float:
         return (self.base_bytes + self.log_bytes) / max(self.num_buckets, 1)
 
@@ -126,8 +139,7 @@ class PartitionDetail:
 @dataclass(frozen=True)
 class Totals:
     """Sums over the partitions of a table. `mergeable_files` are the small files that are not alone in their
-    partition. `logged_bytes` are about those of the file slices with logs: the base files of a partition count as
-    equally large, and its log files as those of different slices."""
+    partition."""
 
     file_groups: int = 0
     base_files: int = 0
@@ -139,6 +151,21 @@ class Totals:
     mergeable_files: int = 0
     freed_files: int = 0
     freed_bytes: int = 0
+
+    @classmethod
+    def of(cls, states: Sequence[PartitionState]) -> Totals:
+        return cls(
+            file_groups=sum(each.file_groups for each in states),
+            base_files=sum(each.base_files for each in states),
+            base_bytes=sum(each.base_bytes for each in states),
+            log_files=sum(each.log_files for each in states),
+            log_bytes=sum(each.log_bytes for each in states),
+            logged_bytes=int(sum(each.logged_bytes for each in states)),
+            small_files=sum(each.small_files for each in states),
+            mergeable_files=sum(each.small_files for each in states if each.small_files > 1),
+            freed_files=sum(each.freed_files for each in states),
+            freed_bytes=sum(each.freed_bytes for each in states),
+        )
 
 
 @dataclass(frozen=True)

@@ -84,9 +84,11 @@ def _jobs(reading: Reading) -> Iterator[Metric]:
         (job_tally.LEASES_LOST, "Attempts whose worker disappeared, dry runs included"),
         (job_tally.LOCK_WAIT_SECONDS, "Time for which ended attempts have waited for the locks of tables"),
         (job_tally.READ_BYTES, "Bytes of input that jobs have read, as far as their kind measures it"),
+        (job_tally.FREED_BYTES, "Size of the files that cleanings have deleted"),
         (job_tally.WRITTEN_BYTES, "Bytes written by commits of table services, whoever has run these"),
     ):
-        yield _counter(tallies, name, what, ["kind"], _KINDS)
+        kinds = _KINDS if name != job_tally.FREED_BYTES else [(JobKind.CLEANING.value,)]
+        yield _counter(tallies, name, what, ["kind"], kinds)
 
 
 def _durations(tallies: Tallies) -> HistogramMetricFamily:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
+from zoneinfo import ZoneInfo
 
 from jobs.spec import Spec
 from service.delivery.webhook import concerns
 from service.health.problem import RANKS, ProblemKind, Severity
 from service.model.record import Record
 from service.policies import windows
-from service.policies.policy import Window
+from service.policies.policy import DAYS, Window
 
 if TYPE_CHECKING:
     from service.health.problem import HealthProblem
@@ -27,6 +28,30 @@ class Occasion(StrEnum):
     OPENED = "opened"
     RESOLVED = "resolved"
     FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Weekly:
+    """When a report is due, in the time zone of its notification. An hour that daylight saving skips counts as the next
+    one, and one that occurs twice as its first occurrence."""
+
+    day: str
+    hour: int
+
+    def latest(self, time_zone: str, now: datetime) -> datetime:
+        """Returns when a report was last due, in UTC."""
+        return max(each for each in self._around(time_zone, now) if each <= now)
+
+    def before(self, time_zone: str, due: datetime) -> datetime:
+        """Returns when the report before this one was due."""
+        return max(each for each in self._around(time_zone, due) if each < due)
+
+    def _around(self, time_zone: str, now: datetime) -> list[datetime]:
+        zone = ZoneInfo(time_zone)
+        today = now.astimezone(zone).date()
+        monday = today - timedelta(days=today.weekday())
+        days = [monday + timedelta(days=DAYS.index(self.day), weeks=week) for week in (-2, -1, 0)]
+        return [datetime.combine(day, time(self.hour), zone).astimezone(UTC) for day in days]
 
 
 @dataclass(frozen=True)
@@ -55,6 +80,8 @@ class Notification(Record):
     snoozed_because: Annotated[str | None, Spec("Who has snoozed it, and why")] = None
     read_to: int = 0
     sent: tuple[datetime, ...] = ()
+    report: Weekly | None = None
+    reported_at: datetime | None = None  # When the last report was due, or when this was set.
 
     def evolve(self, **changes: Any) -> Notification:
         return dataclasses.replace(self, **changes)
@@ -74,6 +101,13 @@ class Notification(Record):
 
     def is_quiet(self, now: datetime) -> bool:
         return windows.closes_at(self.quiet_hours, self.time_zone, now) is not None
+
+    def report_due(self, now: datetime) -> datetime | None:
+        """Returns when the report was due that has to be sent now; None if there is none."""
+        if self.report is None or self.is_snoozed(now):
+            return None
+        due = self.report.latest(self.time_zone, now)
+        return due if self.reported_at is None or due > self.reported_at else None
 
     def sent_lately(self, now: datetime) -> tuple[datetime, ...]:
         """Returns the times of the messages that count towards the limit."""

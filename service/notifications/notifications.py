@@ -68,7 +68,7 @@ def put(
             )
             webhook_store.add(connection, webhook)
             read_to = outbox.newest(connection)
-            notification = Notification(name, webhook.id, now, now, read_to=read_to).evolve(**settings)
+            notification = Notification(name, webhook.id, now, now, read_to=read_to, reported_at=now).evolve(**settings)
             store.add(connection, notification)
             return Put(notification, True, secret if target is registry.Target.WEBHOOK else None)
         webhook = webhook_store.get(connection, known.webhook_id, for_update=True)
@@ -89,7 +89,8 @@ def put(
             webhook_store.change(connection, webhook)
         notification = known.evolve(**settings)
         if notification != known:
-            notification = notification.evolve(updated_at=now)
+            is_kept = (notification.report, notification.time_zone) == (known.report, known.time_zone)
+            notification = notification.evolve(updated_at=now, reported_at=known.reported_at if is_kept else now)
             store.change(connection, notification)
     return Put(notification, False)
 

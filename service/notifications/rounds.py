@@ -15,7 +15,7 @@ from service.delivery.webhook import concerns
 from service.delivery.webhook_events import notification as event_of
 from service.events.event import EventType
 from service.health import acknowledgement_store, problem_store
-from service.notifications import store
+from service.notifications import store, weekly_report
 from service.notifications.digest import Facts, Outcome, compose
 from service.notifications.messages import Failure
 from service.policies import policy_registry
@@ -23,6 +23,7 @@ from service.policies.precedence import OWNER, TAG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -55,14 +56,16 @@ class _Look:
     notification: Notification
     outcome: Outcome
     read_to: int
+    due: datetime | None = None  # When its weekly report was due, if that has to be sent.
 
     @property
     def is_idle(self) -> bool:
         found = self.outcome
-        return not (found.messages or found.kept or found.gone) and self.read_to == self.notification.read_to
+        is_same = self.due is None and self.read_to == self.notification.read_to
+        return is_same and not (found.messages or found.kept or found.gone)
 
 
-def run_once(database: Database) -> Round:
+def run_once(database: Database, price_per_gb_hour: float | None = None) -> Round:
     """Raises DatabaseUnavailableError."""
     with reading(database.engine) as connection:
         stored = store.every(connection)
@@ -79,7 +82,7 @@ def run_once(database: Database) -> Round:
             outbox.lock(connection)
             # Another replica that has told the same has stored when; then the next round looks again.
             if store.find(connection, look.notification.name) == look.notification:
-                number += _tell(connection, database, look)
+                number += _tell(connection, database, look, price_per_gb_hour)
     if number:
         database.notifier.notify()
     return Round(number)
@@ -120,7 +123,16 @@ def _look(connection: Connection, database: Database, stored: Notification, now:
         is_whole=now.is_whole,
     )
     outcome = compose(notification, facts)
-    return _Look(stored, outcome, notification.read_to if outcome.failures_wait and facts.failures else read_to)
+    read_to = notification.read_to if outcome.failures_wait and facts.failures else read_to
+    return _Look(stored, outcome, read_to, stored.report_due(facts.now))
+
+
+def table_ids(connection: Connection, patterns: Sequence[str]) -> set[str] | None:
+    """Returns the ids of the tables that patterns of a notification select; None without patterns, for all."""
+    if not patterns:
+        return None
+    subjects = policy_registry.subjects(connection).items()
+    return {each for each, subject in subjects if each in patterns or any(map(subject.matches, patterns))}
 
 
 def _tables(connection: Connection, patterns: Sequence[str]) -> tuple[str, ...]:
@@ -133,18 +145,24 @@ def _tables(connection: Connection, patterns: Sequence[str]) -> tuple[str, ...]:
     return (*patterns, *found)
 
 
-def _tell(connection: Connection, database: Database, look: _Look) -> int:
+def _tell(connection: Connection, database: Database, look: _Look, price: float | None) -> int:
     notification, outcome, now = look.notification, look.outcome, database.clock()
     store.forget(connection, notification.name, outcome.gone)
     store.keep(connection, notification.name, outcome.kept)
     sent = (*notification.sent_lately(now), *[now] * outcome.counted)
-    store.change(connection, notification.evolve(sent=sent, read_to=look.read_to))
+    reported_at = look.due or notification.reported_at
+    store.change(connection, notification.evolve(sent=sent, read_to=look.read_to, reported_at=reported_at))
     webhook = webhook_store.get(connection, notification.webhook_id)
     type_ = EventType.NOTIFICATION_SENT
     events = [
         event_of(type_, webhook, notification.name, each, at=now, nonce=secrets.token_hex(8))
         for each in outcome.messages
     ]
+    if look.due is not None:
+        within = table_ids(connection, notification.tables)
+        message = weekly_report.read(connection, notification, look.due, within, price)
+        # The event of a report has the same id whoever writes it, and an event is written once.
+        events.append(event_of(type_, webhook, notification.name, message, at=now, nonce=look.due.isoformat()))
     new = outbox.write(connection, events)
     # While a webhook is disabled, nothing is kept for it, as for every webhook; a replay sends it.
     if webhook.is_enabled:

@@ -21,7 +21,7 @@ from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.storage_errors import PollFailedError
 from service.model.table_errors import TableNotFoundError
 from service.observation import poll_events
-from service.observation.poll import FindQuiet, ReadTable, poll_table
+from service.observation.poll import poll_table, record_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from service.catalog.watch import Watch
     from service.events.notifier import Notifier
     from service.model.clock import Clock
+    from service.observation.poll import FindQuiet, PollResult, ReadFirst, ReadTable
     from service.observation.poll_requests import PollRequests
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,8 @@ _ROUND_SECONDS = 10.0
 _CLAIMED_AT_ONCE = 200
 # Tables that one reader looks at, one after the other: enough that asking it costs little.
 _TOGETHER = 25
+# The same for tables that were never polled. One transaction records what it finds.
+_NEW_TOGETHER = 10
 # How often a table whose polls fail is glanced at. A mended one is found within a minute.
 _GLANCE_SECONDS = 40.0
 # Share of the interval that is random, so that tables registered together are not polled together for ever.
@@ -97,6 +100,7 @@ class Observer:
         config: ObserverConfig,
         *,
         read: ReadTable,
+        first: ReadFirst,
         quiet: FindQuiet,
         glance: Callable[[str], str],
         notifier: Notifier,
@@ -111,6 +115,7 @@ class Observer:
         self._poll_requests = poll_requests
         self._config = config
         self._read = read
+        self._first = first
         self._quiet = quiet
         self._notifier = notifier
         self._guard = threading.Lock()
@@ -189,17 +194,33 @@ class Observer:
         if len(watches) == 1:
             self._poll(watches[0])
             return []
-        quiet = self._quiet_among(watches)
-        self._count(unchanged=len(quiet))
-        return [(watch,) for watch in watches if watch.table_id not in quiet]
-
-    def _quiet_among(self, watches: Sequence[Watch]) -> Collection[str]:
+        done: Collection[str] = ()
         try:
-            return set(self._quiet(watches, self._clock()))
+            done = self._poll_new(watches) if watches[0].looked_at is None else self._quiet_among(watches)
         except GroundskeeperError as error:
             # One of them makes a reader hang or crash. Each poll alone finds out which.
             log.info("%d tables cannot be looked at together: %s %s", len(watches), error.title, error.detail)
-            return ()
+        except Exception:
+            log.exception("%d tables cannot be polled together", len(watches))
+        return [(watch,) for watch in watches if watch.table_id not in done]
+
+    def _quiet_among(self, watches: Sequence[Watch]) -> Collection[str]:
+        quiet = set(self._quiet(watches, self._clock()))
+        self._count(unchanged=len(quiet))
+        return quiet
+
+    def _poll_new(self, watches: Sequence[Watch]) -> Collection[str]:
+        results = record_first(self._engine, self._first(watches, self._clock()), self._clock())
+        for each in results:
+            self._polled(each)
+        if results:
+            self._notifier.notify()
+        return {each.table_id for each in results}
+
+    def _polled(self, result: PollResult) -> None:
+        self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
+        if any(commit.schema_changed for commit in result.commits):
+            self._on_new_schema(result.table_id)
 
     def _poll(self, watch: Watch) -> None:
         with log_context(table_id=watch.table_id):
@@ -209,11 +230,9 @@ class Observer:
             try:
                 result = poll_table(self._engine, self._clock, watch, self._read)
                 self._failed_as.pop(watch.table_id, None)
-                self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
                 if result.changed or watch.failures:
                     self._notifier.notify()
-                if any(commit.schema_changed for commit in result.commits):
-                    self._on_new_schema(watch.table_id)
+                self._polled(result)
             except TableNotFoundError:
                 self._failed_as.pop(watch.table_id, None)  # The table was unregistered meanwhile.
             except DatabaseUnavailableError as error:
@@ -262,8 +281,14 @@ class Observer:
 
 
 def _portions(claimed: Sequence[Watch], requested: Collection[str]) -> list[Sequence[Watch]]:
-    """Puts those together of which most are found unchanged. They come last: somebody may wait for the others."""
-    alone = [each for each in claimed if each.table_id in requested or each.failures or each.looked_at is None]
+    """Puts those together that were never polled, and those of which most are found unchanged. They come last: somebody
+    may wait for the others."""
+    alone = [each for each in claimed if each.table_id in requested or each.failures]
     separate = {each.table_id for each in alone}
-    rest = [each for each in claimed if each.table_id not in separate]
-    return [(each,) for each in alone] + [rest[at : at + _TOGETHER] for at in range(0, len(rest), _TOGETHER)]
+    new = [each for each in claimed if each.looked_at is None and each.table_id not in separate]
+    rest = [each for each in claimed if each.looked_at is not None and each.table_id not in separate]
+    return [(each,) for each in alone] + [
+        each[at : at + most]
+        for each, most in ((new, _NEW_TOGETHER), (rest, _TOGETHER))
+        for at in range(0, len(each), most)
+    ]

@@ -13,6 +13,7 @@ from service.catalog.sample import Sample
 from service.catalog.snapshot_store import Stored
 from service.db.engine import writing
 from service.delivery import outbox
+from service.incidents import store as incident_store
 from service.incidents import tracker
 from service.incidents.finding import Judged
 from service.incidents.incident import with_misplaced_rows
@@ -20,7 +21,7 @@ from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, WRITING_ACTIONS, 
 from service.lake.snapshot import Since, TableSnapshot
 from service.observation import other_runs, poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
-from service.queue import breaker_store, job_tally
+from service.queue import breaker_store, job_store, job_tally
 from service.queue.unknown_outcomes import settle
 from service.queue.unstarted_jobs import withdraw_beside_incidents
 
@@ -49,6 +50,9 @@ class PollResult:
 ReadTable = Callable[["Watch", "datetime"], ChangedTable | UnchangedTable]
 """A `TableReader`, or one in a child process."""
 
+ReadFirst = Callable[["Sequence[Watch]", "datetime"], "Sequence[ChangedTable]"]
+"""The `first` of a `TableReader`, or of one in a child process."""
+
 FindQuiet = Callable[["Sequence[Watch]", "datetime"], "Collection[str]"]
 """The `quiet` of a `TableReader`, or of one in a child process."""
 
@@ -76,36 +80,17 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         table = table_store.get(connection, watch.table_id)
         if _is_overtaken(table, polled, before, stored):
             return PollResult(watch.table_id)
-        if table.profile and (profile := {**table.profile, **polled.profile}) != table.profile:
-            table_store.set_profile(connection, watch.table_id, profile)
+        _keep_profile(connection, table, polled)
         added = commit_store.record(connection, polled.commits, seen_at)
-        snapshot = TableSnapshot(
-            table_id=watch.table_id,
-            taken_at=watch.looked_at,
-            table_type=polled.table_type,
-            pending=polled.pending,
-            num_buckets=files.layout.num_buckets,
-            small_file_bytes=polled.small_file_bytes,
-            timeline_commits=polled.timeline_commits,
-            cycles=stored.snapshot.cycles if stored else (),
-            lock=polled.lock,
-            vanished=polled.vanished,
-            vanished_since=_since(stored, polled.vanished) or watch.looked_at if polled.vanished else None,
-            undone=polled.undone,
-            other_runs=other_runs.with_new(
-                connection, watch.table_id, stored.snapshot.other_runs if stored else (), added
-            ),
-            clock=_with_first(stored, polled.clock),
-            not_writable=stored.snapshot.not_writable if stored else None,
-        )
+        snapshot = _snapshot(connection, polled, stored, added)
         if before.looked_at is None:
             snapshot = _of_first_commits(snapshot, added)
         else:
             snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         snapshot = snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
-        sample_store.record(connection, watch.table_id, Sample.of(snapshot))
-        watch_store.record_poll(connection, watch)
+        sample_store.record(connection, {watch.table_id: Sample.of(snapshot)})
+        watch_store.record_polls(connection, [watch])
         if watch.failures:
             breaker_store.mended(connection, watch.table_id, watch.looked_at)
         change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
@@ -117,6 +102,83 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         outbox.publish(connection, [*events, *change.events], now=watch.looked_at)
         job_tally.add(connection, job_tally.of_commits(added))
     return PollResult(watch.table_id, changed=True, commits=tuple(added))
+
+
+def record_first(engine: Engine, polled: Sequence[ChangedTable], seen_at: datetime) -> list[PollResult]:
+    """Records the first polls of several tables in one transaction. Leaves out tables that were polled, changed or
+    unregistered meanwhile, and those of which there is more to record: incidents, or jobs whose outcome is unknown."""
+    with writing(engine) as connection:
+        ids = [each.watch.table_id for each in polled]
+        befores = {each.table_id: each for each in watch_store.claimed(connection, ids, for_update=True)}
+        tables = table_store.get_all(connection, ids)
+        more = {*incident_store.counts(connection, ids), *job_store.with_unknown(connection, ids)}
+        more |= {each.watch.table_id for each in polled if each.judged.findings or each.over}
+        found = {
+            table_id: each
+            for each in sorted(polled, key=lambda each: each.watch.table_id)
+            if (table_id := each.watch.table_id) in tables.keys() & befores.keys() - more
+            and befores[table_id].looked_at is None
+            and not _is_overtaken(tables[table_id], each, befores[table_id], None)
+        }
+        if not found:
+            return []
+        for table_id, each in found.items():
+            _keep_profile(connection, tables[table_id], each)
+        commit_store.add(connection, [commit for each in found.values() for commit in each.commits], seen_at)
+        snapshots = snapshot_store.add(
+            connection,
+            [
+                (
+                    Stored(
+                        _of_first_commits(_snapshot(connection, each, None, each.commits), each.commits),
+                        each.files.layout.to_json(),
+                    ),
+                    each.files.partitions,
+                )
+                for each in found.values()
+            ],
+        )
+        sample_store.record(connection, {each.table_id: Sample.of(each) for each in snapshots})
+        watch_store.record_polls(connection, [each.watch for each in found.values()])
+        decision_times.wake_each(connection, {each.table_id: each.taken_at for each in snapshots})
+        results = [PollResult(table_id, changed=True, commits=tuple(each.commits)) for table_id, each in found.items()]
+        commits = [commit for each in results for commit in each.commits if commit.is_news]
+        news = [dataclasses.replace(commit, seen_at=seen_at) for commit in commits]
+        outbox.publish(
+            connection, [poll_events.commit_published(each, tables[each.table_id]) for each in news], now=seen_at
+        )
+        job_tally.add(connection, job_tally.of_commits(news))
+    return results
+
+
+def _keep_profile(connection: Connection, table: Registration, polled: ChangedTable) -> None:
+    if table.profile and (profile := {**table.profile, **polled.profile}) != table.profile:
+        table_store.set_profile(connection, table.id, profile)
+
+
+def _snapshot(
+    connection: Connection, polled: ChangedTable, stored: Stored | None, added: Sequence[Commit]
+) -> TableSnapshot:
+    """Returns the snapshot without its counts of commits."""
+    watch, before = polled.watch, stored.snapshot if stored else None
+    assert watch.looked_at is not None
+    return TableSnapshot(
+        table_id=watch.table_id,
+        taken_at=watch.looked_at,
+        table_type=polled.table_type,
+        pending=polled.pending,
+        num_buckets=polled.files.layout.num_buckets,
+        small_file_bytes=polled.small_file_bytes,
+        timeline_commits=polled.timeline_commits,
+        cycles=before.cycles if before else (),
+        lock=polled.lock,
+        vanished=polled.vanished,
+        vanished_since=_since(stored, polled.vanished) or watch.looked_at if polled.vanished else None,
+        undone=polled.undone,
+        other_runs=other_runs.with_new(connection, watch.table_id, before.other_runs if before else (), added),
+        clock=_with_first(stored, polled.clock),
+        not_writable=before.not_writable if before else None,
+    )
 
 
 def _since(stored: Stored | None, vanished: Sequence[str]) -> datetime | None:

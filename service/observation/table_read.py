@@ -19,7 +19,7 @@ import msgspec
 
 from jobs.format.appearance import appearances, inversions
 from jobs.storage.permissions import Permissions
-from service.catalog import snapshot_store
+from service.catalog import snapshot_store, table_store
 from service.db.engine import open_engine, reading
 from service.incidents import store
 from service.incidents.incident import IncidentKind
@@ -36,6 +36,7 @@ from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
 from service.observation.stale_commits import judge, replacing
 from service.observation.timeline_diff import (
+    KnownState,
     commits_of,
     in_order_of_completion,
     known_state,
@@ -45,7 +46,7 @@ from service.observation.timeline_diff import (
 from service.observation.vanished import vanished_commits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Engine
@@ -67,6 +68,7 @@ log = logging.getLogger(__name__)
 _WRITTEN_WITHIN = timedelta(minutes=1)
 # A storage that is slow, or that hangs, is read by many readers at once.
 _QUIET_SECONDS = 0.5
+_FIRST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -115,21 +117,39 @@ class TableReader:
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
         found: ChangedTable | UnchangedTable | None = self._unchanged(storage, watch, now)
         if found is None:
-            found = _changed(self.engine, storage, watch.table_id, self.small_file_bytes, now)
+            found = self._changed(storage, partial(self._known, watch.table_id), now)
         return dataclasses.replace(found, lock=self._lock(storage, watch, now))
+
+    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
+        """Reads tables that were never polled. A table is left out if it cannot be read, or if the tables before
+        it have taken `_FIRST_SECONDS`."""
+        with reading(self.engine) as connection:
+            tables = table_store.get_all(connection, [watch.table_id for watch in watches])
+        found = []
+        for watch in _in_time([each for each in watches if each.table_id in tables], _FIRST_SECONDS):
+            nothing = KnownState(tables[watch.table_id], watch)
+            with contextlib.suppress(GroundskeeperError):
+                storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
+                read = self._changed(storage, partial(_as_known, nothing), now)
+                found.append(dataclasses.replace(read, lock=self._lock(storage, watch, now)))
+        return found
 
     def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
         """Returns the ids of the tables of which a poll would find nothing to record. A table is left out if it cannot
         be read, or if the tables before it have taken `_QUIET_SECONDS`."""
-        until = time.monotonic() + _QUIET_SECONDS
         found = []
-        for watch in watches:
-            if time.monotonic() > until:
-                break
+        for watch in _in_time(watches, _QUIET_SECONDS):
             with contextlib.suppress(GroundskeeperError):
                 if self._is_quiet(watch, now):
                     found.append(watch.table_id)
         return found
+
+    def _known(self, table_id: str, timeline: Timeline) -> KnownState:
+        with reading(self.engine) as connection:
+            return known_state(connection, table_id, timeline)
+
+    def _changed(self, storage: Storage, known: Callable[[Timeline], KnownState], now: datetime) -> ChangedTable:
+        return _changed(self.engine, storage, known, self.small_file_bytes, now)
 
     def _is_quiet(self, watch: Watch, now: datetime) -> bool:
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
@@ -163,6 +183,9 @@ class IsolatedTableReader:
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         return self._reader()(watch, now)
 
+    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
+        return self._reader().first(watches, now)
+
     def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
         return self._reader().quiet(watches, now)
 
@@ -192,14 +215,34 @@ def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) ->
     return UnchangedTable(pending, over)
 
 
-def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: int, now: datetime) -> ChangedTable:
-    """Reads the timeline and its new instants, and lists the partitions they touched."""
+def _as_known(known: KnownState, _: Timeline) -> KnownState:
+    return known
+
+
+def _in_time(watches: Iterable[Watch], seconds: float) -> Iterator[Watch]:
+    """Yields the watches until that has taken so long."""
+    until = time.monotonic() + seconds
+    for watch in watches:
+        if time.monotonic() > until:
+            return
+        yield watch
+
+
+def _changed(
+    engine: Engine,
+    storage: Storage,
+    known: Callable[[Timeline], KnownState],
+    small_file_bytes: int,
+    now: datetime,
+) -> ChangedTable:
+    """Reads the timeline and its new instants, and lists the partitions they touched. `known` returns the state before
+    this poll."""
     config = read_table_config(storage)
     listed = {entry.name: entry for entry in timeline_files(storage, config) if not _is_unfinished(entry, now)}
     config = config.in_frame_of(listed.values())
     timeline = timeline_of(listed)
-    with reading(engine) as connection:
-        before = known_state(connection, table_id, timeline)
+    before = known(timeline)
+    table_id = before.table.id
     new = [
         read_instant(storage, config, instant, listed)
         for instant in timeline.instants

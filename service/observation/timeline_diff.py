@@ -23,7 +23,7 @@ from service.lake.instant_metadata import InstantMetadata, parse_metadata, read_
 from service.lake.timeline import file_name_of, inflight_names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -41,20 +41,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KnownState:
-    """The state known before this poll."""
+    """The state known before this poll; by default that of a table that was never polled."""
 
     table: Registration
     watch: Watch
-    stored: Stored | None
-    known: set[tuple[str, str]]
-    newest: str | None
+    stored: Stored | None = None
+    known: Collection[tuple[str, str]] = frozenset()
+    newest: str | None = None
 
 
 def known_state(connection: Connection, table_id: str, timeline: Timeline) -> KnownState:
     watch = watch_store.get(connection, table_id)
     table = table_store.get(connection, table_id)
     if watch.looked_at is None:
-        return KnownState(table, watch, stored=None, known=set(), newest=None)
+        return KnownState(table, watch)
     stored = snapshot_store.find(connection, table_id)
     oldest = [instant.requested_time for instant in timeline.instants[:1]]
     oldest += [each.requested_time for each in stored.snapshot.pending] if stored else []

@@ -42,10 +42,21 @@ def decided_for(connection: Connection) -> dict[str, list[str]]:
     """Returns for each pattern the names of those tables that have a setting from it."""
     patterns = store.every(connection)
     found: dict[str, list[str]] = {each.pattern: [] for each in patterns}
-    for name, policy in effective_of_all(connection, patterns).values():
-        for source in set(policy.sources.values()):
-            if source.startswith(PATTERN):
-                found[source.removeprefix(PATTERN)].append(name)
+    if not patterns:
+        return found
+    levels = store.of_tables(connection)
+    # Most tables have one of a few policies, and merging takes longer than matching.
+    deciding: dict[tuple[str | None, ...], list[str]] = {}
+    for table_id, subject in subjects(connection).items():
+        matching = [each for each in patterns if subject.matches(each.pattern)]
+        if not matching:
+            continue
+        key = (table_id if table_id in levels else None, *(each.pattern for each in matching))
+        if key not in deciding:
+            sources = set(effective(matching, subject, levels.get(table_id)).sources.values())
+            deciding[key] = [each.removeprefix(PATTERN) for each in sources if each.startswith(PATTERN)]
+        for pattern in deciding[key]:
+            found[pattern].append(subject.name)
     return found
 
 

@@ -1,34 +1,41 @@
-"""The figures of ended attempts, and their sums for reports."""
+"""The figures of ended attempts, and their sums for reports.
+
+A row has running totals, so a sum is a difference of two rows, whatever the length of the period."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
 
-from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
 from jobs.spec import Spec, Told
 from service.db import schema
+from service.db.upsert import insert_into
+from service.delivery import outbox
+from service.queue import cost_store
+from service.queue.cost_model import Ended
 from service.queue.job import AttemptOutcome
 from service.queue.job_tally import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Connection
 
+    from jobs.contract import JobKind
     from service.queue.job import Job
 
 _f = schema.attempt_figures
+_t = schema.figure_totals
 _w = schema.workers
 
 _FAILED = (AttemptOutcome.FAILED, AttemptOutcome.LOST)
-# The report of a broken worker must not be too large for the column.
-_MOST = 2**50
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _GIB = {"k": 2.0**-20, "m": 2.0**-10, "g": 1.0, "t": 2.0**10}
 # Every job executes this statement, so it is built once.
 _MEMORY = sa.select(_w.c.driver_memory, _w.c.slots, _w.c.executors, _w.c.spark_conf).where(
@@ -73,11 +80,9 @@ class Figures(Told):
         float, Spec("Time for which Flink jobs were stopped for a job, until its attempt ended", examples=(0.0,))
     ] = 0
 
-    def __add__(self, other: Figures) -> Figures:
-        return Figures(*(getattr(self, each) + getattr(other, each) for each in NAMES))
-
 
 NAMES = tuple(each.name for each in fields(Figures))
+_SECONDS = NAMES.index("seconds")
 
 
 def of_attempt(
@@ -122,38 +127,95 @@ def _gib(text: str | None) -> float:
 def record(
     connection: Connection, job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime
 ) -> None:
-    """Stores the figures of an attempt that has just ended (`of_attempt`)."""
+    """Stores the figures of an attempt that has just ended (`of_attempt`), and what further jobs are expected to cost
+    because of it. Call it last in a transaction, like `outbox.publish`."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
-    figures = of_attempt(job, outcome, details, now, gib=gib_of_slot(*worker) if worker else 0.0)
-    work = KINDS[job.kind].result.parse(details).work
-    row = {
-        **vars(figures),
-        "ended_at": now,
-        "table_id": job.table_id,
-        "kind": job.kind.value,
-        "dry_run": job.dry_run,
-        "work_bytes": min(work.bytes, _MOST),
-        "work_files": min(work.files, _MOST),
-    }
-    connection.execute(_f.insert(), row)
+    gib = gib_of_slot(*worker) if worker else 0.0
+    figures = of_attempt(job, outcome, details, now, gib=gib)
+    add(connection, job.table_id, job.kind, figures, now)
+    if figures.succeeded or figures.failed:
+        work = KINDS[job.kind].result.parse(details).work
+        is_good = bool(figures.succeeded)
+        ended = Ended(job.table_id, job.kind.value, job.dry_run, figures.seconds, work=work, gib=gib, is_good=is_good)
+        cost_store.record(connection, ended, now)
 
 
-def sums(connection: Connection, since: datetime, until: datetime) -> dict[tuple[str, JobKind], Figures]:
-    """Returns the sums of the attempts that ended from `since` on and before `until`, by table and kind."""
+def add(connection: Connection, table_id: str, kind: JobKind, figures: Figures, ended_at: datetime) -> None:
+    # The totals of a table and kind are the same for all that add to them.
+    outbox.lock(connection)
+    row = {"table_id": table_id, "kind": kind.value, "ended_at": ended_at, **vars(figures)}
+    totals = connection.execute(_add(connection.dialect.name), row).one()
+    connection.execute(_f.insert().values(totals._asdict()))
+
+
+@cache
+def _add(dialect: str) -> sa.Executable:
+    statement = insert_into(dialect, _t)
+    new = statement.excluded
+    amounts = {name: _t.c[name] + new[name] for name in NAMES}
+    # Clocks of replicas differ a little, and a later row may not be the earlier one.
+    later = sa.case((new.ended_at > _t.c.ended_at, new.ended_at), else_=_t.c.ended_at)
+    return statement.on_conflict_do_update(
+        index_elements=["table_id", "kind"], set_={"ended_at": later, **amounts}
+    ).returning(*_t.c)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The figures of one table, or of one of its kinds of jobs."""
+
+    table_id: str
+    kind: str | None
+    amounts: Sequence[float]  # In the order of the members of Figures.
+
+    @property
+    def seconds(self) -> float:
+        return self.amounts[_SECONDS]
+
+
+def sums(connection: Connection, since: datetime, until: datetime, *, by_kind: bool) -> list[Sums]:
+    """Returns the sums of the attempts that ended from `since` on and before `until`, by table, or by table and kind.
+    The time that this takes depends on the number of tables, and not on that of attempts."""
+    last, before = _f.alias("last"), _f.alias("before")
+    amounts = [last.c[name] - sa.func.coalesce(before.c[name], 0) for name in NAMES]
+    keys = [_t.c.table_id, *([_t.c.kind] if by_kind else [])]
     query = (
-        sa.select(_f.c.table_id, _f.c.kind, *(sa.func.sum(_f.c[name]).label(name) for name in NAMES))
-        .where(_f.c.ended_at >= since, _f.c.ended_at < until)
-        .group_by(_f.c.table_id, _f.c.kind)
+        sa.select(*keys, *(sa.func.sum(each) for each in amounts))
+        .select_from(_t)
+        .join(last, last.c.id == _newest(until))
+        .outerjoin(before, before.c.id == _newest(since))
+        .where(last.c.ended_at >= since)
+        .group_by(*keys)
     )
-    known = {each.value: each for each in JobKind}
-    return {
-        (row.table_id, known[row.kind]): Figures(*(row._mapping[name] for name in NAMES))
-        for row in connection.execute(query)
-        if row.kind in known
-    }
+    if by_kind:
+        return [Sums(table_id, kind, found) for table_id, kind, *found in connection.execute(query)]
+    return [Sums(table_id, None, found) for table_id, *found in connection.execute(query)]
+
+
+def _newest(before: datetime) -> sa.ScalarSelect[int]:
+    """The newest row of a table and kind before that moment."""
+    return (
+        sa.select(_f.c.id)
+        .where(_f.c.table_id == _t.c.table_id, _f.c.kind == _t.c.kind, _f.c.ended_at < before)
+        .order_by(_f.c.ended_at.desc(), _f.c.id.desc())
+        .limit(1)
+        .correlate(_t)
+        .scalar_subquery()
+    )
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Deletes at most `limit` figures of attempts that ended before, and returns how many."""
-    old = sa.select(_f.c.id).where(_f.c.ended_at < before).limit(limit)
-    return connection.execute(_f.delete().where(_f.c.id.in_(old))).rowcount
+    """Deletes at most `limit` figures of attempts that ended before, and returns how many. The newest of them stays if
+    later ones of its table and kind go on from it; then it stands at the beginning of time, so that every period
+    begins after it."""
+    later = _f.alias("later")
+    is_same = sa.and_(later.c.table_id == _f.c.table_id, later.c.kind == _f.c.kind)
+    has_later = sa.exists().where(is_same, later.c.ended_at < before, later.c.id > _f.c.id)
+    is_over = sa.exists().where(_t.c.table_id == _f.c.table_id, _t.c.kind == _f.c.kind, _t.c.ended_at < before)
+    old = sa.select(_f.c.id).where(_f.c.ended_at < before, has_later | is_over).limit(limit)
+    number = connection.execute(_f.delete().where(_f.c.id.in_(old))).rowcount
+    if number < limit:
+        is_left = sa.and_(_f.c.ended_at < before, _f.c.ended_at > _BEGINNING)
+        connection.execute(_f.update().where(is_left).values(ended_at=_BEGINNING))
+        connection.execute(_t.delete().where(_t.c.ended_at < before))
+    return number

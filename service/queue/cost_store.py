@@ -1,4 +1,4 @@
-"""Reads what the cost model learns from: ended attempts, and the sizes of tables."""
+"""Stores and reads what the cost model learns from: ended attempts, and the sizes of tables."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from service.queue.workload import work_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
     from service.lake.snapshot import Totals
 
-_f = schema.attempt_figures
+_c = schema.attempt_costs
 _t = schema.tables
 
 MOST_LEARNED = 50_000
 _AT_ONCE = 4000
-_ENDED: sa.Select[Any] = sa.select(
-    *(_f.c.id, _f.c.table_id, _f.c.kind, _f.c.dry_run, _f.c.seconds, _f.c.gb_seconds, _f.c.succeeded),
-    *(_f.c.work_bytes, _f.c.work_files),
-).where((_f.c.succeeded > 0) | (_f.c.failed > 0))
-_ENDED_AFTER = _ENDED.where(_f.c.id > sa.bindparam("after")).order_by(_f.c.id).limit(_AT_ONCE)
-_ENDED_BEFORE = _ENDED.where(_f.c.id < sa.bindparam("before")).order_by(_f.c.id.desc()).limit(_AT_ONCE)
+# The report of a broken worker must not be too large for the column.
+_MOST = 2**50
+_ENDED_AFTER = sa.select(_c).where(_c.c.id > sa.bindparam("after")).order_by(_c.c.id).limit(_AT_ONCE)
+_ENDED_BEFORE = sa.select(_c).where(_c.c.id < sa.bindparam("before")).order_by(_c.c.id.desc()).limit(_AT_ONCE)
 _KINDS = {each.value: each for each in JobKind}
 
 
@@ -83,13 +82,27 @@ class Lessons:
         return Work() if totals is None or known is None else work_of(known, totals)
 
 
+def record(connection: Connection, ended: Ended, at: datetime) -> None:
+    row = {
+        "ended_at": at,
+        "table_id": ended.table_id,
+        "kind": ended.kind,
+        "dry_run": ended.dry_run,
+        "succeeded": ended.is_good,
+        "seconds": ended.seconds,
+        "gib": ended.gib,
+        "work_bytes": min(ended.work.bytes, _MOST),
+        "work_files": min(ended.work.files, _MOST),
+    }
+    connection.execute(_c.insert(), row)
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Deletes at most `limit` attempts that ended before, and returns how many."""
+    old = sa.select(_c.c.id).where(_c.c.ended_at < before).limit(limit)
+    return connection.execute(_c.delete().where(_c.c.id.in_(old))).rowcount
+
+
 def _ended(row: sa.Row[Any]) -> Ended:
-    return Ended(
-        row.table_id,
-        row.kind,
-        row.dry_run,
-        row.seconds,
-        work=Work(row.work_bytes, row.work_files),
-        gib=row.gb_seconds / row.seconds if row.seconds else 0.0,
-        is_good=row.succeeded > 0,
-    )
+    work = Work(row.work_bytes, row.work_files)
+    return Ended(row.table_id, row.kind, row.dry_run, row.seconds, work=work, gib=row.gib, is_good=row.succeeded)

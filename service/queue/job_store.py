@@ -186,18 +186,26 @@ def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) ->
     return [Job.of_row(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
 
 
-# Every poll executes this statement, so it is built once.
+# Every poll executes these statements, so they are built once.
 _UNKNOWN = (
     sa.select(_j)
     .where(_j.c.table_id == sa.bindparam("of_table"), schema.JOB_IS_UNKNOWN)
     .order_by(_j.c.created_at)
     .with_for_update()
 )
+_WITH_UNKNOWN = sa.select(_j.c.table_id).where(
+    _j.c.table_id.in_(sa.bindparam("of_tables", expanding=True)), schema.JOB_IS_UNKNOWN
+)
 
 
 def unknown(connection: Connection, table_id: str) -> list[Job]:
     """Returns the table's jobs of unknown outcome, the oldest first, and locks them."""
     return [Job.of_row(row) for row in connection.execute(_UNKNOWN, {"of_table": table_id})]
+
+
+def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]:
+    """Returns those of these tables that have jobs of unknown outcome."""
+    return set(connection.execute(_WITH_UNKNOWN, {"of_tables": list(table_ids)}).scalars())
 
 
 def begun(connection: Connection, table_id: str | None = None) -> list[Job]:

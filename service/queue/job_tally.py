@@ -29,6 +29,7 @@ LEASES_LOST = "leases_lost"
 LOCK_WAIT_SECONDS = "lock_wait_seconds"
 READ_BYTES = "job_read_bytes"
 WRITTEN_BYTES = "service_written_bytes"
+FREED_BYTES = "job_freed_bytes"
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
 """Upper bounds in seconds."""
@@ -51,6 +52,8 @@ def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], no
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
     counts.append(Count(LOCK_WAIT_SECONDS, (kind,), amount(parsed.lock_wait_seconds)))
     counts.append(Count(READ_BYTES, (kind,), amount(parsed.input_bytes)))
+    if outcome is AttemptOutcome.SUCCEEDED and "freed_bytes" in parsed.amounts:
+        counts.append(Count(FREED_BYTES, (kind,), amount(parsed.amounts["freed_bytes"])))
     return counts
 
 

@@ -56,12 +56,13 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
             return Recovered()
     ends: dict[str, JobState] = {}
     counts: list[Count] = []
+    lost: list[Job] = []
     with writing(engine) as connection:
         for job in lease_store.run_out(connection, now, _AT_ONCE):
             try:
                 with connection.begin_nested():
                     ends[job.id] = _take_back(connection, job, now)
-                attempt_figures.record(connection, job, AttemptOutcome.LOST, {}, now)
+                lost.append(job)
                 counts += job_tally.of_attempt(job, AttemptOutcome.LOST, {}, now)
             except DBAPIError:
                 raise  # The database failed, not the job.
@@ -76,6 +77,8 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
             *(job_changes.of_job(connection, job_id, now, job_ended) for job_id in recovered.ended),
         ]
         outbox.publish(connection, events, now=now)
+        for job in lost:
+            attempt_figures.record(connection, job, AttemptOutcome.LOST, {}, now)
         job_tally.add(connection, counts)
     notifier.notify()
     job_trace.have_ended(engine, recovered.ended)

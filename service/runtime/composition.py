@@ -49,6 +49,7 @@ from service.queue.forecaster import Forecaster
 from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.outlook import Goals
 from service.registration import detection, registry
+from service.reports import fleet_samples
 from service.runtime import discovery_round, retention
 from service.runtime.api_settings import exposure, identity, queue_settings
 from service.runtime.connections import ConnectionLimits
@@ -72,6 +73,7 @@ _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
 _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
+_TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
 # Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
@@ -222,7 +224,8 @@ class Composition:
                     cache=context.monitoring.problems,
                 ),
             ),
-            Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database)),
+            Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database, chosen.price_per_gb_hour)),
+            Tick("trend", _TREND_SECONDS, partial(fleet_samples.run_once, engine, clock)),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
@@ -279,6 +282,7 @@ class Composition:
             self.poll_requests,
             ObserverConfig(poll_seconds=chosen.poll_seconds, at_once=chosen.look_threads),
             read=self._poll_readers.isolated(reader),
+            first=self._poll_readers.isolated(reader.first, _GLANCE_SECONDS),
             quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
             glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,

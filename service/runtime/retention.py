@@ -14,7 +14,8 @@ from service.db.engine import writing
 from service.delegation import plan_store
 from service.delivery import outbox
 from service.incidents import store
-from service.queue import attempt_figures, job_store, worker_store
+from service.queue import attempt_figures, cost_store, job_store, worker_store
+from service.reports import fleet_samples
 from service.scheduling import decision_store
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Pruned:
     sessions: int = 0
     samples: int = 0
     figures: int = 0
+    costs: int = 0
+    fleet_samples: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{count} {name}" for name, count in dataclasses.asdict(self).items() if count) or "nothing"
@@ -94,6 +97,10 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
         sessions=in_batches(lambda connection: session_store.prune(connection, now, _BATCH_ROWS)),
         samples=in_batches(lambda connection: sample_store.prune(connection, now, now - keep.samples, _BATCH_ROWS)),
         figures=in_batches(lambda connection: attempt_figures.prune(connection, now - keep.samples, _BATCH_ROWS)),
+        costs=in_batches(lambda connection: cost_store.prune(connection, now - keep.samples, _BATCH_ROWS)),
+        fleet_samples=in_batches(
+            lambda connection: fleet_samples.prune(connection, now, now - keep.samples, _BATCH_ROWS)
+        ),
     )
     if pruned != Pruned():
         log.info("Deleted old rows: %s", pruned)

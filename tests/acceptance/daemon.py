@@ -38,7 +38,7 @@ class Daemon:
         self.log = folder / "log"
         with self.log.open("ab") as log:
             environment = {**own, **{f"GROUNDSKEEPER_{key.upper()}": value for key, value in settings.items()}}
-            self.process = Forked("--port", "0", cwd=folder, env=environment, stderr=log.fileno())
+            self.process = Forked("serve", "--port", "0", cwd=folder, env=environment, stderr=log.fileno())
         first = self.process.stdout.readline()
         found = re.search(r"ready at (http://\S+)", first)
         assert found, first + self.log.read_text()

@@ -401,6 +401,7 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
             {"after": round(submitted_at[each], 1), "waited": round(delays[each], 2)}
             for each in sorted(delays, key=lambda each: -delays[each])[:5]
         ],
+        "learned_costs": fleet.daemon.call("GET", "/v1/models/cost").json()["items"],
         "workers_killed_after_seconds": [round((each - begun).total_seconds(), 1) for each in fleet.killed_at],
         "first_attempt_after_seconds": first,
         "named_after_seconds": {sick.name: sick.named for sick in fleet.sick},

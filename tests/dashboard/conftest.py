@@ -28,13 +28,11 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     made.close()
 
 
-# The browser ends with the module, because tests in other files run event loops of their own.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@pytest.fixture
+def browser() -> Browser:
     if chromium.CHROMIUM is None:
         pytest.skip("there is no Chromium on this machine to open the dashboard with")
-    with chromium.running() as browser:
-        yield browser
+    return chromium.shared()
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from service.policies import store
 from service.policies.policy import TableLevel
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
+from tests.forked_service import ended
 from tests.integration.serving import Serving, eventually
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
@@ -72,7 +72,7 @@ class Installation:
     """Serves two tables, with jobs in several states and a webhook. It decides nothing by itself."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
-        self.service = Serving(folder, AUTOMATIC="false", **settings)
+        self.service = Serving(folder, AUTOMATIC="false", PRICE_PER_GB_HOUR="0.5", **settings)
         self.url = self.service.url
         self._folder = folder
         self.jobs: dict[str, str] = {}
@@ -99,6 +99,7 @@ class Installation:
             "webhook": f"#/webhooks/{hook['id']}",
             "policy": f"#/tables/{TRIPS}/policy",
             "workers": "#/workers",
+            "report": "#/report",
             "register": "#/register",
             "discover": "#/discover",
             "audit": "#/audit",
@@ -135,8 +136,7 @@ class Installation:
 
     def log_in(self, page: Page, role: str) -> None:
         """Opens the overview with a new token. The service requires a token from everybody as soon as one exists."""
-        create = [sys.executable, "-m", "service.cli", "token", "create", "--role", role]
-        made = subprocess.run(create, cwd=self._folder, check=True, capture_output=True, text=True, timeout=60)
+        made = ended("token", "create", "--role", role, cwd=self._folder, env=os.environ)
         page.goto(self.address("overview"))
         page.locator("input").fill(made.stdout.split()[-1])
         page.keyboard.press("Enter")

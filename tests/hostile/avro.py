@@ -46,8 +46,9 @@ ENDLESS = avro_file(_NULLS, number(2**40) + b"\0")
 
 
 def bomb(size: int) -> bytes:
-    """Returns few bytes that unpack to `size` bytes, without the memory for all of them."""
+    """Returns few bytes that unpack to `size` bytes. One packed piece is repeated, because nothing in it refers to what
+    comes before a full flush."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    parts = [packer.compress(number(size))]
-    parts += [packer.compress(bytes(min(_PIECE, size - done))) for done in range(0, size, _PIECE)]
-    return avro_file(_BYTES, b"".join([*parts, packer.flush()]), codec="deflate")
+    first, piece = (packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH) for part in (number(size), bytes(_PIECE)))
+    rest = packer.compress(bytes(size % _PIECE)) + packer.flush()
+    return avro_file(_BYTES, first + piece * (size // _PIECE) + rest, codec="deflate")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES, MANY_EXAMPLES = 6, 100
+EXAMPLES, MANY_EXAMPLES = 4, 100
 """Number of generated requests to each operation, each by all kinds of callers."""
 
 _SENT = {"method", "url", "headers", "params", "cookies", "json", "data", "files", "content"}

@@ -67,6 +67,7 @@ class Polls:
             self.requests,
             config,
             read=readers.isolated(reader),
+            first=readers.isolated(reader.first),
             quiet=readers.isolated(reader.quiet),
             glance=readers.isolated(Glance({})),
             notifier=Notifier(),
@@ -95,8 +96,7 @@ class Polls:
     [
         (avro.NESTED, "table-not-readable"),
         (avro.ENDLESS, "table-too-slow"),
-        # The test makes the file, because this takes seconds, and each process of a test run imports this module.
-        (lambda: avro.bomb(3 * 1024 * MIB), "file-damaged"),
+        (avro.bomb(3 * 1024 * MIB), "file-damaged"),
         (avro.NESTED[:50], "file-damaged"),
         (b"[" * 1_000_000, "file-damaged"),
         (b'{"partitionToWriteStats": {"p": [{"fileId": 7, "numInserts": 1e400}]}}', "file-damaged"),
@@ -104,7 +104,7 @@ class Polls:
     ids=["recursive", "endless", "bomb", "torn", "nested-json", "infinite"],
 )
 def test_a_hostile_commit_makes_its_table_unhealthy_and_touches_no_other(
-    request: pytest.FixtureRequest, tmp_path: Path, content: bytes | Callable[[], bytes], problem: str
+    request: pytest.FixtureRequest, tmp_path: Path, content: bytes, problem: str
 ) -> None:
     # On a busy machine each table may take as long as the time limit of the endless one.
     readers = request.getfixturevalue("readers" if problem == "table-too-slow" else "patient_readers")
@@ -113,7 +113,7 @@ def test_a_hostile_commit_makes_its_table_unhealthy_and_touches_no_other(
         table = SmallTable(tmp_path / name)
         table.commit("001")
         if name == "hostile":
-            (table.timeline / "002_003.deltacommit").write_bytes(content() if callable(content) else content)
+            (table.timeline / "002_003.deltacommit").write_bytes(content)
         polls.register(table)
     polls.run()
     assert (polls.commits("a"), polls.commits("z")) == (1, 1)

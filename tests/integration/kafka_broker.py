@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests import maven
 from tests.integration.certificate import self_signed
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
 VERSION = "3.9.1"
@@ -21,11 +25,10 @@ _START_SECONDS = 60
 
 
 class Broker:
-    """`advertised` is the address that the broker reports to clients. A second listener has TLS and requires USER and
-    PASSWORD; `authority` is the file that its clients have to trust."""
+    """The second listener has TLS and requires USER and PASSWORD; `authority` is the file that its clients have to
+    trust."""
 
-    def __init__(self, folder: Path, *, advertised: str | None = None) -> None:
-        self._java = [maven.java()[0], _HEAP, "-cp", maven.class_path("org.apache.kafka", "kafka_2.13", VERSION)]
+    def __init__(self, folder: Path) -> None:
         self._properties = folder / "server.properties"
         self._data = folder / "data"
         self.log = folder / "broker.log"
@@ -34,9 +37,8 @@ class Broker:
         self._keys = folder / "keys.pem"
         self._keys.write_bytes(certificate.private.read_bytes() + certificate.public.read_bytes())
         self._port, self._port_with_login, self._controller = _free_ports(3)
-        self.advertise(advertised or self.address)
-        cluster_id = "AAAAAAAAAAAAAAAAAAAAAQ"
-        _run(*self._java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", self._properties, timeout=60)
+        self.advertise(self.address)
+        shutil.copytree(_formatted(), self._data)
         self.start()
 
     @property
@@ -65,7 +67,7 @@ class Broker:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*self._java, "kafka.Kafka", self._properties], cwd=self.log.parent, stdout=log, stderr=log
+                [*_java(), "kafka.Kafka", self._properties], cwd=self.log.parent, stdout=log, stderr=log
             )
         end = time.monotonic() + _START_SECONDS
         while not (_accepts(self._port) and _accepts(self._port_with_login)):
@@ -86,9 +88,25 @@ class Broker:
         self.kill()
 
 
-def _run(*command: object, timeout: float) -> None:
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=timeout)
+def _java() -> list[str]:
+    return [maven.java()[0], _HEAP, "-cp", maven.class_path("org.apache.kafka", "kafka_2.13", VERSION)]
+
+
+@cache
+def _formatted() -> Path:
+    """Returns an empty data folder for copies: Kafka's own tool takes as long as the start of a broker."""
+    folder = Path(tempfile.mkdtemp(prefix="kafka-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    properties, data = folder / "format.properties", folder / "data"
+    properties.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        "controller.quorum.voters=1@127.0.0.1:9093\nlisteners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
+        f"log.dirs={data}\n"
+    )
+    command = [*_java(), "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(properties)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return data
 
 
 def _free_ports(count: int) -> list[int]:

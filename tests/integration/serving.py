@@ -73,7 +73,7 @@ class Serving:
 
     def _started(self, *arguments: str, stderr: int) -> Forked | subprocess.Popen[str]:
         if not self._is_of_its_own:
-            return Forked(*arguments, cwd=self._folder, env=self._environment, stderr=stderr)
+            return Forked("serve", *arguments, cwd=self._folder, env=self._environment, stderr=stderr)
         return subprocess.Popen(
             [sys.executable, "-m", "service.cli", "serve", *arguments],
             cwd=self._folder,

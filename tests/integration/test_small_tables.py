@@ -27,11 +27,16 @@ _WORK: tuple[tuple[str, dict[str, Any], int], ...] = (
 )
 
 
-@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.exhaustive), 9])
-def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path, version: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "partitions"),
+    [pytest.param(6, 1, marks=pytest.mark.exhaustive), pytest.param(9, 1, marks=pytest.mark.exhaustive), (9, 5)],
+)
+def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path, version: int, partitions: int) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=60, version=version, partitioned=False)
-    tables.upsert(tables.rows(spark, 0, 20, ts=1), base, options)
+    # Several threads do the work for each of 20 file slices.
+    options = tables.writer_options(base, version=version, partitioned=partitions > 1)
+    tables.upsert(tables.rows(spark, 0, 90, partitions=partitions), base, options)
+    tables.upsert(tables.rows(spark, 0, 60, ts=1, partitions=partitions), base, options)
     for round_, (kind, params, buckets) in enumerate(_WORK):
         before = tables.in_order(spark, base, 4)
         jobs = _begun(spark)
@@ -41,7 +46,7 @@ def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path,
         # The metadata table is correct as well, for an audit and a writer.
         assert proved(spark, base, buckets) == before
         if buckets == 4:
-            tables.upsert(tables.rows(spark, 0, 20, ts=round_ + 2), base, options)
+            tables.upsert(tables.rows(spark, 0, 60, ts=round_ + 2, partitions=partitions), base, options)
             assert len(proved(spark, base, 4)) == len(before)
 
 

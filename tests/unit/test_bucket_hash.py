@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.format.bucket_hash import RecordKeyError, bucket_ids, hash_codes
+from jobs.format.bucket_hash import RecordKeyError, bucket_ids, hash_codes, string_hash_codes
 
 
 class LoopsForEver(Exception):  # noqa: N818  (it says what Hudi does)
@@ -185,3 +185,16 @@ def test_less_than_one_bucket_or_a_bare_string_of_fields_is_refused() -> None:
         bucket_ids(keys, "id", 4)
     with pytest.raises(TypeError, match="strings"):
         bucket_ids(pa.array([1]), ["id"], 4)
+
+
+@pytest.mark.parametrize("length", [1, 2, 15, 36, 64, 65, 200])
+@pytest.mark.parametrize("letters_of_keys", ["abc019-", "aé€", "a:,b"])
+def test_keys_of_one_length_hash_as_those_of_different_lengths(length: int, letters_of_keys: str) -> None:
+    generator = np.random.default_rng(length)
+    some = ["".join(generator.choice(list(letters_of_keys), length)) for _ in range(300)]
+    alike = pa.array(["other", *some, "other"]).slice(1, len(some))
+    expected = [java_string_hash(key) for key in some]
+    assert string_hash_codes(alike).tolist() == expected
+    assert string_hash_codes(pa.array([*some, "other"])).tolist()[:-1] == expected
+    if ":" not in letters_of_keys:
+        assert hash_codes(alike, []).view(np.uint32).tolist() == [(31 + code) % 2**32 for code in expected]

@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 import io
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,26 +19,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COUNT = 40_000
-COLUMNS = {
-    "city": pa.array([f"city {row % 100}" for row in range(COUNT)]),
-    "bytes": pa.array([b"%d" % (row % 100) for row in range(COUNT)]),
-    "nulls": pa.array([None if row % 3 else f"{row % 50}" for row in range(COUNT)]),
-    "none": pa.array([None] * COUNT, pa.string()),
-    # The writer stops using these dictionaries but leaves them in the file. All texts begin alike, so the dictionaries
-    # compress well.
-    "sequence": pa.array([f"20261125100000000_3_{row}" for row in range(COUNT)]),
-    "late": pa.array([f"20261125100000000_{0 if row < COUNT - 5000 else row}" for row in range(COUNT)]),
-    # The dictionaries of these columns do not exceed the writer's limit.
-    "many": pa.array([f"{row % 5000}" for row in range(COUNT)]),
-    "long": pa.array(["x" * 4000 + str(row % 20) for row in range(COUNT)]),
-    "number": pa.array([row % 10 for row in range(COUNT)]),
-    "list": pa.array([[f"{row % 10}"] for row in range(COUNT)]),
-}
 SMALL = ["city", "bytes", "nulls", "none"]
 
 
+@cache
+def columns() -> dict[str, pa.Array]:
+    """Returns the columns. Each process of a test run imports this module, and few of them need the columns."""
+    return {
+        "city": pa.array([f"city {row % 100}" for row in range(COUNT)]),
+        "bytes": pa.array([b"%d" % (row % 100) for row in range(COUNT)]),
+        "nulls": pa.array([None if row % 3 else f"{row % 50}" for row in range(COUNT)]),
+        "none": pa.array([None] * COUNT, pa.string()),
+        # The writer stops using these dictionaries but leaves them in the file. All texts begin alike, so the
+        # dictionaries compress well.
+        "sequence": pa.array([f"20261125100000000_3_{row}" for row in range(COUNT)]),
+        "late": pa.array([f"20261125100000000_{0 if row < COUNT - 5000 else row}" for row in range(COUNT)]),
+        # The dictionaries of these columns do not exceed the writer's limit.
+        "many": pa.array([f"{row % 5000}" for row in range(COUNT)]),
+        "long": pa.array(["x" * 4000 + str(row % 20) for row in range(COUNT)]),
+        "number": pa.array([row % 10 for row in range(COUNT)]),
+        "list": pa.array([[f"{row % 10}"] for row in range(COUNT)]),
+    }
+
+
 def write(path: Path, names: list[str] | None = None, **options: Any) -> pa.Table:
-    table = pa.table(COLUMNS).select(names or list(COLUMNS))
+    table = pa.table(columns()).select(names or list(columns()))
     settings = {"compression": "zstd", "dictionary_pagesize_limit": 100_000, "row_group_size": 30_000, **options}
     pq.write_table(table, path, store_schema=False, **settings)
     return table
@@ -85,26 +91,20 @@ def test_no_offset_of_a_footer_is_taken_on_trust(tmp_path: Path) -> None:
     assert columns_with_small_ones(pa.OSFile(str(other)), pq.read_metadata(path)) == []
 
 
-@pytest.mark.parametrize(("version", "footer_is_read"), [("1.0", False), ("2.6", True)])
-def test_a_footer_is_read_only_if_the_encodings_leave_doubts(
-    monkeypatch: pytest.MonkeyPatch, version: str, *, footer_is_read: bool
+@pytest.mark.parametrize(("version", "pages_are_read"), [("1.0", False), ("2.6", True)])
+def test_pages_are_looked_at_only_if_the_encodings_leave_doubts(
+    monkeypatch: pytest.MonkeyPatch, version: str, *, pages_are_read: bool
 ) -> None:
-    """Reading a footer in Python takes a second of CPU for each MB. Hudi's files have format 1."""
+    """Hudi's files have format 1. Pages of single values would take longer to look at than to read."""
     content = io.BytesIO()
     pq.write_table(pa.table({"city": ["Ulm", "Bern"] * 50}), content, version=version)
     source, metadata = pa.BufferReader(content.getvalue()), pq.ParquetFile(content).metadata
     assert columns_with_small_ones(source, metadata) == ["city"]
-    monkeypatch.setattr(dictionaries, "_MOST_FOOTER_BYTES", 0)
-    assert columns_with_small_ones(source, metadata) == ([] if footer_is_read else ["city"])
+    monkeypatch.setattr(dictionaries, "_MOST_PAGES", 0)
+    assert columns_with_small_ones(source, metadata) == ([] if pages_are_read else ["city"])
 
 
-def test_a_large_entry_of_the_footer_leaves_the_encodings_readable(tmp_path: Path) -> None:
-    """Each file of Hudi with more than some ten thousand keys has such an entry: its Bloom filter."""
+def test_a_page_header_with_long_statistics_is_not_looked_at_any_further(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
-    table = pa.table({"city": ["Ulm", "Bern"] * 50})
-    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
-        writer.add_key_value_metadata({"filter": "x" * (1024 * 1024)})
-        writer.write_table(table)
-    metadata = pq.read_metadata(path)
-    assert metadata.serialized_size > dictionaries._MOST_FOOTER_BYTES
-    assert columns_with_small_ones(pa.OSFile(str(path)), metadata) == ["city"]
+    pq.write_table(pa.table({"long": ["x" * 2000] * 50, "city": ["Ulm"] * 50}), path, write_page_index=False)
+    assert columns_with_small_ones(pa.OSFile(str(path)), pq.read_metadata(path)) == ["city"]

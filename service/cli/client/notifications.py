@@ -44,7 +44,12 @@ def add(
     quiet: Annotated[
         list[str] | None, typer.Option(help="Hours in which only critical problems are told: 22:00-06:00; repeat it")
     ] = None,
-    time_zone: Annotated[str | None, typer.Option(help="That of the quiet hours. Default: UTC")] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Day and hour of a weekly report, such as mon-08. Default: no report")
+    ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="That of the quiet hours and of the report. Default: UTC")
+    ] = None,
 ) -> None:
     """Create a notification, or replace the one of this name. Members of a target are in the guide."""
     target = {"type": type_, **arguments.from_file(target_file, "--target-file")}
@@ -56,6 +61,7 @@ def add(
         "most_per_hour": most_per_hour,
         "quiet_hours": [_window(each) for each in quiet or ()],
         "time_zone": time_zone,
+        "report": _weekly(report) if report else None,
     }
     body: Any = {"target": target, **{member: value for member, value in given.items() if value}}
     found = service.send(calls.put_notification(name, body))
@@ -93,6 +99,8 @@ def show(service: Connection, out: Output, name: Name) -> None:
             ("kinds", ", ".join(found["kinds"])),
             ("tables", ", ".join(found["tables"])),
             ("quiet hours", ", ".join(f"{each['start']}-{each['end']}" for each in found["quiet_hours"])),
+            ("report", "{day} {hour:02}:00".format(**found["report"]) if found["report"] else ""),
+            ("time zone", found["time_zone"]),
             ("state", _state(found)),
             ("snoozed by", found["snoozed_because"]),
             ("last success", ago(found["last_success_at"])),
@@ -147,6 +155,13 @@ def _window(text: str) -> Json:
     if not dash:
         raise CommandError.usage(f"--quiet: {text!r} is not a span of time, such as 22:00-06:00.")
     return {"start": start.strip(), "end": end.strip()}
+
+
+def _weekly(text: str) -> Json:
+    day, dash, hour = text.partition("-")
+    if not (dash and hour.isdecimal()):
+        raise CommandError.usage(f"--report: {text!r} is not a day and an hour, such as mon-08.")
+    return {"day": day.strip(), "hour": int(hour)}
 
 
 def _state(found: Json) -> str:

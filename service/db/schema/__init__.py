@@ -25,6 +25,7 @@ from service.db.schema.delivery import DELIVERY_IS_OPEN as DELIVERY_IS_OPEN
 from service.db.schema.delivery import DELIVERY_IS_PENDING as DELIVERY_IS_PENDING
 from service.db.schema.delivery import DELIVERY_OF_EVENT as DELIVERY_OF_EVENT
 from service.db.schema.delivery import EVENT_ID as EVENT_ID
+from service.db.schema.delivery import EVENT_IS_OF_PROBLEM as EVENT_IS_OF_PROBLEM
 from service.db.schema.delivery import QUEUE_OF_WEBHOOK as QUEUE_OF_WEBHOOK
 from service.db.schema.delivery import deliveries as deliveries
 from service.db.schema.delivery import delivery_attempts as delivery_attempts
@@ -56,7 +57,10 @@ from service.db.schema.scheduling import freezes as freezes
 from service.db.schema.scheduling import planning as planning
 from service.db.schema.scheduling import policies as policies
 from service.db.schema.scheduling import table_policies as table_policies
+from service.db.schema.tallies import attempt_costs as attempt_costs
 from service.db.schema.tallies import attempt_figures as attempt_figures
+from service.db.schema.tallies import figure_totals as figure_totals
+from service.db.schema.tallies import fleet_samples as fleet_samples
 from service.db.schema.tallies import tallies as tallies
 from service.db.schema.turns import breakers as breakers
 from service.db.schema.turns import lock_looks as lock_looks

@@ -26,6 +26,13 @@ events = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# A literal, not a bound value: SQLite uses a partial index only where it sees that the condition holds.
+EVENT_IS_OF_PROBLEM = events.c.type.in_(
+    [sa.literal_column("'problem.opened'"), sa.literal_column("'problem.resolved'")]
+)
+
+sa.Index("ix_events_problems", events.c.at, sqlite_where=EVENT_IS_OF_PROBLEM, postgresql_where=EVENT_IS_OF_PROBLEM)
+
 webhooks = sa.Table(
     "webhooks",
     metadata,
@@ -140,6 +147,9 @@ notifications = sa.Table(
     sa.Column("read_to", Serial, nullable=False),
     # Times of the messages of the last hour.
     sa.Column("sent", sa.JSON, nullable=False),
+    # When the weekly report is due, and when the last one was.
+    sa.Column("report", sa.JSON(none_as_null=True)),
+    sa.Column("reported_at", UtcDateTime),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("updated_at", UtcDateTime, nullable=False),
 )

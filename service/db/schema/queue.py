@@ -125,6 +125,9 @@ job_attempts = sa.Table(
     sa.Column("ended_at", UtcDateTime),
     sa.Column("outcome", sa.String(16)),
     sa.Column("error", sa.JSON(none_as_null=True)),
+    # The Spark application that ran it, and the address of its UI.
+    sa.Column("application_id", sa.String(128)),
+    sa.Column("ui_url", sa.Text),
 )
 
 job_log_lines = sa.Table(
@@ -159,4 +162,6 @@ workers = sa.Table(
     sa.Column("executors", sa.Integer),
     sa.Column("spark_conf", sa.JSON, nullable=False, server_default="{}"),
     sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Column("application_id", sa.String(128)),
+    sa.Column("ui_url", sa.Text),
 )

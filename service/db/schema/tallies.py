@@ -1,4 +1,5 @@
-"""Counters of what has happened since the database was made, and the figures of ended attempts."""
+"""Counters of what has happened since the database was made, the figures of ended attempts, and samples of the
+fleet."""
 
 import sqlalchemy as sa
 
@@ -15,31 +16,77 @@ tallies = sa.Table(
     sa.Column("value", sa.Double, nullable=False),
 )
 
-# For reports and forecasts. Figures outlive their jobs and tables, and sums read no documents: so there are no foreign
-# keys, and a column for each figure. Amounts are those of attempts that succeeded, without dry runs.
+
+def _amounts() -> list[sa.Column[float]]:
+    numbers = ("succeeded", "failed")
+    measured = ("seconds", "gb_seconds", "freed_bytes", "files_deleted", "files_before", "files_after", "log_files")
+    last = ("log_bytes", "locked_seconds", "stopped_seconds")
+    return [
+        *(sa.Column(name, sa.Integer, nullable=False) for name in numbers),
+        *(sa.Column(name, sa.Double, nullable=False) for name in (*measured, *last)),
+    ]
+
+
+# For reports. Figures outlive their jobs and tables, and sums read no documents: so there are no foreign keys, and a
+# column for each figure. Amounts are those of attempts that succeeded, without dry runs.
+#
+# A row has the totals of all attempts of its table and kind up to this one. So the sum of any period is the difference
+# of two rows, however many there are between them.
 attempt_figures = sa.Table(
     "attempt_figures",
+    metadata,
+    sa.Column("id", Serial, primary_key=True, autoincrement=True),
+    # Never before that of an earlier row of the same table and kind.
+    sa.Column("ended_at", UtcDateTime, nullable=False),
+    sa.Column("table_id", sa.String(64), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    *_amounts(),
+    sa.Index("ix_attempt_figures_ended_at", "ended_at"),
+    sa.Index("ix_attempt_figures_key", "table_id", "kind", "ended_at"),
+    sqlite_autoincrement=True,
+)
+
+# The cost of further jobs is learned from these. Work is what `KindResult.work` says, `gib` the memory of the slot.
+attempt_costs = sa.Table(
+    "attempt_costs",
     metadata,
     sa.Column("id", Serial, primary_key=True, autoincrement=True),
     sa.Column("ended_at", UtcDateTime, nullable=False),
     sa.Column("table_id", sa.String(64), nullable=False),
     sa.Column("kind", sa.String(32), nullable=False),
-    sa.Column("succeeded", sa.Integer, nullable=False),
-    sa.Column("failed", sa.Integer, nullable=False),
+    sa.Column("dry_run", sa.Boolean, nullable=False),
+    sa.Column("succeeded", sa.Boolean, nullable=False),
     sa.Column("seconds", sa.Double, nullable=False),
-    sa.Column("gb_seconds", sa.Double, nullable=False),
-    sa.Column("freed_bytes", sa.Double, nullable=False),
-    sa.Column("files_deleted", sa.Double, nullable=False),
-    sa.Column("files_before", sa.Double, nullable=False),
-    sa.Column("files_after", sa.Double, nullable=False),
-    sa.Column("log_files", sa.Double, nullable=False),
-    sa.Column("log_bytes", sa.Double, nullable=False),
-    sa.Column("locked_seconds", sa.Double, nullable=False),
-    sa.Column("stopped_seconds", sa.Double, nullable=False),
-    # The cost of further jobs is learned from these, and from `seconds`. Work is what `KindResult.work` says.
-    sa.Column("dry_run", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column("work_bytes", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("work_files", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Index("ix_attempt_figures_ended_at", "ended_at"),
+    sa.Column("gib", sa.Double, nullable=False),
+    sa.Column("work_bytes", sa.BigInteger, nullable=False),
+    sa.Column("work_files", sa.BigInteger, nullable=False),
+    sa.Index("ix_attempt_costs_ended_at", "ended_at"),
     sqlite_autoincrement=True,
+)
+
+# The newest totals of each table and kind.
+figure_totals = sa.Table(
+    "figure_totals",
+    metadata,
+    sa.Column("table_id", sa.String(64), primary_key=True),
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("ended_at", UtcDateTime, nullable=False),
+    *_amounts(),
+)
+
+# The state of all tables and jobs together, once for each slot of time. The ends of jobs and the bytes are counters.
+fleet_samples = sa.Table(
+    "fleet_samples",
+    metadata,
+    sa.Column("slot", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("tables", sa.Integer, nullable=False),
+    sa.Column("log_bytes", sa.BigInteger, nullable=False),
+    sa.Column("queued", sa.Integer, nullable=False),
+    sa.Column("running", sa.Integer, nullable=False),
+    sa.Column("slots", sa.Integer, nullable=False),
+    sa.Column("succeeded", sa.Double, nullable=False),
+    sa.Column("failed", sa.Double, nullable=False),
+    sa.Column("cancelled", sa.Double, nullable=False),
+    sa.Column("freed_bytes", sa.Double, nullable=False),
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from service.delivery.message import Message
 
-_SUBJECT, _TEXT = 200, 2000
+_SUBJECT, _LINE, _TEXT = 200, 400, 2000
 _DOMAIN = "groundskeeper.invalid"
 
 
@@ -45,6 +45,9 @@ def _login(options: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(message: Message) -> str:
     parts = [cut(text, _TEXT) for text in (message.consequence, message.remedy) if text]
+    if message.facts:
+        width = max(len(each.name) for each in message.facts)
+        parts.append("\n".join(cut(f"{each.name:<{width}}  {each.value}", _LINE) for each in message.facts))
     for each in message.entries:
         lines = (f"{each.name}: {each.detail}" if each.detail else each.name, each.command, each.link or "")
         parts.append("\n  ".join(cut(line, _TEXT) for line in lines if line))

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from service.delivery.message import cut
+from service.delivery.message import MOST_FACTS, cut
 from service.delivery.targets.request import Request, as_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from service.delivery.message import Entry, Message
+    from service.delivery.message import Entry, Fact, Message
 
 _HEADER, _NAME, _DETAIL, _COMMAND, _SECTION = 150, 300, 1400, 900, 3000
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -24,6 +24,9 @@ def request(message: Message, options: Mapping[str, Any]) -> Request:
     about = [text for text in (message.consequence, message.remedy) if text]
     if about:
         blocks.append(_section("\n".join(_escaped(text, _DETAIL) for text in about)))
+    if message.facts:
+        # A section has at most 10 fields of 2000 characters.
+        blocks.append({"type": "section", "fields": [_fact(each) for each in message.facts[:MOST_FACTS]]})
     blocks += [_section(_entry(each)) for each in message.entries]
     if message.more:
         blocks.append(_section(message.more_words))
@@ -31,6 +34,11 @@ def request(message: Message, options: Mapping[str, Any]) -> Request:
         link = f"<{message.link}|Open in Groundskeeper>"
         blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": link}]})
     return Request(options["url"], as_json({"text": _escaped(message.headline, _SECTION), "blocks": blocks}))
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    text = f"*{_escaped(fact.name, _NAME)}*\n{_escaped(fact.value, _DETAIL)}"
+    return {"type": "mrkdwn", "text": text}
 
 
 def _section(text: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from service.delivery.message import cut
+from service.delivery.message import MOST_FACTS, cut
 from service.delivery.targets.request import Request, as_json
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _VERSION = "1.4"
 _SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"
-_TITLE, _TEXT, _COMMAND = 200, 400, 300
+_TITLE, _TEXT, _COMMAND, _NAME, _VALUE = 200, 400, 300, 60, 200
 _COLORS = {"critical": "attention", "warning": "warning"}
 
 
@@ -22,6 +22,9 @@ def request(message: Message, options: Mapping[str, Any]) -> Request:
     color = "good" if message.ended_at else _COLORS.get(message.severity, "default")
     body = [_text(cut(message.headline, _TITLE), size="large", weight="bolder", color=color)]
     body += [_text(cut(text, _TEXT)) for text in (message.consequence, message.remedy) if text]
+    if message.facts:
+        facts = [{"title": cut(each.name, _NAME), "value": cut(each.value, _VALUE)} for each in message.facts]
+        body.append({"type": "FactSet", "facts": facts[:MOST_FACTS], "separator": True})
     for entry in message.entries:
         body += _entry(entry)
     if message.more:

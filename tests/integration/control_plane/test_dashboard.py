@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from service.policies.policy import TableLevel
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
 from tests.dashboard.conftest import browser, faults, faults_of, new_page, page
+from tests.forked_service import ended
 from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.serving import Serving
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
@@ -343,8 +343,7 @@ def test_a_browser_asks_to_log_in_where_a_token_is_needed(
     dom: Callable[[str], str], url: str, tmp_path: Path, faults: Faults
 ) -> None:
     faults.allow("401")
-    create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
-    subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    assert ended("token", "create", "--role", "reader", cwd=tmp_path, env=os.environ).returncode == 0
     assert httpx.get(f"{url}/v1/tables").status_code == 401
     page = dom(f"{url}/")
     assert re.search(r'<input name="token" type="password"', page)

@@ -82,6 +82,16 @@ def ids_of_table(found: list[ConsumerRecord[bytes, bytes]], table: int) -> list[
 
 
 @contextmanager
+def restarted_afterwards(broker: Broker) -> Iterator[None]:
+    """Leaves a running broker to later tests, also if the one that kills it fails."""
+    try:
+        yield
+    finally:
+        if broker.process.poll() is not None:
+            broker.start()
+
+
+@contextmanager
 def silent_server(host: str = "127.0.0.1") -> Iterator[tuple[str, socket.socket]]:
     """Accepts connections, and never answers."""
     with socket.create_server((host, 0)) as server:
@@ -140,10 +150,10 @@ def test_each_table_arrives_in_order_under_its_key_signed_and_recorded(post: Pos
 
 @MOSTLY_ON_POSTGRESQL
 def test_a_broker_that_is_killed_in_the_middle_and_comes_back_has_everything_in_order(
-    post: Post, topic: str, tmp_path: Path
+    post: Post, topic: str, broker: Broker
 ) -> None:
     post.limits = SendLimits(connect=2, read=6, total=6)
-    with Broker(tmp_path) as broker:
+    with restarted_afterwards(broker):
         webhook = post.webhook(f"kafka://{broker.address}/{topic}").webhook
         wanted = {table: ids(post.publish(400, table)) for table in (1, 2)}
 
@@ -232,9 +242,9 @@ def test_connections_that_nobody_uses_are_closed_and_opened_again(
         for number in range(3):
             answer = await sender.produce(f"kafka://{broker.address}/{topic}", "tbl_1", b"{}", {}, {})
             assert answer.excerpt.endswith(f"offset {number}")
+            # On a busy machine the connection may be closed already; the answer shows that there was one.
             [slot] = sender._slots.values()
-            assert slot.producer is not None
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while slot.producer is not None:
                     await asyncio.sleep(0.05)
         await sender.close()
@@ -254,34 +264,31 @@ def test_a_name_that_leads_inside_is_refused_before_anything_is_sent() -> None:
 
 
 def test_a_broker_cannot_send_us_to_an_address_that_is_not_allowed(topic: str, tmp_path: Path) -> None:
-    with silent_server("127.0.0.2") as (elsewhere, server), Broker(tmp_path, advertised=elsewhere) as broker:
-        answer = produce(f"kafka://{broker.address}/{topic}")
-        assert "127.0.0.2 is not a public address" in (answer.error or "")
-        assert not has_a_caller(server)
+    """The broker reports another address after a restart: neither a new producer nor an open one, which has trusted the
+    broker before, connects to it."""
 
-
-def test_nor_later_on_when_it_was_trusted_already(topic: str, tmp_path: Path) -> None:
-    """After a restart the broker reports another address, which an open producer learns."""
-
-    async def work(broker: Broker, elsewhere: str) -> SendResult:
-        sender = KafkaSender(LOCAL, SendLimits(connect=2, read=6, total=6))
+    async def work(broker: Broker, url: str, elsewhere: str) -> tuple[SendResult, SendResult]:
+        old, new = KafkaSender(LOCAL, SendLimits(connect=2, read=6, total=6)), KafkaSender(LOCAL, PATIENT)
         try:
-            url = f"kafka://{broker.address}/{topic}"
-            assert (await sender.produce(url, "tbl_1", b"{}", {}, {})).is_accepted
+            assert (await old.produce(url, "tbl_1", b"{}", {}, {})).is_accepted
             broker.kill()
             broker.advertise(elsewhere)
             await asyncio.to_thread(broker.start)
-            [slot] = sender._slots.values()
+            refused = await new.produce(url, "tbl_1", b"{}", {"webhook-id": "evt_1"}, {})
+            [slot] = old._slots.values()
             async with asyncio.timeout(60):
                 while [node.host for node in slot.producer.client.cluster.brokers()] != ["127.0.0.2"]:
                     await slot.producer.client.force_metadata_update()
             broker.kill()  # The kill also ends the reusable connection.
-            return await sender.produce(url, "tbl_1", b"{}", {}, {})
+            return refused, await old.produce(url, "tbl_1", b"{}", {}, {})
         finally:
-            await sender.close()
+            await new.close()
+            await old.close()
 
     with silent_server("127.0.0.2") as (elsewhere, server), Broker(tmp_path) as broker:
-        assert not run(work(broker, elsewhere)).is_accepted
+        refused, later = run(work(broker, f"kafka://{broker.address}/{topic}", elsewhere))
+        assert "127.0.0.2 is not a public address" in (refused.error or "")
+        assert not later.is_accepted
         assert not has_a_caller(server)
 
 

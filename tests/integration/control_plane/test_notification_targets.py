@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 
 from service.db.engine import writing
 from service.delivery import delivery_store, outbox, webhook_store
-from service.delivery.message import Entry, Message, MessageState
+from service.delivery.message import Entry, Fact, Message, MessageState
 from service.delivery.targets import registry
 from service.delivery.targets.registry import Target
 from service.delivery.webhook_events import notification as event_of
@@ -41,6 +41,7 @@ TEXT = {"type": "string", "minLength": 1}
 
 _PLAIN = {"type": "object", "properties": {"type": {"const": "plain_text"}, "text": {**TEXT, "maxLength": 150}}}
 _MARKDOWN = {"type": "object", "properties": {"type": {"const": "mrkdwn"}, "text": {**TEXT, "maxLength": 3000}}}
+_FIELD = {**_MARKDOWN, "properties": {**_MARKDOWN["properties"], "text": {**TEXT, "maxLength": 2000}}}
 SLACK = {
     "type": "object",
     "required": ["text", "blocks"],
@@ -62,6 +63,13 @@ SLACK = {
                         "properties": {
                             "type": {"const": "section"},
                             "text": {**_MARKDOWN, "required": ["type", "text"]},
+                        },
+                    },
+                    {
+                        "required": ["type", "fields"],
+                        "properties": {
+                            "type": {"const": "section"},
+                            "fields": {"type": "array", "minItems": 1, "maxItems": 10, "items": _FIELD},
                         },
                     },
                     {
@@ -91,6 +99,24 @@ _TEXT_BLOCK = {
         "fontType": {"enum": ["default", "monospace"]},
     },
 }
+_FACT_SET = {
+    "type": "object",
+    "required": ["type", "facts"],
+    "additionalProperties": False,
+    "properties": {
+        "type": {"const": "FactSet"},
+        "separator": {"type": "boolean"},
+        "facts": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "required": ["title", "value"],
+                "additionalProperties": False,
+                "properties": {"title": TEXT, "value": TEXT},
+            },
+        },
+    },
+}
 TEAMS = {
     "type": "object",
     "required": ["type", "attachments"],
@@ -110,7 +136,7 @@ TEAMS = {
                             "type": {"const": "AdaptiveCard"},
                             "$schema": {"const": "http://adaptivecards.io/schemas/adaptive-card.json"},
                             "version": {"enum": ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5"]},
-                            "body": {"type": "array", "minItems": 1, "items": _TEXT_BLOCK},
+                            "body": {"type": "array", "minItems": 1, "items": {"oneOf": [_TEXT_BLOCK, _FACT_SET]}},
                             "actions": {
                                 "type": "array",
                                 "items": {
@@ -249,6 +275,37 @@ def test_each_message_is_within_the_published_limits(post: Post, target: Target,
             # Nothing is read as a mention in plain text.
             assert header["text"]["type"] == "plain_text"
             assert "<!channel>" not in json.dumps([receiver.received[0].event["text"], others])
+
+
+def a_report(text: str) -> Message:
+    facts = tuple(Fact(f"Figure {number} {text}", text) for number in range(10))
+    few = a_message(text=text).entries[:5]
+    return a_message(MessageState.REPORT, text, facts=facts, consequence="", remedy="", entries=few)
+
+
+@pytest.mark.parametrize("target", [Target.SLACK, Target.TEAMS])
+@pytest.mark.parametrize("text", ["50 GiB", *HOSTILE], ids=["short", "markup", "odd", "marks"])
+def test_a_report_is_within_the_published_limits(post: Post, target: Target, text: str) -> None:
+    with service_of(target) as receiver:
+        notification = put(post, target, options_of(target, receiver.url))
+        found = send(post, notification, a_report(text))
+        answers = [post.attempts(each.id)[0].answer for each in post.deliveries(notification.webhook_id)]
+        assert found == ["delivered"], answers
+        assert b"Figure 9" in receiver.received[0].body
+
+
+def test_a_report_by_mail_has_its_figures_in_two_columns(post: Post, mail: MailServer) -> None:
+    post.tls = mail.trusted
+    notification = put(post, Target.EMAIL, mail_options(mail.port))
+    facts = (Fact("Freed", "50 GiB in 3 files"), Fact("Log files merged", "800"))
+    assert send(post, notification, a_message(MessageState.REPORT, facts=facts)) == ["delivered"]
+    [(_, content)] = mail.box.mails
+    got = message_from_bytes(content, policy=policy.default)
+    assert got["Subject"].startswith("It is wrong")
+    body = got.get_body()
+    assert body is not None
+    lines = body.get_content().splitlines()
+    assert {"Freed             50 GiB in 3 files", "Log files merged  800"} <= set(lines)
 
 
 @pytest.mark.parametrize("target", SCHEMAS)

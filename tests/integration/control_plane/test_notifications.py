@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from jobs.contract import JobKind
 from service.api.event_catalogue import CATALOGUE
 from service.catalog import table_store
 from service.db.engine import reading, writing
@@ -17,13 +19,18 @@ from service.delivery import outbox
 from service.delivery.message import Message, MessageState
 from service.delivery.targets.registry import Target
 from service.events.event import Event, EventType
-from service.health import acknowledgement_store, problem_store
+from service.events.notifier import Notifier
+from service.health import acknowledgement_store, problem_history, problem_store
 from service.health.acknowledgement_store import Acknowledgement
 from service.health.problem import About, HealthProblem, ObjectType, ProblemKind, Severity
+from service.health.problem_events import problem_opened
 from service.health.problem_store import OpenProblem
 from service.notifications import notifications as flows
 from service.notifications import rounds, store
+from service.notifications.notification import Weekly
 from service.policies.policy import Window
+from service.queue import attempt_figures
+from service.queue.attempt_figures import Figures
 from tests.integration.control_plane.posting import LOCAL, Post, a_table
 
 if TYPE_CHECKING:
@@ -55,6 +62,13 @@ class Desk:
     def open(self, problems: Iterable[HealthProblem]) -> None:
         with writing(self.post.engine) as connection:
             problem_store.add(connection, [OpenProblem(each, self.clock()) for each in problems])
+
+    def announce(self, problems: Iterable[HealthProblem]) -> None:
+        """Publishes the events of problems that have opened."""
+        now = self.clock()
+        with writing(self.post.engine) as connection:
+            events = [problem_opened(OpenProblem(each, now, base_path="/lake"), {}, now) for each in problems]
+            outbox.publish(connection, events, now=now)
 
     def end(self, problems: Iterable[HealthProblem]) -> None:
         with writing(self.post.engine) as connection:
@@ -114,6 +128,72 @@ def _failed(name: str, clock: FakeClock) -> Event:
     job = {"id": f"job_{name}", "kind": "compaction", "dry_run": False, "error": error}
     table = {"id": f"tbl_{name}", "name": name, "base_path": f"/lake/{name}"}
     return Event(f"evt_{name}", EventType.JOB_FAILED, clock(), table["id"], {"table": table, "job": job})
+
+
+def test_the_weekly_report_is_sent_once_whichever_replica_is_first(
+    desk: Desk, receiver: Receiver, clock: FakeClock
+) -> None:
+    desk.put(report=Weekly("mon", 8), time_zone="Europe/Berlin", events=())
+    assert desk.told() == []
+    clock.now = datetime(2026, 1, 5, 6, 59, tzinfo=UTC)
+    assert desk.told() == []
+    clock.now = datetime(2026, 1, 5, 7, 0, tzinfo=UTC)
+    with writing(desk.post.engine) as connection:
+        figures = Figures(succeeded=3, seconds=7200, gb_seconds=7200, freed_bytes=5 << 30, files_deleted=9)
+        attempt_figures.add(connection, "tbl_1", JobKind.CLEANING, figures, clock.now - timedelta(days=1))
+    # Two replicas at once, and each of them again, as after a restart.
+    with ThreadPoolExecutor(4) as pool:
+        replicas = [dataclasses.replace(desk.post.database, notifier=Notifier()) for _ in range(2)]
+        assert sum(each.messages for each in pool.map(rounds.run_once, replicas * 2, [0.5] * 4)) == 1
+    [message] = desk.told()
+    assert (message.state, message.title) == (MessageState.REPORT, "Groundskeeper from 29 December to 05 January 2026")
+    facts = {each.name: each.value for each in message.facts}
+    assert (facts["Freed"], facts["Workers"], facts["Cost"]) == ("5.0 GiB in 9 files", "2.0 h, 2.0 GiB h", "1.00")
+    assert [(each.name, each.link) for each in message.entries] == [("tbl_1", None)]
+    assert message.link is not None
+    assert message.link.startswith("https://keeper.example.com/#/report?since=2025-12-29T07%3A00%3A00")
+    desk.post.deliver()
+    assert [got.event["data"]["message"]["state"] for got in receiver.received] == ["report"]
+    assert desk.told() == []
+    # A later hour is due in the next week only, since this week has its report.
+    desk.put(report=Weekly("mon", 9), time_zone="Europe/Berlin", events=())
+    assert desk.told() == []
+    assert len(desk.told(7 * 86_400 + 3600)) == 1
+    # What was due while no replica ran is sent once.
+    assert len(desk.told(21 * 86_400)) == 1
+    assert desk.told() == []
+
+
+def test_the_report_counts_each_of_a_thousand_problems_that_the_limit_has_put_together(
+    desk: Desk, clock: FakeClock
+) -> None:
+    clock.now = datetime(2026, 1, 4, tzinfo=UTC)
+    desk.put(most_per_hour=3, least_severity=Severity.NOTICE, report=Weekly("mon", 8), tables=())
+    kinds = list(ProblemKind)
+    problems = [a_problem(number, kinds[number % len(kinds)]) for number in range(1000)]
+    desk.open(problems)
+    desk.announce(problems)
+    assert len(desk.told()) == 3
+    clock.now = datetime(2026, 1, 5, 8, tzinfo=UTC)
+    with reading(desk.post.engine) as connection:
+        counts = problem_history.counts(connection, clock.now - timedelta(days=7), clock.now)
+    assert (counts.opened, counts.resolved, counts.open) == (1000, 0, 1000)
+    assert sum(each.opened for each in counts.kinds) == 1000
+    [message] = desk.told()
+    [words] = [each.value for each in message.facts if each.name == "Problems"]
+    assert words.startswith("1000 opened, 0 resolved, 1000 open now; most often: ")
+    # One that is about some tables only counts theirs.
+    with reading(desk.post.engine) as connection:
+        few = problem_history.counts(connection, clock.now - timedelta(days=7), clock.now, {"tbl_1", "tbl_2"})
+    assert (few.opened, few.open) == (2, 2)
+
+
+def test_an_hour_that_the_clocks_skip_is_due_once() -> None:
+    weekly = Weekly("sun", 2)
+    due = weekly.latest("Europe/Berlin", datetime(2026, 3, 29, 12, tzinfo=UTC))
+    assert due == datetime(2026, 3, 29, 1, tzinfo=UTC)
+    assert weekly.before("Europe/Berlin", due) == datetime(2026, 3, 22, 1, tzinfo=UTC)
+    assert weekly.latest("Europe/Berlin", due - timedelta(seconds=1)) == datetime(2026, 3, 22, 1, tzinfo=UTC)
 
 
 def test_forty_tables_behind_one_dead_lock_server_are_one_message(desk: Desk) -> None:

@@ -122,6 +122,22 @@ def test_a_plain_webhook_to_a_chat_is_refused_with_the_hint(client: TestClient, 
     assert answer.json()["type"] == "/problems/notification-needed"
 
 
+def test_a_weekly_report_is_set_shown_and_refused_where_it_would_raise_an_alarm(client: TestClient) -> None:
+    slack = {"type": "slack", "url": "https://hooks.slack.com/services/T0/B0/XXXX"}
+    wanted = {"target": slack, "report": {"day": "fri", "hour": 17}, "time_zone": "Europe/Berlin", "events": []}
+    assert client.put(PATH, json=wanted).status_code == 201
+    shown = client.get(PATH).json()
+    assert (shown["report"], shown["events"]) == ({"day": "fri", "hour": 17}, [])
+    for change in (
+        {"target": {"type": "pagerduty", "routing_key": "R" * 32}},
+        {"report": {"day": "someday"}},
+        {"report": {"day": "mon", "hour": 24}},
+        {"report": None},
+    ):
+        answer = client.put(PATH, json={**wanted, **change})
+        assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
+
+
 def test_a_webhook_of_a_notification_is_changed_with_it_only(client: TestClient) -> None:
     made = put(client)
     webhook = f"/v1/webhooks/{made['webhook_id']}"
@@ -158,14 +174,18 @@ def test_the_command_line_adds_tests_snoozes_and_removes(cli: CommandLine, tmp_p
     with Receiver() as receiver:
         file = tmp_path / "target.json"
         file.write_text(json.dumps({"url": receiver.url}))
+        target = ("--target-file", str(file))
         added = cli.run(
-            *("notifications", "add", "ops", "slack", "--target-file", str(file), "--severity", "critical"),
+            *("notifications", "add", "ops", "slack", *target, "--severity", "critical"),
+            *("--report", "mon-08"),
             *("--event", "opened", "--table", "orders*", "--quiet", "22:00-06:00", "--time-zone", "Europe/Berlin"),
         )
         assert "ops tells slack" in added.stdout
         assert "ops" in cli.run("notifications", "list").stdout
         shown = cli.run("notifications", "show", "ops").stdout
         assert "22:00-06:00" in shown
+        assert "mon 08:00" in shown
+        assert "mon-08" in cli.refused("notifications", "add", "x", "slack", *target, "--report", "monday", code=2)
         assert "/hook" not in shown
         assert "delivered" in cli.run("notifications", "test", "ops").stdout
         assert "blocks" in receiver.received[0].event

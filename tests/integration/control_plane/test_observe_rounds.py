@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ import sqlalchemy as sa
 
 from jobs.contract import BucketIndex
 from service.catalog import snapshot_store, table_store, watch_store
+from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.events.database import Database
 from service.lake.reader_pool import ReaderLimits, ReaderPool
@@ -25,8 +28,8 @@ from service.observation.poll import poll_table
 from service.observation.table_read import ChangedTable, IsolatedTableReader, TableReader, UnchangedTable
 from service.registration import registry
 from tests.integration.control_plane.conftest import FakeExamination
-from tests.integration.control_plane.watching import A, Watched
-from tests.small_table import SmallTable, base_file
+from tests.integration.control_plane.watching import A, B, C, Watched
+from tests.small_table import SmallTable, base_file, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +82,8 @@ def test_tables_are_looked_at_together_and_only_those_with_news_are_read(
     tables = [SmallTable(tmp_path / f"t{number}") for number in range(30)]
     ids = [watched.register(table) for table in tables]
     watched.poll()
-    assert len(read.times) == 30
+    assert not read.times
+    assert all(watched.watch(each).looked_at for each in ids)
     tables[3].commit("001")
     # A writer holds the lock of the second table, and the third table is missing.
     lock = tables[5].base / ".hoodie" / "lock"
@@ -109,6 +113,52 @@ def test_tables_that_cannot_be_looked_at_together_are_polled_one_by_one(
     read.times.clear()
     watched.poll()
     assert len(read.times) == 3
+
+
+def test_new_tables_are_recorded_together_as_each_alone_is(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
+    def none(_watches: Sequence[Watch], _now: datetime) -> list[ChangedTable]:
+        return []
+
+    clock.advance(-86_400 * 365)
+    alone, together = Watched(engine, clock, first=none), Watched(engine, clock)
+    recorded = []
+    for watched in (alone, together):
+        ids = [watched.register(each) for each in _new_tables(tmp_path / f"{len(recorded)}")]
+        watched.poll(0)
+        watches = [watched.watch(each) for each in ids]
+        recorded.append(
+            (
+                [replace(each, table_id="", base_path="", next_poll_at=clock(), error=None) for each in watches],
+                [replace(watched.snapshot(each), table_id="") for each in ids if "gone" not in each],
+                [[replace(commit, table_id="", id=0) for commit in watched.commits(each)] for each in ids],
+                [[(found.kind, found.instant, found.state) for found in watched.incidents(each)] for each in ids],
+                Counter(event.type for event in watched.told()),
+            )
+        )
+        with writing(engine) as connection:
+            for each in ids:
+                table_store.unregister(connection, each)
+            connection.execute(schema.events.delete())
+    assert recorded[0] == recorded[1]
+    assert [len(each) for each in recorded[0][2]] == [3, 1, 0, 0, 3]
+    assert recorded[0][3][4]
+    assert recorded[0][4]["commit.published"] == 7
+    assert recorded[0][0][3].failures == 1
+
+
+def _new_tables(root: Path) -> list[SmallTable]:
+    """Returns tables with several partitions, with one, without a commit, without files, and with a stale write."""
+    tables = [SmallTable(root / name) for name in ("many", "one", "empty", "gone", "stale")]
+    many, one, _, gone, stale = tables
+    many.commit("001", {"p": {base_file(A, "001"): 10, base_file(B, "001"): 40}, "q": {base_file(A, "001"): 30}})
+    many.commit("003", {"q": {log_file(A, "003"): 5}})
+    many.commit("005", {"r": {log_file(C, "005"): 7}})
+    one.commit("001", {"p": {base_file(A, "001"): 10}})
+    gone.base.rename(root / "away")
+    stale.commit("001", {"p": {base_file(A, "001"): 10}})
+    stale.commit("003", {"p": {base_file(B, "003"): 10}}, action="replacecommit", replaced={"p": [A]})
+    stale.commit("005", {"p": {log_file(A, "005"): 5}})
+    return tables
 
 
 def test_a_slow_storage_is_left_to_many_readers(
@@ -321,7 +371,8 @@ def test_a_table_whose_storage_hangs_keeps_no_other_waiting(
 
 def _poll_beside_hanging_tables(engine: sa.Engine, clock: FakeClock, tmp_path: Path, readers: ReaderPool) -> None:
     url = engine.url.render_as_string(hide_password=False)
-    watched = Watched(engine, clock, at_once=2, read=readers.isolated(IsolatedTableReader(url, {}, 100)))
+    reader = IsolatedTableReader(url, {}, 100)
+    watched = Watched(engine, clock, at_once=2, read=readers.isolated(reader), first=readers.isolated(reader.first))
     pipes = []
     for number in range(4):
         hanging = SmallTable(tmp_path / f"hanging{number}")

@@ -69,7 +69,7 @@ def test_a_table_on_a_remote_storage_is_watched(
         table_store.register(connection, Registration("t", f"{lake.uri}/trips", "trips", clock(), clock()))
         table_store.register(connection, Registration("gone", f"{lake.uri}/gone", "gone", clock(), clock()))
     read = TableReader(sqlite, options, 1)
-    parts = {"read": read, "quiet": read.quiet, "glance": Glance(options), "notifier": Notifier()}
+    parts = {"read": read, "first": read.first, "quiet": read.quiet, "glance": Glance(options), "notifier": Notifier()}
     observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), **parts)
 
     def poll() -> None:

@@ -40,6 +40,7 @@ def observer(app_context: AppContext, clock: FakeClock) -> Observer:
         requests,
         ObserverConfig(),
         read=read,
+        first=read.first,
         quiet=read.quiet,
         glance=Glance({}),
         notifier=notifier,

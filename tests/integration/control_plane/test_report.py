@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from jobs.contract import Outcome, Problem, Result, WorkerInfo
+from jobs.contract import JobKind, Outcome, Problem, Result, WorkerInfo
 from service.api.app import create_app
-from service.db import schema
-from service.db.engine import reading, writing
+from service.db import migrate, schema
+from service.db.engine import open_engine, reading, writing
 from service.events.notifier import Notifier
+from service.model.clock import utc_now
 from service.queue import attempt_figures, recovery, worker_store
-from service.queue.attempt_figures import gib_of_slot
+from service.queue.attempt_figures import NAMES, Figures, gib_of_slot
+from service.reports import fleet_samples
 from tests.contexts import context_of
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
 from tests.integration.control_plane.protocol_worker import Worker
@@ -22,10 +25,9 @@ from tests.integration.control_plane.protocol_worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import sqlalchemy as sa
-
     from tests.integration.control_plane.conftest import FakeClock, FakeExamine
 
+ONE = Figures(*[1] * len(NAMES))
 CLEANED = {"files": 12, "bytes": 5_000, "files_deleted": 12}
 MERGED = {"log_files": 30, "log_bytes": 900, "bytes": 7_000, "files": 4}
 SORTED = {"files_read": 50, "files_written": 5, "locked_seconds": 2.5, "bytes": 9}
@@ -141,26 +143,98 @@ def test_rewritten_files_and_lost_workers_are_counted_and_old_figures_deleted(
     with writing(engine) as connection:
         assert attempt_figures.prune(connection, clock() + timedelta(days=1), 10) == 2
     with reading(engine) as connection:
-        assert attempt_figures.sums(connection, clock() - timedelta(days=9), clock()) == {}
+        assert attempt_figures.sums(connection, clock() - timedelta(days=9), clock(), by_kind=True) == []
+
+
+def test_old_figures_are_deleted_without_a_change_of_later_sums(engine: sa.Engine, clock: FakeClock) -> None:
+    def add(table: str, days: float) -> None:
+        attempt_figures.add(connection, table, JobKind.AUDIT, ONE, clock() - timedelta(days=days))
+
+    with writing(engine) as connection:
+        for days in (9, 8, 7, 3, 1):
+            add("tbl_1", days)
+        for days in (9, 8):
+            add("tbl_2", days)
+        # A clock that is behind does not spoil the order.
+        add("tbl_1", 2)
+    for _ in range(2):
+        with writing(engine) as connection:
+            attempt_figures.prune(connection, clock() - timedelta(days=5), 3)
+    with reading(engine) as connection:
+        for days, number in ((30, 3), (5, 3), (2, 2)):
+            [found] = attempt_figures.sums(connection, clock() - timedelta(days=days), clock(), by_kind=True)
+            assert (found.table_id, found.kind, set(found.amounts)) == ("tbl_1", "audit", {number})
+        assert connection.execute(sa.select(schema.figure_totals.c.table_id)).scalars().all() == ["tbl_1"]
+
+
+def test_figures_of_single_attempts_become_totals(empty_database: str) -> None:
+    engine = open_engine(empty_database)
+    migrate.upgrade(engine, "0032")
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    names = ("table_id", "kind", *NAMES)
+    old = sa.table("attempt_figures", sa.column("ended_at", schema.UtcDateTime), *map(sa.column, names))
+    with writing(engine) as connection:
+        for number in range(6):
+            row = {"ended_at": at + timedelta(hours=number), "table_id": f"tbl_{number % 2}", "kind": "audit"}
+            connection.execute(old.insert().values({**row, **dict.fromkeys(NAMES, number)}))
+    migrate.upgrade(engine)
+    with writing(engine) as connection:
+        attempt_figures.add(connection, "tbl_0", JobKind.AUDIT, ONE, at + timedelta(hours=7))
+        found = attempt_figures.sums(connection, at + timedelta(hours=1), at + timedelta(days=1), by_kind=False)
+    assert {each.table_id: set(each.amounts) for each in found} == {"tbl_0": {2 + 4 + 1}, "tbl_1": {1 + 3 + 5}}
+    engine.dispose()
 
 
 @pytest.mark.mostly_sqlite
 def test_a_report_has_the_largest_groups_and_says_how_many_it_leaves_out(
     api: TestClient, engine: sa.Engine, clock: FakeClock
 ) -> None:
-    rows = [
-        {
-            "ended_at": clock() - timedelta(seconds=number),
-            "table_id": f"tbl_{number % 300}",
-            "kind": ("compaction", "cleaning")[number % 2],
-            **dict.fromkeys(attempt_figures.NAMES, 1),
-        }
-        for number in range(1000)
-    ]
+    kinds = (JobKind.COMPACTION, JobKind.CLEANING)
     with writing(engine) as connection:
-        connection.execute(schema.attempt_figures.insert(), rows)
+        for number in range(1000):
+            at = clock() - timedelta(seconds=1000 - number)
+            attempt_figures.add(connection, f"tbl_{number % 300}", kinds[number % 2], ONE, at)
     found = get(api, until=(clock() + timedelta(seconds=1)).isoformat())
     assert (found["total"]["succeeded"], len(found["groups"]), found["left_out"]) == (1000, 100, 200)
+
+
+def test_the_trend_has_the_state_of_each_step_and_what_happened_in_it(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
+    orders = register(api, "orders")
+
+    def sample() -> None:
+        fleet_samples.run_once(engine, clock)
+        # Another replica takes none in the same five minutes.
+        assert fleet_samples.run_once(engine, clock) == "0 samples"
+
+    sample()
+    run(api, clock, orders, "cleaning", CLEANED, beats=30)
+    run(api, clock, orders, "audit", {}, beats=1)
+    assert api.post(f"/v1/tables/{orders}/jobs", json={"kind": "audit"}).status_code == 202
+    clock.now = datetime(2026, 1, 1, 1, tzinfo=UTC)
+    sample()
+    clock.advance(600)
+    sample()
+    clock.advance(1)
+    answer = api.get("/v1/report/trend", params={"since": "2025-12-31T00:00:00Z"})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found["step_seconds"] == 900
+    first, last = found["items"]
+    assert (first["succeeded"], first["freed_bytes"], first["at"]) == (0, 0, "2026-01-01T00:00:00Z")
+    assert (last["succeeded"], last["failed"], last["freed_bytes"]) == (1, 1, 5_000)
+    assert (last["queued"], last["tables"], last["running"], last["slots"]) == (1, 1, 0, 0)
+    assert sum(each["freed_bytes"] for each in found["items"]) == 5_000
+    earlier = {"since": "2025-12-30T00:00:00Z", "until": "2025-12-31T00:00:00Z"}
+    assert api.get("/v1/report/trend", params=earlier).json()["items"] == []
+    # Thinned out, the sums are the same.
+    clock.advance(10 * 86_400)
+    with writing(engine) as connection:
+        assert fleet_samples.prune(connection, clock(), clock() - timedelta(days=365), 100) == 1
+    found = api.get("/v1/report/trend", params={"since": "2025-12-31T00:00:00Z"}).json()
+    assert found["step_seconds"] == 21_600
+    assert [each["freed_bytes"] for each in found["items"]] == [5_000]
 
 
 @pytest.mark.parametrize(
@@ -203,16 +277,8 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
 def test_the_command_line_prints_a_report(cli: CommandLine) -> None:
     assert "Nothing ran in this period." in cli.run("report", "--week").stderr
     table = cli.table("orders", "--owner", "shop")
-    figures = dict.fromkeys(attempt_figures.NAMES, 3600)
-    row = {
-        "ended_at": cli.json("tables", "show", table)["created_at"],
-        "table_id": table,
-        "kind": "cleaning",
-        **figures,
-    }
     with writing(cli.serving.engine) as connection:
-        row["ended_at"] = connection.execute(schema.tables.select()).one().created_at
-        connection.execute(schema.attempt_figures.insert().values(**row))
+        attempt_figures.add(connection, table, JobKind.CLEANING, ONE, utc_now())
     assert "orders" in cli.run("report").stdout
     found = cli.json("report", "--week", "--by", "owner", "--tag", "none")
     assert found["groups"] == []

@@ -6,12 +6,12 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+
+from tests.forked_service import Forked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,16 +48,10 @@ def test_the_audit_trail_has_the_id(client: TestClient, table_id: str) -> None:
 
 def test_every_line_of_a_service_that_logs_json_is_an_object(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "service.cli", "serve", "--workers", "0", "--port", "0"],
-        cwd=tmp_path,
-        env={**environment, "GROUNDSKEEPER_LOG_FORMAT": "json", "GROUNDSKEEPER_LOG_LEVEL": "DEBUG"},
-        stdout=subprocess.PIPE,
-        stderr=(tmp_path / "log").open("w"),
-        text=True,
-    )
+    environment |= {"GROUNDSKEEPER_LOG_FORMAT": "json", "GROUNDSKEEPER_LOG_LEVEL": "DEBUG"}
+    with (tmp_path / "log").open("w") as log:
+        process = Forked("serve", "--workers", "0", "--port", "0", cwd=tmp_path, env=environment, stderr=log.fileno())
     try:
-        assert process.stdout is not None
         url = str(process.stdout.readline().split()[-1])
         own = {"X-Request-Id": "mine"}
         httpx.post(f"{url}/v1/tables", json={"base_path": f"{tmp_path}/password=pl4nted"}, headers=own)

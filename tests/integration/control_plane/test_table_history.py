@@ -62,7 +62,7 @@ def test_samples_become_fewer_with_their_age(engine: sa.Engine, clock: FakeClock
     times += [began + timedelta(days=40) + 2.5 * number * minute for number in range(30 * 24)]
     with writing(engine) as connection:
         for number, at in enumerate(times):
-            sample_store.record(connection, a_table.id, Sample(at, number, 1, 2, 3, 4, 5, 6, 7))
+            sample_store.record(connection, {a_table.id: Sample(at, number, 1, 2, 3, 4, 5, 6, 7)})
     clock.now = times[-1]
     before = listed(engine, clock, a_table.id)
     keep = retention.Keep(*[timedelta(days=1000)] * 3, samples=timedelta(days=365))

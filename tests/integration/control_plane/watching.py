@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
     from service.lake.snapshot import TableSnapshot
-    from service.observation.poll import FindQuiet, ReadTable
+    from service.observation.poll import FindQuiet, ReadFirst, ReadTable
     from tests.integration.control_plane.conftest import FakeClock
 
 A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
@@ -46,6 +46,7 @@ class Watched:
         *,
         at_once: int = 4,
         read: ReadTable | None = None,
+        first: ReadFirst | None = None,
         quiet: FindQuiet | None = None,
         glance: Callable[[str], str] | None = None,
     ) -> None:
@@ -64,6 +65,7 @@ class Watched:
                 backoff=BackOff(first=10, most=3600),
             ),
             read=read or reader,
+            first=first or reader.first,
             quiet=quiet or reader.quiet,
             glance=glance or Glance({}),
             notifier=Notifier(),

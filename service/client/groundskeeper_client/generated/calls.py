@@ -115,6 +115,7 @@ from groundskeeper_client.generated.models import (
     TableState,
     TableType,
     TimelineOut,
+    TrendOut,
     Verdict,
     WebhookChange,
     WebhookCreated,
@@ -854,6 +855,21 @@ def get_timeline(table_id: str) -> Call[TimelineOut]:
     StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("GET", f"/v1/tables/{segment(table_id)}/timeline", TimelineOut)
+
+
+def get_trend(*, since: datetime | None = None, until: datetime | None = None) -> Call[TrendOut]:
+    """Show how the fleet has developed.
+
+    Shows backlog, ends of jobs, use of slots and bytes freed in at most 200 steps: by default of the last seven
+    days, at most of 366. All tables are sampled every five minutes.
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/report/trend", TrendOut, query={"since": since, "until": until})
 
 
 def get_webhook(webhook_id: str) -> Call[WebhookDetail]:

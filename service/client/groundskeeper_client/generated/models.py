@@ -2901,6 +2901,17 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """File groups that were not compared"""
 
 
+class KindCount(Model, frozen=True, kw_only=True):
+    """Problems of one kind."""
+
+    kind: str
+    """The kind of problem"""
+    opened: int
+    """Problems of this kind that opened"""
+    resolved: int
+    """Problems of this kind that ended"""
+
+
 class LabelsOfTables(Model, frozen=True, kw_only=True):
     """Declares the owner and tags of each table. Needs the role admin, as every declaration does."""
 
@@ -3177,7 +3188,9 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -3208,7 +3221,9 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     target: TargetIn
     """Where messages go"""
     events: list[Occasion] | UnsetType = UNSET
-    """`opened` and `resolved` are about problems, `failed` about jobs that have failed for good"""
+    """`opened` and `resolved` are about problems, `failed` about jobs that have failed for good. May be empty if
+    there is a report
+    """
     least_severity: Severity | UnsetType = UNSET
     """Problems that are less serious are not told. A failed job counts as a warning"""
     kinds: list[ProblemKind] | UnsetType = UNSET
@@ -3224,7 +3239,11 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn] | UnsetType = UNSET
     """Then only critical problems are told; the others afterwards, if they are still open"""
     time_zone: str | UnsetType = UNSET
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | UnsetType | None = UNSET
+    """When it sends a report of the last week; null for none. Not for PagerDuty and Alertmanager, which would
+    raise an alarm
+    """
 
 
 class NotificationList(Model, frozen=True, kw_only=True):
@@ -3256,7 +3275,9 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -3301,7 +3322,9 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -3845,6 +3868,19 @@ class PreviewTableOut(Model, frozen=True, kw_only=True):
     """The jobs that would start now"""
 
 
+class ProblemCountsOut(Model, frozen=True, kw_only=True):
+    """Problems that opened and ended in the period."""
+
+    opened: int
+    """Problems that opened, or became more serious"""
+    resolved: int
+    """Problems that ended"""
+    open: int
+    """Problems that are open now"""
+    kinds: list[KindCount]
+    """The same by kind, the most frequent first"""
+
+
 class ProblemExample(Model, frozen=True, kw_only=True):
     """A problem document. It has no `status` if it is the error of a job."""
 
@@ -4189,6 +4225,8 @@ class ReportReportOut(Model, frozen=True, kw_only=True):
     """
     left_out: int
     """Groups beyond `limit`"""
+    problems: ProblemCountsOut
+    """The problems of the period, each counted. They are known for GROUNDSKEEPER_EVENTS_DAYS"""
     text: str
     """The report as short plain text, for a message"""
 
@@ -5146,6 +5184,42 @@ class TimelineOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table"""
 
 
+class TrendOut(Model, frozen=True, kw_only=True):
+    since: datetime
+    """Since when"""
+    until: datetime
+    """The end of the period"""
+    step_seconds: int
+    """Length of a step"""
+    items: list[TrendPointOut]
+    """The steps, oldest first; one without a sample is missing"""
+
+
+class TrendPointOut(Model, frozen=True, kw_only=True):
+    """A step of time."""
+
+    at: datetime
+    """Beginning of the step"""
+    tables: int
+    """Registered tables, at the end of the step"""
+    log_bytes: int
+    """Log files that wait for a compaction, at the end of the step"""
+    queued: int
+    """Jobs that wait for a worker, at the end of the step"""
+    running: float
+    """Jobs that workers held, on average"""
+    slots: float
+    """Jobs that the ready workers could run at once, on average"""
+    succeeded: int
+    """Jobs that succeeded, without dry runs"""
+    failed: int
+    """Jobs that failed"""
+    cancelled: int
+    """Jobs that were cancelled"""
+    freed_bytes: float
+    """Size of the files that cleanings have deleted"""
+
+
 class Trigger(Word):
     """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
 
@@ -5351,6 +5425,15 @@ class WebhookSummary(Model, frozen=True, kw_only=True):
     """Deliveries that are due, or wait for their next attempt"""
     given_up: int
     """Deliveries that can be replayed"""
+
+
+class WeeklyIn(Model, frozen=True, kw_only=True):
+    """When a weekly report is sent, in the time zone of the notification."""
+
+    day: Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    """Day of the week"""
+    hour: int | UnsetType = UNSET
+    """Hour of the day"""
 
 
 class WindowIn(Model, frozen=True, kw_only=True):

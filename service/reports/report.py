@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 from service.catalog import table_store
 from service.catalog.ownership import tag_words
+from service.health import problem_history
 from service.model.formatting import count, duration, size
 from service.queue import attempt_figures
 from service.queue.attempt_figures import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
 
-    from jobs.contract import JobKind
-    from service.catalog.ownership import TableSelection
+    from service.health.problem_history import ProblemCounts
+    from service.queue.attempt_figures import Sums
 
 _HOUR = 3600.0
 
@@ -44,6 +45,9 @@ class Subject:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
+_GONE = Subject("")
+
+
 @dataclass(frozen=True)
 class Group:
     """The figures of one key, which is null for tables without an owner or without a tag."""
@@ -64,50 +68,63 @@ class Report:
     total: Figures
     tables: int
     groups: Sequence[Group]  # Those on which workers spent the most time come first.
+    left_out: int  # Groups beyond the limit.
+    problems: ProblemCounts
 
 
 def read(
-    connection: Connection, since: datetime, until: datetime, by: GroupBy, selection: TableSelection | None = None
+    connection: Connection,
+    since: datetime,
+    until: datetime,
+    by: GroupBy,
+    *,
+    within: Container[str] | None = None,
+    limit: int = 100,
 ) -> Report:
-    """Returns the report of the attempts that ended from `since` on and before `until`."""
-    sums = attempt_figures.sums(connection, since, until)
-    known = {row.id: Subject(**row._mapping) for row in table_store.owned(connection)}
-    if selection is not None and not selection.is_open:
-        wanted = table_store.ids_of(connection, selection)
-        sums = {key: figures for key, figures in sums.items() if key[0] in wanted}
-    rows = [(known.get(table_id) or Subject(table_id), kind, figures) for (table_id, kind), figures in sums.items()]
-    return grouped(rows, since, until, by)
+    """Returns the report of the attempts that ended from `since` on and before `until`, with the `limit` largest
+    groups. `within` are the ids of its tables, None for all."""
+    rows = attempt_figures.sums(connection, since, until, by_kind=by is GroupBy.KIND)
+    if within is not None:
+        rows = [each for each in rows if each.table_id in within]
+    known = (
+        {row.id: Subject(*row) for row in table_store.owned(connection)} if by in (GroupBy.OWNER, GroupBy.TAG) else {}
+    )
+    members: dict[str | None, list[Sums]] = defaultdict(list)
+    for row in rows:
+        for key in _keys(row, known, by):
+            members[key].append(row)
+    seconds = {key: sum(row.seconds for row in each) for key, each in members.items()}
+    order = sorted(seconds, key=lambda key: (-seconds[key], key or ""))
+    shown = order[:limit]
+    names = table_store.names(connection, [key for key in shown if key]) if by is GroupBy.TABLE else {}
+    return Report(
+        since,
+        until,
+        by,
+        total=_sum(rows),
+        tables=len({row.table_id for row in rows}),
+        groups=[
+            Group(key, names.get(key or ""), len({row.table_id for row in members[key]}), _sum(members[key]))
+            for key in shown
+        ],
+        left_out=len(order) - len(shown),
+        problems=problem_history.counts(connection, since, until, within),
+    )
 
 
-def grouped(rows: Sequence[tuple[Subject, JobKind, Figures]], since: datetime, until: datetime, by: GroupBy) -> Report:
-    found: dict[str | None, list[tuple[Subject, Figures]]] = defaultdict(list)
-    for subject, kind, figures in rows:
-        for key in _keys(subject, kind, by):
-            found[key].append((subject, figures))
-    groups = [
-        Group(
-            key=key,
-            name=members[0][0].name if by is GroupBy.TABLE else None,
-            tables=len({subject.id for subject, _ in members}),
-            figures=sum((figures for _, figures in members), Figures()),
-        )
-        for key, members in found.items()
-    ]
-    groups.sort(key=lambda each: (-each.figures.seconds, each.key or ""))
-    total = sum((figures for _, _, figures in rows), Figures())
-    return Report(since, until, by, total, len({subject.id for subject, _, _ in rows}), groups)
+def _sum(rows: Sequence[Sums]) -> Figures:
+    return Figures(*map(sum, zip(*(row.amounts for row in rows), strict=True)))
 
 
-def _keys(subject: Subject, kind: JobKind, by: GroupBy) -> Iterable[str | None]:
+def _keys(row: Sums, known: Mapping[str, Subject], by: GroupBy) -> Iterable[str | None]:
     match by:
         case GroupBy.TABLE:
-            return [subject.id]
-        case GroupBy.OWNER:
-            return [subject.owner]
-        case GroupBy.TAG:
-            return tag_words(subject.tags) or [None]
+            return [row.table_id]
         case GroupBy.KIND:
-            return [kind.value]
+            return [row.kind]
+        case GroupBy.OWNER | GroupBy.TAG:
+            subject = known.get(row.table_id, _GONE)
+            return [subject.owner] if by is GroupBy.OWNER else tag_words(subject.tags) or [None]
 
 
 def cost(figures: Figures, price_per_gb_hour: float | None) -> float | None:
@@ -126,6 +143,7 @@ def as_text(report: Report, price_per_gb_hour: float | None = None, *, most: int
         f"Workers: {total.seconds / _HOUR:.1f} h, {total.gb_seconds / _HOUR:.1f} GiB h"
         f"{_money(total, price_per_gb_hour)}. Writers waited for locks at most {duration(total.locked_seconds)},"
         f" and Flink was stopped for {duration(total.stopped_seconds)}.",
+        f"Problems: {report.problems.opened} opened, {report.problems.resolved} resolved, {report.problems.open} open.",
     ]
     for group in report.groups[:most]:
         figures = group.figures
@@ -134,8 +152,8 @@ def as_text(report: Report, price_per_gb_hour: float | None = None, *, most: int
             f"{_money(figures, price_per_gb_hour)}, freed {size(figures.freed_bytes)},"
             f" {count(int(figures.log_files), 'log file')} merged, {figures.failed} failed"
         )
-    if len(report.groups) > most:
-        lines.append(f"- and {len(report.groups) - most} more")
+    if more := report.left_out + len(report.groups[most:]):
+        lines.append(f"- and {more} more")
     return "\n".join(lines)
 
 

@@ -1,0 +1,68 @@
+"""Counts the problems that opened and ended in a period, by the events that tell of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import sqlalchemy as sa
+
+from jobs.spec import Spec, Told
+from service.db import schema
+from service.events.event import EventType
+from service.health import problem_store
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_e = schema.events
+
+
+@dataclass(frozen=True)
+class KindCount(Told):
+    """Problems of one kind."""
+
+    kind: Annotated[str, Spec("The kind of problem", examples=("lock-awaited",))]
+    opened: Annotated[int, Spec("Problems of this kind that opened", examples=(40,))]
+    resolved: Annotated[int, Spec("Problems of this kind that ended", examples=(38,))]
+
+
+@dataclass(frozen=True)
+class ProblemCounts(Told):
+    """The problems of a period, each counted, however many messages told them."""
+
+    opened: Annotated[int, Spec("Problems that opened, or became more serious", examples=(41,))]
+    resolved: Annotated[int, Spec("Problems that ended", examples=(39,))]
+    open: Annotated[int, Spec("Problems that are open now", examples=(2,))]
+    kinds: Annotated[Sequence[KindCount], Spec("The same by kind, the most frequent first")]
+
+
+def counts(
+    connection: Connection, since: datetime, until: datetime, within: Container[str] | None = None
+) -> ProblemCounts:
+    """Returns the problems of a period; `within` are the ids of the tables that they are about, None for all, and for
+    what is about no table."""
+    kind = _e.c.data[("problem", "kind")].as_string()
+    query = (
+        sa.select(_e.c.table_id, _e.c.type, kind, sa.func.count())
+        .where(schema.EVENT_IS_OF_PROBLEM, _e.c.at >= since, _e.c.at < until)
+        .group_by(_e.c.table_id, _e.c.type, kind)
+    )
+    found: dict[str, Counter[str]] = {EventType.PROBLEM_OPENED: Counter(), EventType.PROBLEM_RESOLVED: Counter()}
+    for table_id, type_, name, number in connection.execute(query):
+        if within is None or table_id in within:
+            found[type_][name] += number
+    opened, resolved = found[EventType.PROBLEM_OPENED], found[EventType.PROBLEM_RESOLVED]
+    standing = problem_store.by_table(connection)
+    names = sorted({*opened, *resolved}, key=lambda each: (-opened[each], each))
+    return ProblemCounts(
+        opened.total(),
+        resolved.total(),
+        sum(number for table_id, number in standing.items() if within is None or table_id in within),
+        [KindCount(each, opened[each], resolved[each]) for each in names],
+    )
