@@ -36,7 +36,7 @@ from jobs.storage_errors import StorageLoginError
 from jobs.tracing import span
 from jobs.worker.attempt import Attempt
 from jobs.worker.lifetime import Lifetime
-from jobs.worker.parent import exit_with_parent
+from jobs.worker.parent_process import exit_with_parent
 from jobs.worker.presence import LOOK_SECONDS, Presence, started
 from jobs.worker.service import Service, ServiceUnreachableError
 from jobs.worker.slots import Slots

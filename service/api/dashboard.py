@@ -78,7 +78,7 @@ class Bundle:
 
 
 def scripts(folder: Path) -> dict[str, str]:
-    """Returns all modules by their names, those too that are made of the kinds of jobs."""
+    """Returns all modules by their names, including those that are generated from the kinds of jobs."""
     return {path.name: path.read_text() for path in sorted(folder.glob("*.js"))} | modules()
 
 
@@ -168,8 +168,9 @@ _UNKNOWN = re.compile(r"^(?:import\s|export\s|await\s).*$", re.MULTILINE)
 
 
 def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
-    """Returns the modules with an `entry` that contains all that it imports; the others import that from there, and so
-    get the same state. Raises ValueError for what it cannot join, such as modules that import each other."""
+    """Returns the modules, of which `entry` now contains all modules that it imports. The other modules import these
+    from the entry, so that each exists once. Raises ValueError for what it cannot join, such as modules that import
+    each other."""
     order = list(TopologicalSorter(_imported(modules, entry)).static_order())
     inner = {name: _scope(name) for name in order if name != entry}
     parts = [f"const {_scope(name)} = {_function(modules[name])};\n" for name in order]

@@ -41,7 +41,7 @@ class Exposure:
     event_source: str = "/groundskeeper"  # The `source` of the CloudEvents.
 
     def url_for(self, request: Request) -> str:
-        """Returns the public URL of this service, without a trailing slash: the setting, or else that of the request.
+        """Returns the public URL of this service, without a trailing slash: the setting, or else the request's URL.
 
         The caller chooses the Host that it sends. It counts only if it names this machine, or a trusted proxy passes it
         on; otherwise the address at which the request has arrived.

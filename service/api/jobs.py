@@ -290,7 +290,7 @@ def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Pr
 
 
 def _foreseen(database: Database, monitoring: Monitoring, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
-    """Adds the forecast of active jobs, and what the jobs would cost that dry runs have planned."""
+    """Adds the forecast of active jobs, and the expected cost of the plans that dry runs have made."""
     forecaster = monitoring.forecaster
     if active := [job.id for job in jobs if job.state.is_active]:
         prospects = replace(prospects, outlook=forecaster.outlook(database.engine, database.clock, active))

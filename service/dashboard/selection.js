@@ -8,7 +8,7 @@ import { KINDS } from "./kinds.js";
 import { problem, select, tableLink } from "./components.js";
 import { may } from "./role.js";
 
-// That of one call.
+// The most tables that one call may name.
 const MOST = 500;
 const ACTIONS = {
   pause: ["Pause", "Their policies start no job any more. Jobs that have begun go on."],

@@ -11,7 +11,7 @@ from service.db.engine import reading
 from service.delivery import delivery_statistics
 from service.events import tally
 from service.health import problem_store
-from service.health.remembered import Remembered
+from service.health.result_cache import ResultCache
 from service.incidents import store as incident_store
 from service.metrics import table_series
 from service.metrics.table_series import Chosen, Series
@@ -62,8 +62,8 @@ class Reader:
 
     def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster, chosen: Chosen = NONE_CHOSEN) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster
-        self._tables = Remembered("statistics of tables", _of_tables, tables=lambda each: each.tables)
-        self._series = Remembered("metrics of tables", partial(_of_series, chosen), tables=lambda each: each.registered)
+        self._tables = ResultCache("statistics of tables", _of_tables, tables=lambda each: each.tables)
+        self._series = ResultCache("metrics of tables", partial(_of_series, chosen), tables=lambda each: each.registered)
         self._has_series = bool(chosen.patterns)
 
     def read(self) -> Reading:
