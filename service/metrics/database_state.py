@@ -63,7 +63,9 @@ class Reader:
     def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster, chosen: Chosen = NONE_CHOSEN) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster
         self._tables = ResultCache("statistics of tables", _of_tables, tables=lambda each: each.tables)
-        self._series = ResultCache("metrics of tables", partial(_of_series, chosen), tables=lambda each: each.registered)
+        self._series = ResultCache(
+            "metrics of tables", partial(_of_series, chosen), tables=lambda each: each.registered
+        )
         self._has_series = bool(chosen.patterns)
 
     def read(self) -> Reading:
