@@ -285,7 +285,8 @@ class WorkerInfo(JsonMapped):
     when all slots are taken, it runs up to `spare_slots` submitted jobs more. `driver_memory` is the driver's memory in
     Spark's notation. The worker gets the jobs of tables whose policy names its `group`. `executors` is the number of
     Spark's executors, None if the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is
-    the reason why Spark did not start.
+    the reason why Spark did not start. `application_id` is that of its Spark application, and `ui_url` the address of
+    Spark's UI, if it has one.
     """
 
     version: str | None = None
@@ -298,6 +299,8 @@ class WorkerInfo(JsonMapped):
     executors: int | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     error: Problem | None = None
+    application_id: str | None = None
+    ui_url: str | None = None
 
 
 class LogLevel(StrEnum):

@@ -22,7 +22,7 @@ class JobContext:
     """One running job: its thread writes the progress, and the thread that keeps the lease writes the reason to end.
 
     `step`, `instant` and `checkpoint` raise `CancelledError`, `TimedOutError` or `LeaseLostError` when the attempt must
-    end, so a job calls none of them where it must not be interrupted. `name` is that of the attempt in the log;
+    end, so a job calls none of them where it must not be interrupted. `name` is the name of the attempt in the log;
     `on_instant` runs for each new instant and returns when the service has stored it.
     """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 _ITEMS_OF_TASK = 8  # Fewer are not worth another task.
-# Of each file only one column is read; of a small file most is its Bloom filter.
+# One column of each file is read, and most of a small file is its Bloom filter.
 _SHARE = 1 / 8
 
 

@@ -148,7 +148,7 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
     completed = [each for each in listed if _parsed(each.name) and not each.name.endswith((".requested", ".inflight"))]
     ends = [each.written for each in completed] if version < WITH_COMPLETION_TIMES else []
     if not samples:
-        # In a copy all files are newer than their instants, so the newest file is taken for that of the last instant.
+        # In a copy all files are newer than their instants, so the newest one counts as the file of the last instant.
         of_files = latest - max(ends) if latest and ends else timedelta()
         return ClockFrame(latest=latest, tolerance=tolerance, offset_of_files=of_files)
     clocks = _clocks(samples, tolerance)

@@ -48,7 +48,7 @@ class Items(NamedTuple):
 
 def read_struct(data: bytes | memoryview, at: int = 0, *, last: int | None = None) -> tuple[Struct, int]:
     """Returns the struct that begins at `at`, and its end. Raises `ThriftError`. If `last` is given, only the fields up
-    to that number are read, and the position is that of the next field."""
+    to that number are read, and the position is where the next field begins."""
     try:
         return _read_struct(data, at, 0, last)
     except IndexError:

@@ -98,7 +98,7 @@ PARTITIONS_DIFFER: Final = ProblemType(
 )
 WRITERS_HAVE_THE_OLD_NUMBER: Final = ProblemType(
     "writers-have-the-old-number",
-    "The writers' declared number of buckets is not that of the table",
+    "The writers' declared number of buckets is not the table's number",
     why="Once the hashing config is retired, each writer uses the number in its own options. A writer that still has"
     " the old number would look for rows in other buckets and silently write them a second time.",
     example="declared: 8; the table has 16",
@@ -145,7 +145,7 @@ WRITERS_NOT_STOPPED: Final = ProblemType(
 )
 BUCKET_INDEX_CONTRADICTED: Final = ProblemType(
     "bucket-index-contradicted",
-    "Rows are in files of another bucket than that of their keys",
+    "Rows are in files of another bucket than their keys belong to",
     why="The record keys of a few base files are hashed, and their buckets compared with those of the files. The two"
     " do not agree under the claimed number of buckets and hash fields, and an expansion with wrong rules would"
     " duplicate rows.",

@@ -55,7 +55,7 @@ def _may_be_small(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def _has_plain_pages(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Returns whether some pages are plain. One of them may be that of the dictionary, as writers of format 2 call it;
+    """Returns whether some pages are plain. One of them may be the dictionary's page, as writers of format 2 call it;
     Hudi's writer calls it otherwise, so its pages need no second look."""
     return "PLAIN" in chunk.encodings
 

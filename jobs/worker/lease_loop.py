@@ -21,7 +21,6 @@ from jobs import tracing
 from jobs.attempt_log import AttemptLogs
 from jobs.contract import DEFAULT_GROUP, WorkerInfo
 from jobs.errors import LeaseLostError, NoExecutorsError
-from jobs.format.spark_options import shown
 from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import jvm_of
@@ -37,8 +36,8 @@ from jobs.storage_errors import StorageLoginError
 from jobs.tracing import span
 from jobs.worker.attempt import Attempt
 from jobs.worker.lifetime import Lifetime
-from jobs.worker.parent import exit_with_parent
-from jobs.worker.presence import LOOK_SECONDS, Presence
+from jobs.worker.parent_process import exit_with_parent
+from jobs.worker.presence import LOOK_SECONDS, Presence, started
 from jobs.worker.service import Service, ServiceUnreachableError
 from jobs.worker.slots import Slots
 from jobs.worker.write_probes import WriteProbes
@@ -322,7 +321,7 @@ def main(
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
-    presence.has(_started(info, spark, spark_conf or {}), executors)
+    presence.has(started(info, spark, spark_conf or {}), executors)
     try:
         worker.run()
     except WorkerDiedError as error:
@@ -332,14 +331,6 @@ def main(
     with contextlib.suppress(Exception):
         spark.stop()
     return 0
-
-
-def _started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> WorkerInfo:
-    """Returns the settings that Spark really uses; under `spark-submit` they differ from this program's arguments."""
-    context = spark.sparkContext
-    effective = dict(context.getConf().getAll())
-    memory = effective.get("spark.driver.memory")
-    return replace(info, master=context.master, driver_memory=memory, spark_conf=shown(effective, conf))
 
 
 def _version() -> str | None:

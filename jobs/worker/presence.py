@@ -9,11 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.contract import WorkerState
+from jobs.format.spark_options import shown
 from jobs.hudi.executors import ExecutorsUnfitError, SessionLostError
+from jobs.web_url import is_web_url
 from jobs.worker import standby
 from jobs.worker.service import ServiceUnreachableError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
     from jobs.contract import Problem, WorkerInfo
     from jobs.hudi.executors import Executors
     from jobs.worker.service import Service
@@ -124,3 +130,18 @@ class Presence:
 
         self._proof = threading.Thread(target=prove, name="first task", daemon=True)
         self._proof.start()
+
+
+def started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> WorkerInfo:
+    """Returns the settings that Spark really uses; under `spark-submit` they differ from this program's arguments."""
+    context = spark.sparkContext
+    effective = dict(context.getConf().getAll())
+    memory = effective.get("spark.driver.memory")
+    return replace(
+        info,
+        master=context.master,
+        driver_memory=memory,
+        spark_conf=shown(effective, conf),
+        application_id=context.applicationId,
+        ui_url=context.uiWebUrl if is_web_url(context.uiWebUrl) else None,
+    )

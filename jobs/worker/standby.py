@@ -18,7 +18,7 @@ def call() -> threading.Event:
         return called
 
     def listen() -> None:
-        # A pipe that is closed without a line calls nobody: the supervisor is gone, which `jobs.worker.parent` notices.
+        # A closed pipe without a line calls nobody: the supervisor is gone (`jobs.worker.parent_process` notices).
         if sys.stdin.buffer.readline():
             called.set()
 

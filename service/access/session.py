@@ -27,7 +27,7 @@ class Session(Record):
     digest: str
     created_at: datetime
     expires_at: datetime
-    # Encrypted: that with which an OpenID provider was asked to log in; needed to log out there.
+    # The token that an OpenID provider issued at the log-in, encrypted. A log-out there needs the token.
     id_token: str | None = None
 
     @property

@@ -68,8 +68,8 @@ Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables
    `GET /v1/tables/{table_id}/decisions` shows what it decided, and why.
 
 Every error is a problem document (RFC 9457) with a `type`, a `detail` with the reason and a `hint` with the remedy.
-Each answer has a header `X-Request-Id`, which the log and the audit trail of the service have too: that of the request,
-if it has one of up to 128 letters, digits and `._:/+=@-`.
+Each answer has a header `X-Request-Id`, which the log and the audit trail of the service have too. It is the id in
+the request's header, if that has up to 128 letters, digits and `._:/+=@-`.
 """
 
 _TAGS = [
@@ -144,7 +144,9 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.job_waits = JobWaits()
     app.state.probe = Probe(database.engine)
     app.state.worker_check = health.worker_check(database.engine, database.clock)
-    app.state.scrapes = Scrapes(database.engine, database.clock, monitoring.metrics, monitoring.forecaster)
+    app.state.scrapes = Scrapes(
+        database.engine, database.clock, monitoring.metrics, monitoring.forecaster, exposure.metrics_of_tables
+    )
     app.router.routes.extend(_routes())
     dashboard.install(app, context.identity.provider.host if context.identity else None)
     audited = login.install(app) if context.identity else []

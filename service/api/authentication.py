@@ -214,7 +214,7 @@ def _refuse_foreign_host(request: Request) -> None:
 
 def _refuse_form(request: Request) -> None:
     """Raises MediaTypeError: browsers send forms of any page without asking, but JSON only after a preflight. Calls of
-    our own pages need not be JSON; that of the API documentation sends no type where there is no body."""
+    our own pages need not be JSON: the page of the API documentation sends no type if there is no body."""
     origin = request.headers.get("origin", "").partition("://")[2]
     is_own = bool(origin) and origin == request.headers.get("host")
     is_json = _JSON.fullmatch(request.headers.get("content-type", ""))

@@ -19,13 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from jobs.kinds.kind import Kind
 from jobs.kinds.registry import KINDS
+from service.api.freezes import FreezeIn
+from service.api.notification_forms import NotificationIn
 from service.api.params import model_of
+from service.api.policy_models import PatternPolicyIn, PolicyIn
 
 FOLDER = Path(__file__).resolve().parent.parent / "dashboard"
 _HEADERS = {
@@ -74,20 +78,28 @@ class Bundle:
 
 
 def scripts(folder: Path) -> dict[str, str]:
-    """Returns all modules by their names, those too that are made of the kinds of jobs."""
+    """Returns all modules by their names, including those that are generated from the kinds of jobs."""
     return {path.name: path.read_text() for path in sorted(folder.glob("*.js"))} | modules()
 
 
 def modules() -> dict[str, str]:
-    """Returns the text of each module by its name: `kinds.js`, which every page needs, and `job_kinds.js`, which the
-    form of jobs needs: `params` there is the JSON Schema of the parameters."""
+    """Returns the text of each module by its name: `kinds.js`, which every page needs, `job_kinds.js`, which the form
+    of jobs needs (`params` there is the JSON Schema of the parameters), and `form_schemas.js` for all other forms."""
     names = {kind.value: each.title for kind, each in KINDS.items()}
     letters = {kind.value: each.letters for kind, each in KINDS.items()}
     forms = {kind.value: _form(each) for kind, each in KINDS.items()}
     return {
         "kinds.js": f"export const KINDS = {json.dumps(names)};\nexport const LETTERS = {json.dumps(letters)};\n",
         "job_kinds.js": f"export const JOB_KINDS = {json.dumps(forms)};\n",
+        "form_schemas.js": f"export const SCHEMAS = {json.dumps(_schemas())};\n",
     }
+
+
+def _schemas() -> dict[str, Any]:
+    """Returns the schemas of the requests that have forms, and of all that these refer to, by their names."""
+    models = [TypeAdapter(each) for each in (PolicyIn, PatternPolicyIn, FreezeIn, NotificationIn)]
+    _, found = TypeAdapter.json_schemas([(number, "validation", each) for number, each in enumerate(models)])
+    return dict(found["$defs"])
 
 
 def _form(kind: Kind) -> dict[str, Any]:
@@ -156,8 +168,9 @@ _UNKNOWN = re.compile(r"^(?:import\s|export\s|await\s).*$", re.MULTILINE)
 
 
 def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
-    """Returns the modules with an `entry` that contains all that it imports; the others import that from there, and so
-    get the same state. Raises ValueError for what it cannot join, such as modules that import each other."""
+    """Returns the modules, of which `entry` now contains all modules that it imports. The other modules import these
+    from the entry, so that each exists once. Raises ValueError for what it cannot join, such as modules that import
+    each other."""
     order = list(TopologicalSorter(_imported(modules, entry)).static_order())
     inner = {name: _scope(name) for name in order if name != entry}
     parts = [f"const {_scope(name)} = {_function(modules[name])};\n" for name in order]

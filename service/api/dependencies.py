@@ -16,6 +16,7 @@ from service.access.token import Role, Token
 from service.delivery.guard import Guard
 from service.events.database import Database
 from service.metrics.monitoring import Monitoring
+from service.metrics.table_series import Chosen
 from service.model.errors import ForbiddenError
 from service.model.loopback import is_loopback
 from service.observation.lake_access import LakeAccess
@@ -35,10 +36,12 @@ class Exposure:
     max_request_bytes: int = 8 * 1024 * 1024
     open_metrics: bool = False  # Whether anybody may scrape.
     price_per_gb_hour: float | None = None  # For the cost in reports.
+    metrics_of_tables: Chosen = field(default_factory=Chosen)
+    spark_ui_url: str | None = None  # A template with the id of a Spark application.
     event_source: str = "/groundskeeper"  # The `source` of the CloudEvents.
 
     def url_for(self, request: Request) -> str:
-        """Returns the public URL of this service, without a trailing slash: the setting, or else that of the request.
+        """Returns the public URL of this service, without a trailing slash: the setting, or else the request's URL.
 
         The caller chooses the Host that it sends. It counts only if it names this machine, or a trusted proxy passes it
         on; otherwise the address at which the request has arrived.

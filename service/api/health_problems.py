@@ -29,8 +29,6 @@ ProblemId = Annotated[
     str, Path(max_length=32, pattern=SOME_TEXT, description="Id of the problem", examples=["prb_8c1d0e5f2a7b4963"])
 ]
 
-Figure = str | int | float | bool | list[str] | None
-
 
 class AboutOut(Declared, declared=About):
     """The object that has the problem."""

@@ -55,10 +55,15 @@ class AttemptOut(Declared, declared=Attempt):
     started_at: datetime
     ended_at: datetime | None
     error: JobProblem | None
+    spark_url: str | None = Field(
+        description="Its Spark application: the UI of the worker, or by GROUNDSKEEPER_SPARK_UI_URL a history server",
+        examples=["https://history.example.com/history/app-20260101120000-0001/jobs/"],
+    )
 
     @classmethod
-    def of(cls, attempt: Attempt) -> AttemptOut:
-        return made(cls, attempt, error=JobProblem.of(attempt.error))
+    def of(cls, attempt: Attempt, spark_ui_url: str | None = None) -> AttemptOut:
+        error, url = JobProblem.of(attempt.error), attempt.spark_url(spark_ui_url)
+        return made(cls, attempt, error=error, spark_url=url)
 
 
 class SpentOut(BaseModel):

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
 from service.api.answers import PageOf
-from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
+from service.api.dependencies import CallerDep, DatabaseDep, ExposureDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
 from service.api.held_calls import MOST_SECONDS, JobWaits
 from service.api.job_models import AttemptOut, JobDetail, JobLog, JobOut, Prospects, SpentOut, as_text
@@ -129,6 +129,7 @@ async def get_job(
     database: DatabaseDep,
     monitoring: MonitoringDep,
     caller: CallerDep,
+    exposure: ExposureDep,
     request: Request,
     wait_seconds: Annotated[
         float, Query(ge=0, le=MOST_SECONDS, description="Answers when the job has ended, or after this time")
@@ -139,10 +140,10 @@ async def get_job(
     if wait_seconds:
         waits: JobWaits = request.app.state.job_waits
         await waits.until_end(job_id, wait_seconds, request=request, database=database, caller=caller)
-    return await run_in_threadpool(_detail, database, monitoring, job_id)
+    return await run_in_threadpool(_detail, database, monitoring, job_id, exposure.spark_ui_url)
 
 
-def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetail:
+def _detail(database: Database, monitoring: Monitoring, job_id: str, spark_ui_url: str | None) -> JobDetail:
     now = database.clock()
     with reading(database.engine) as connection:
         job = job_store.get(connection, job_id)
@@ -151,7 +152,7 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
     return JobDetail.of(
         job,
         _foreseen(database, monitoring, [job], prospects),
-        attempts=[AttemptOut.of(attempt) for attempt in attempts],
+        attempts=[AttemptOut.of(attempt, spark_ui_url) for attempt in attempts],
         spent=SpentOut.of(job.spent(attempts, now)),
     )
 
@@ -289,7 +290,7 @@ def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Pr
 
 
 def _foreseen(database: Database, monitoring: Monitoring, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
-    """Adds the forecast of active jobs, and what the jobs would cost that dry runs have planned."""
+    """Adds the forecast of active jobs, and the expected cost of the plans that dry runs have made."""
     forecaster = monitoring.forecaster
     if active := [job.id for job in jobs if job.state.is_active]:
         prospects = replace(prospects, outlook=forecaster.outlook(database.engine, database.clock, active))

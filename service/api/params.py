@@ -111,7 +111,7 @@ class JobRequest(Request):
         None,
         ge=1,
         le=MOST_TIMEOUT_SECONDS,
-        description="Time limit of one attempt. Default: that of the table's policy, else that of the service",
+        description="Time limit of one attempt. Default: the limit in the table's policy, else the service's limit",
     )
 
 

@@ -106,7 +106,7 @@ def _with_default(member: Any, default: Any) -> Any:
 
 
 def _bounded(setting: Any, param: Any) -> Any:
-    """Returns the type of a setting; that of the parameter, if it is one and has no bounds of its own."""
+    """Returns the type of a setting: the parameter's type, if the setting is a parameter without bounds of its own."""
     base, *specs = get_args(setting) if hasattr(setting, "__metadata__") else (setting,)
     if param is None or any(isinstance(each, Spec) and each.bounds().keys() - {"description"} for each in specs):
         return setting

@@ -53,7 +53,7 @@ class ProblemDocument(BaseModel):
     )
     request_id: str | None = Field(
         None,
-        description="Id of the request: that of the header `X-Request-Id` and of the service's log",
+        description="Id of the request, as in the header `X-Request-Id` and in the service's log",
         examples=["req_5f0c6be1d2a84397"],
     )
     errors: list[FieldError] | None = Field(None, description="Each value that is wrong")

@@ -17,6 +17,7 @@ from jobs.contract import (
 )
 from jobs.kinds.words import NO_NUL
 from jobs.redaction import redacted
+from jobs.web_url import APPLICATION_ID, WEB_URL
 from service.api.requests import Options, Word
 from service.policies.policy import GROUP_PATTERN
 from service.queue.job import JobState
@@ -116,6 +117,12 @@ class WorkerInfoIn(_FromWorker):
         examples=[{"spark.executor.memory": "4g"}],
     )
     error: ProblemIn | None = None
+    application_id: Annotated[str, StringConstraints(pattern=APPLICATION_ID)] | None = Field(
+        None, description="Id of its Spark application", examples=["app-20260101120000-0001"]
+    )
+    ui_url: Annotated[str, StringConstraints(pattern=WEB_URL)] | None = Field(
+        None, description="Address of Spark's UI, if it has one", examples=["http://10.0.0.7:4040"]
+    )
 
 
 _WorkerId = Annotated[

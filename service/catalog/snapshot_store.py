@@ -171,19 +171,13 @@ def _with_totals(snapshot: TableSnapshot, states: Sequence[PartitionState]) -> T
 
 
 def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot:
-    of_table = {"of_table": snapshot.table_id}
-    row = connection.execute(_TOTALS, of_table).one()
-    totals = Totals(*(int(number or 0) for number in row))
-
-    def first(query: sa.Select[Any]) -> PartitionState | None:
-        found = connection.execute(query, of_table).scalar_one_or_none()
-        return None if found is None else partition_state(found)
-
+    *sums, large, skewed = connection.execute(_TOTALS, {"of_table": snapshot.table_id}).one()
+    totals = Totals(*(int(number or 0) for number in sums))
     return dataclasses.replace(
         snapshot,
         totals=totals,
-        large=first(_LARGEST),
-        skewed=first(_MOST_SKEWED),
+        large=None if large is None else partition_state(large),
+        skewed=None if skewed is None else partition_state(skewed),
         cycles=extended(snapshot.cycles, totals.log_bytes, snapshot.since_compaction.at, snapshot.taken_at),
     )
 
@@ -203,22 +197,22 @@ def _totals() -> sa.Select[Any]:
     }
     names = [each.name for each in dataclasses.fields(Totals)]
     sums = [sa.func.sum(derived[name] if name in derived else _number(name)) for name in names]
-    return sa.select(*sums).where(_IS_OF_TABLE)
+    return sa.select(*sums, _first(_LARGEST), _first(_SKEW)).where(_IS_OF_TABLE)
 
 
-def _first(order: sa.ColumnElement[Any]) -> sa.Select[Any]:
+def _first(order: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
     is_known = _number("largest_bucket_bytes") > 0
-    return sa.select(_p.c.state).where(_IS_OF_TABLE, is_known).order_by(order.desc(), _p.c.path).limit(1)
+    query = sa.select(_p.c.state).where(_IS_OF_TABLE, is_known).order_by(order.desc(), _p.c.path).limit(1)
+    return query.correlate(None).scalar_subquery()
 
 
 # Statements are built once, because building takes longer than executing.
 _IS_OF_TABLE = _p.c.table_id == sa.bindparam("of_table")
-_TOTALS = _totals()
-_LARGEST = _first(_number("largest_bucket_bytes"))
-_MOST_SKEWED = _first(
-    sa.cast(_number("largest_bucket_bytes") * _number("num_buckets"), sa.Float)
-    / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
+_LARGEST = _number("largest_bucket_bytes")
+_SKEW = sa.cast(_LARGEST * _number("num_buckets"), sa.Float) / sa.func.nullif(
+    _number("base_bytes") + _number("log_bytes"), 0
 )
+_TOTALS = _totals()
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))

@@ -58,6 +58,12 @@ def statistics(connection: Connection) -> TableStatistics:
     return TableStatistics(**watched._mapping, **found._mapping)
 
 
+def backlogs(connection: Connection) -> dict[str, tuple[int, int]]:
+    """Returns the bytes in logs and the commits since the last compaction, by table id."""
+    query = sa.select(_s.c.table_id, _number(_field("log_bytes")), _number(_field("since_compaction", "commits")))
+    return {table_id: (log_bytes, commits) for table_id, log_bytes, commits in connection.execute(query)}
+
+
 def _field(*names: str) -> sa.ColumnElement[int]:
     """Returns a number of the summary; null where an earlier version of the service has not stored it."""
     found = _s.c.summary[names[0]] if len(names) == 1 else _s.c.summary[names]

@@ -46,7 +46,7 @@ def backup(
     engine, source, has_keys = _sqlite(database, tool="pg_dump --format=custom")
     if not source.exists() or not migrate.is_ours(engine):
         raise _refused(
-            f"there is no database of Groundskeeper {shown(engine)}. Name that of the service by --database or"
+            f"there is no database of Groundskeeper {shown(engine)}. Name the service's database by --database or"
             " GROUNDSKEEPER_DATABASE, or start in the folder of `serve`"
         )
     if file.exists():
@@ -102,7 +102,7 @@ def restore(file: File, database: Database = None) -> None:
             wanted = (folder / _KEY).read_bytes()
             if key.exists() and key.read_bytes() != wanted:
                 raise _refused(
-                    f"{key} is another key than that of the backup, and nothing is overwritten. Move it away, or name"
+                    f"{key} is not the key of the backup, and nothing is overwritten. Move it away, or name"
                     " another database"
                 )
             private_file.create(key, wanted)

@@ -16,7 +16,7 @@ Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sql
 
 
 def opened(url: str | None, *, may_create: bool) -> Engine:
-    """Opens the database of the URL, or that of the settings, and brings it to this version's schema.
+    """Opens the database of the URL, or else of the settings, and brings it to this version's schema.
 
     Unless it `may_create` one, raises SettingsError if there is none, and for an SQLite file of another program.
     """
@@ -31,12 +31,12 @@ def opened(url: str | None, *, may_create: bool) -> Engine:
     if is_new and not may_create:
         raise SettingsError(
             f"There is no database {shown(engine)}.",
-            hint="Set --database or GROUNDSKEEPER_DATABASE to that of the service, or start in the folder of `serve`.",
+            hint="Set --database or GROUNDSKEEPER_DATABASE to the service's database, or start in `serve`'s folder.",
         )
     if not may_create and not migrate.is_ours(engine):
         raise SettingsError(
             f"The database {shown(engine)} was not made by Groundskeeper.",
-            hint="Set --database or GROUNDSKEEPER_DATABASE to that of the service.",
+            hint="Set --database or GROUNDSKEEPER_DATABASE to the service's database.",
         )
     migrate.upgrade(engine)
     typer.echo(f"{'New database' if is_new else 'Database'}: {shown(engine)}", err=True)

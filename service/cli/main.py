@@ -27,7 +27,7 @@ from service.cli.client import (
     webhooks,
     workers,
 )
-from service.cli.client.words import PlainGroup
+from service.cli.client.spelling import PlainGroup
 from service.cli.database import Database, opened, shown
 from service.cli.doctor import doctor
 from service.model.errors import GroundskeeperError, SettingsError

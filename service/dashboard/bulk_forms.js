@@ -15,18 +15,12 @@ export class SettingForm {
   constructor(redraw, send) {
     this.redraw = redraw;
     this.send = send;
-    this.schemas = null;
+    this.schemas = settingsOf("PolicyIn");
     this.name = "compaction.commits";
     this.value = undefined;
   }
 
-  async open() {
-    this.schemas = await settingsOf("PolicyIn");
-    this.redraw();
-  }
-
   draw() {
-    if (!this.schemas) return h("p", { class: "quiet" }, "Loading …");
     const schema = this.schemas.get(this.name);
     const usual = schema["x-default"] ?? null;
     const value = this.value === undefined ? usual : this.value;
@@ -57,8 +51,6 @@ export class LabelForm {
   constructor(redraw, send) {
     this.send = send;
   }
-
-  open() {}
 
   draw() {
     const save = (event) => {

@@ -20,16 +20,15 @@ export function calendarPage(changed, query = {}) {
   let week = mondayOf(query.week);
   let found = null;
   let freezes = null;
-  let members = null;
   let failure = null;
   let revision = 0;
   let chosen = {};
 
   async function load() {
     const asked = week;
-    const [calendar, every, fields] = await Promise.all([get("v1/calendar", { since: asked.toISOString(), until: later(asked, 7).toISOString() }), get(KEPT), membersOf("FreezeIn")]);
+    const [calendar, every] = await Promise.all([get("v1/calendar", { since: asked.toISOString(), until: later(asked, 7).toISOString() }), get(KEPT)]);
     if (asked !== week) return load();
-    [found, freezes, members] = [calendar, every.items, fields];
+    [found, freezes] = [calendar, every.items];
   }
 
   function draw() {
@@ -140,7 +139,7 @@ export function calendarPage(changed, query = {}) {
         "form",
         { class: "narrow", onsubmit: save, "data-key": `form ${revision}` },
         !chosen.tag && field("Name", name),
-        ...schemaFields(members, chosen.values ?? {}, set, revision),
+        ...schemaFields(membersOf("FreezeIn"), chosen.values ?? {}, set, revision),
         h("p", { class: "quiet" }, `Times of ${zone()}.`),
         failure && problem(failure),
         h("div", { class: "actions" }, h("button", { class: "primary" }, chosen.tag ? "Save" : "Set the freeze"), chosen.tag && h("button", { type: "button", onclick: cancel }, "Cancel")),

@@ -11,6 +11,9 @@ export const link = (href, ...children) => h("a", { href }, ...children);
 export const jobLink = (job, ...children) => link(`#/jobs/${encodeURIComponent(job.id)}`, ...children);
 export const tableLink = (id, ...children) => link(`#/tables/${encodeURIComponent(id)}`, ...children);
 
+/** A link to another site, in a tab of its own. What is no address of the web stays text. */
+export const webLink = (url, words = url) => url && (/^https?:/.test(url) ? h("a", { href: url, target: "_blank", rel: "noreferrer" }, words) : url);
+
 export function card(key, title, ...children) {
   return h("section", { class: "card", "data-key": key, "aria-label": title }, h("h2", {}, title), ...children);
 }

@@ -121,7 +121,7 @@ export function jobForm(changed) {
           "div",
           { class: "fields", "data-key": `fields of ${chosen.kind}` },
           ...fields(table),
-          field("Time limit of an attempt, seconds", h("input", { type: "number", name: "timeout_seconds", min: 1, inputmode: "numeric" }), "Empty: that of the policy or of the service."),
+          field("Time limit of an attempt, seconds", h("input", { type: "number", name: "timeout_seconds", min: 1, inputmode: "numeric" }), "Empty: the limit of the policy or of the service."),
         ),
         hasPlan &&
           h(

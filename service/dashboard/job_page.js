@@ -6,7 +6,7 @@ import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { JobLog } from "./job_log.js";
 import { between, isActive, kindName, moment, seconds, sentence } from "./format.js";
-import { badge, card, dryRun, grid, jobLink, pairs, problem, tableLink, time } from "./components.js";
+import { badge, card, dryRun, grid, jobLink, pairs, problem, tableLink, time, webLink } from "./components.js";
 import { result, values } from "./result.js";
 import { may } from "./role.js";
 
@@ -171,7 +171,7 @@ function attempts(job) {
       each.outcome === "succeeded" ? badge(job) : h("span", { class: `badge ${each.outcome ?? "running"}` }, each.outcome ?? "running"),
       time(each.started_at),
       seconds(between(each.started_at, each.ended_at)),
-      h("code", {}, each.worker_id),
+      [h("code", {}, each.worker_id), each.spark_url && [" ", webLink(each.spark_url, "Spark UI")]],
       each.error ? problem(each.error, "quietly") : "–",
     ],
   }));

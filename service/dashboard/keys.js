@@ -2,11 +2,17 @@
 
 const TEXT = "input:not([type=checkbox]), textarea, select, [contenteditable]";
 
-/** `/` focuses the search of the overview, which opens first if it is not shown; `?` shows the keys. */
+/** `/` focuses the search of the overview, which opens first if it is not shown, and from there ↓ the first table; `?`
+ * shows the keys. */
 export function listenToKeys() {
   const help = document.getElementById("keys");
   document.getElementById("help").onclick = () => help.showModal();
   addEventListener("keydown", (event) => {
+    if (event.target.id === "search" && event.key === "ArrowDown") {
+      document.querySelector(".matrix tbody .c-name a")?.focus();
+      event.preventDefault();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(TEXT) || document.querySelector("dialog[open]")) return;
     if (event.key === "?") help.showModal();
     else if (event.key === "/") search();

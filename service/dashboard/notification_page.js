@@ -9,7 +9,7 @@ import { card, field, grid, link, pairs, problem, select, time } from "./compone
 import { state } from "./notifications_page.js";
 import { may } from "./role.js";
 import { schemaFields } from "./schema_form.js";
-import { membersOf, modelOf } from "./schemas.js";
+import { membersOf, targets } from "./schemas.js";
 import { BADGES } from "./webhooks_page.js";
 
 const HOURS = [["1", "an hour"], ["8", "8 hours"], ["24", "a day"], ["168", "a week"]];
@@ -19,7 +19,9 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
   const path = `v1/notifications/${encodeURIComponent(name)}`;
   let found = null;
   let tag = null;
-  let fields = null;
+  const ofTargets = membersOf("TargetIn");
+  const types = targets();
+  const own = new Map([...membersOf("NotificationIn")].filter(([member]) => member !== "target"));
   let values = null;
   let failure = null;
   let said = null;
@@ -29,7 +31,6 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
   let revision = 0;
 
   async function load() {
-    fields ??= await described();
     const isThere = (await get("v1/notifications")).items.some((each) => each.name === name);
     const latest = isThere ? await getTagged(path) : null;
     found = latest?.document ?? null;
@@ -40,14 +41,14 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
 
   function take(latest) {
     tag = latest?.tag ?? null;
-    const now = latest ? Object.fromEntries([...fields.own.keys(), "target"].map((each) => [each, latest.document[each]])) : { target: { type } };
+    const now = latest ? Object.fromEntries([...own.keys(), "target"].map((each) => [each, latest.document[each]])) : { target: { type } };
     if (JSON.stringify(now) === JSON.stringify(values)) return;
     values = now;
     revision += 1;
   }
 
   function draw() {
-    if (!fields || !values) return [];
+    if (!values) return [];
     return [
       h("h1", { "data-key": "title" }, link("#/notifications", "Notification"), ` ${name}`),
       secret && h("div", { class: "problem good", role: "status", "data-key": "secret" }, h("strong", {}, "Its messages are signed with this secret, which is shown only now:"), h("code", { class: "secret" }, secret)),
@@ -172,16 +173,16 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
       values.target = { type: event.target.value };
       edited();
     };
-    const needed = fields.members[values.target.type];
-    const targets = [...fields.target].filter(([member]) => member in needed).map(([member, schema]) => [member, { ...schema, isOptional: !needed[member], isRequired: needed[member] }]);
+    const needed = types[values.target.type];
+    const members = [...ofTargets].filter(([member]) => member in needed).map(([member, schema]) => [member, { ...schema, isOptional: !needed[member], isRequired: needed[member] }]);
     return card(
       "edit",
       found ? "Change it" : "Add it",
       h(
         "form",
         { class: "narrow", onsubmit: save, "data-key": "form" },
-        h("fieldset", { class: "plain" }, h("legend", {}, "Target"), field("Type", select({ onchange: choose }, Object.keys(fields.members).map((each) => [each, each]), values.target.type)), ...schemaFields(targets, values.target, setTarget, `${values.target.type} ${revision}`)),
-        ...schemaFields(fields.own, values, set, revision),
+        h("fieldset", { class: "plain" }, h("legend", {}, "Target"), field("Type", select({ onchange: choose }, Object.keys(types).map((each) => [each, each]), values.target.type)), ...schemaFields(members, values.target, setTarget, `${values.target.type} ${revision}`)),
+        ...schemaFields(own, values, set, revision),
         failure && problem(failure),
         h("div", { class: "actions" }, h("button", { class: "primary", disabled: !isEdited && Boolean(found) }, found ? "Save" : "Add"), isEdited && found && h("button", { type: "button", onclick: discard }, "Discard")),
       ),
@@ -189,9 +190,4 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
   }
 
   return { title: () => `Notification ${name}`, load, draw, isBusy: () => test?.state === "pending" };
-}
-
-async function described() {
-  const [own, target, { "x-members": members }] = await Promise.all([membersOf("NotificationIn"), membersOf("TargetIn"), modelOf("TargetIn")]);
-  return { own: new Map([...own].filter(([name]) => name !== "target")), target, members };
 }

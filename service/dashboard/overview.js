@@ -53,7 +53,7 @@ const PROBLEMS = {
 };
 const FILTERS = ["q", "health", "kind", "table_type", "state", "sort"];
 
-/** `query` is that of the address: the filter, the order and the page. */
+/** `query` is the query of the address: the filter, the order and the page. */
 export function overview(changed, query = {}) {
   const active = new Active();
   const problems = new ProblemGroups();

@@ -36,7 +36,7 @@ export function patternPage(pattern, changed) {
   }
 
   async function fetchPolicy() {
-    const schemas = await settingsOf("PatternPolicyIn");
+    const schemas = settingsOf("PatternPolicyIn");
     ({ document: policy, tag } = decides ? await getTagged(path) : { document: null, tag: null });
     form.take(known(policy, schemas), schemas);
     isLoaded = true;

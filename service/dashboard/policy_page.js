@@ -21,9 +21,9 @@ export function policyPage(id, changed) {
   });
 
   async function load() {
-    const [found, effective, schemas] = await Promise.all([get(path), get(`${path}/policy`), settingsOf("PolicyIn")]);
+    const [found, effective] = await Promise.all([get(path), get(`${path}/policy`)]);
     table = found;
-    form.take(known(effective), schemas);
+    form.take(known(effective), settingsOf("PolicyIn"));
   }
 
   function draw() {

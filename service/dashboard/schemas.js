@@ -1,40 +1,27 @@
-// The service's own description of its API, from which forms have their fields.
+// What the API says about the members of its requests, from which forms have their fields. The service makes the module
+// with the schemas.
 
-import { get } from "./api.js";
-
-let asked = null;
-
-async function everything() {
-  asked ??= get("openapi.json").catch((error) => {
-    asked = null;
-    throw error;
-  });
-  return (await asked).components.schemas;
-}
+import { SCHEMAS } from "./form_schemas.js";
 
 /** The schemas of the members of a model by their names, without references. Null among the alternatives of a member
  * becomes `isOptional`; `isRequired` is what a request cannot leave out. */
-export async function membersOf(model) {
-  const schemas = await everything();
-  const { properties, required = [] } = schemas[model];
-  return new Map(Object.entries(properties).map(([name, schema]) => [name, { ...simple(schema, schemas), isRequired: required.includes(name) }]));
-}
+export const membersOf = (model) => membersIn(SCHEMAS[model]);
 
-/** What the document says about a model itself. */
-export const modelOf = async (model) => (await everything())[model];
+/** The schemas of the members of an object that is itself a member. */
+export const membersIn = ({ properties, required = [] }) => new Map(Object.entries(properties).map(([name, schema]) => [name, { ...simple(schema), isRequired: required.includes(name) }]));
+
+/** The types of targets, each with its members and whether it needs them. */
+export const targets = () => SCHEMAS.TargetIn["x-members"];
 
 /** The schemas of the settings of a policy by their names, such as `compaction.commits`. */
-export async function settingsOf(model) {
-  const found = new Map();
-  for (const [name, schema] of await membersOf(model)) {
-    if (schema.type !== "object") found.set(name, schema);
-    else for (const [member, its] of Object.entries(schema.properties)) found.set(`${name}.${member}`, simple(its, await everything()));
-  }
-  return found;
+export function settingsOf(model) {
+  const flat = ([name, schema]) => (schema.type === "object" ? Object.entries(schema.properties).map(([member, its]) => [`${name}.${member}`, simple(its)]) : [[name, schema]]);
+  return new Map([...membersOf(model)].flatMap(flat));
 }
 
-function simple(schema, schemas) {
-  const whole = (each) => (each?.$ref ? { ...schemas[each.$ref.split("/").at(-1)], ...each } : each);
+const whole = (schema) => (schema?.$ref ? { ...SCHEMAS[schema.$ref.split("/").at(-1)], ...schema } : schema);
+
+function simple(schema) {
   const known = whole(schema);
   const others = known.anyOf?.filter((each) => each.type !== "null");
   const one = others?.length === 1 ? { ...whole(others[0]), description: known.description, isOptional: true } : known;

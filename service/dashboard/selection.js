@@ -1,7 +1,6 @@
 // The tables that are selected in the list, and what can be done with all of them by one call.
 
 import { post } from "./api.js";
-import { LabelForm, SettingForm } from "./bulk_forms.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, number } from "./format.js";
@@ -9,7 +8,7 @@ import { KINDS } from "./kinds.js";
 import { problem, select, tableLink } from "./components.js";
 import { may } from "./role.js";
 
-// That of one call.
+// The most tables that one call may name.
 const MOST = 500;
 const ACTIONS = {
   pause: ["Pause", "Their policies start no job any more. Jobs that have begun go on."],
@@ -20,7 +19,6 @@ const ACTIONS = {
   policy: ["Set policy", "The setting becomes one of each table's own policy."],
   label: ["Owner and tags", "They are declared of each table. Policies, notifications and reports select tables by them."],
 };
-const FORMS = { policy: SettingForm, label: LabelForm };
 
 export class Selection {
   constructor(changed) {
@@ -84,10 +82,12 @@ export class Selection {
 
   #opener(action) {
     const isOpen = this.opened === action;
-    const toggle = () => {
+    const send = (more, said) => this.#do(action, more, said);
+    const toggle = async () => {
+      // The overview does not wait for the modules of these forms.
+      const { LabelForm, SettingForm } = await import("./bulk_forms.js");
       this.opened = isOpen ? null : action;
-      this.form = isOpen ? null : new FORMS[action](this.changed.redraw, (more, said) => this.#do(action, more, said));
-      Promise.resolve(this.form?.open()).catch(this.changed);
+      this.form = isOpen ? null : new (action === "policy" ? SettingForm : LabelForm)(this.changed.redraw, send);
       this.changed.redraw();
     };
     return h("button", { type: "button", class: "small", "data-key": action, "aria-expanded": String(isOpen), onclick: toggle }, ACTIONS[action][0]);

@@ -3,7 +3,7 @@
 import { all, get } from "./api.js";
 import { h } from "./dom.js";
 import { between, kindName, moment, number, seconds } from "./format.js";
-import { card, grid, jobLink, pairs, tableLink, time } from "./components.js";
+import { card, grid, jobLink, pairs, tableLink, time, webLink } from "./components.js";
 import { Pause } from "./pause.js";
 
 const WORKER_HEADINGS = ["Worker", "State", "Slots", "Jobs", "Seen", "Spark"];
@@ -107,6 +107,8 @@ function cells(worker, now) {
       h("summary", {}, worker.master ?? "unknown"),
       pairs(
         ["Version", worker.version],
+        ["Application", worker.application_id && h("code", {}, worker.application_id)],
+        ["Spark UI", webLink(worker.ui_url)],
         ["Driver memory", worker.driver_memory],
         ["Executors", worker.executors != null && number(worker.executors)],
         ...conf,

@@ -40,7 +40,8 @@ class Probe:
         self._found: GroundskeeperError | None = None
 
     def outcome(self) -> Future[GroundskeeperError | None]:
-        """Returns the reason why the database is not usable, or None: that of the last second, or of a new attempt."""
+        """Returns the reason why the database is not usable, or None if it is. A result is returned for a
+        second; then a new attempt is made."""
         return self._use.latest()
 
     def _try(self) -> None:

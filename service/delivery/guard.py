@@ -1,7 +1,7 @@
 """Protection against server-side request forgery: a webhook may not reach the service's own network unless a setting
 allows it.
 
-The decisive check is that of the address to connect to, after the name was resolved and just before the connection is
+The decisive check is made on the address to connect to, after the name was resolved and just before the connection is
 made (`service.delivery.network`). The check of the URL cannot know that address: it only reports some errors early.
 """
 

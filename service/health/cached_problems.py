@@ -15,7 +15,7 @@ from service.db.engine import reading
 from service.health import overview_store
 from service.health.known_problems import Known, TableBacklog
 from service.health.problem_search import look
-from service.health.remembered import Remembered
+from service.health.result_cache import ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,8 +56,8 @@ class ProblemCache:
 
     def __init__(self) -> None:
         self._snapshots: KnownSnapshots = {}
-        self._looks = Remembered("problems", self._look, tables=lambda each: len(each.paths))
-        self._tables = Remembered("list of tables", _listed, tables=lambda each: len(each.tables))
+        self._looks = ResultCache("problems", self._look, tables=lambda each: len(each.paths))
+        self._tables = ResultCache("list of tables", _listed, tables=lambda each: len(each.tables))
 
     def known(self, engine: Engine, clock: Clock) -> Known:
         """Returns the latest result, which is at most some seconds old. Raises DatabaseUnavailableError."""

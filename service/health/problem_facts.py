@@ -61,7 +61,7 @@ class TableFacts:
     def about(self) -> About:
         return About(ObjectType.TABLE, self.id, self.name)
 
-    @property
+    @cached_property
     def is_unreadable(self) -> bool:
         """Whether the last polls failed. An error that may be temporary counts from the third failure on."""
         error, failures = self.watch.error, self.watch.failures
@@ -73,7 +73,7 @@ class TableFacts:
         refused = self.snapshot.not_writable if self.snapshot else None
         return error is not None and refused is not None and error.type == refused.type
 
-    @property
+    @cached_property
     def is_readable(self) -> bool:
         """Whether there is a snapshot, and it is current."""
         return self.snapshot is not None and not self.is_unreadable

@@ -184,6 +184,16 @@ def by_table(connection: Connection) -> dict[str | None, int]:
     return {row.table_id: row.number for row in connection.execute(query)}
 
 
+def of_tables(connection: Connection) -> dict[tuple[str, Severity], int]:
+    """Counts the open problems of each table by severity."""
+    query = (
+        sa.select(_p.c.table_id, _p.c.severity, sa.func.count().label("number"))
+        .where(_IS_OPEN, _p.c.kind.in_(_KINDS), _p.c.table_id.is_not(None))
+        .group_by(_p.c.table_id, _p.c.severity)
+    )
+    return {(row.table_id, Severity(row.severity)): row.number for row in connection.execute(query)}
+
+
 def _key(each: OpenProblem) -> tuple[datetime, str]:
     return each.problem.since, f"{RANKS[each.problem.severity]}.{each.problem.id}"
 

@@ -125,7 +125,9 @@ def found_in(facts: Facts, now: datetime) -> Found:
     for table in facts.tables:
         for find, kinds in OF_TABLES.items():
             try:
-                found += _each(find(table, now))
+                each = find(table, now)
+                if each is not None:
+                    found += _each(each)
             except Exception:
                 failed(find, table.id)
                 of_tables.update((table.id, kind) for kind in kinds)

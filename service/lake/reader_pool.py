@@ -50,7 +50,7 @@ _forks = multiprocessing.get_context("forkserver")
 @dataclass(frozen=True)
 class ReaderLimits:
     """`seconds` is the time of one call, `memory_bytes` the writable memory of a child. At most `queued` calls wait for
-    a child, each for `seconds` at most. `niceness` is that of the children: with more than 0 they give way to the
+    a child, each for `seconds` at most. `niceness` applies to the children: with more than 0 they give way to the
     service."""
 
     seconds: float = 30.0

@@ -48,8 +48,9 @@ class Pending(Told):
 
 @dataclass(frozen=True)
 class OtherRun:
-    """The last completed compaction or clustering (`operation`) that no job of this service executed, and since when
-    there are such. `is_delegated`: a writer had asked this service to execute it."""
+    """The last completed compaction or clustering (`operation`) that no job of this service executed. `since` is the
+    time of the first one in a row, without a long pause in between. `is_delegated`: a writer had asked this service to
+    execute it."""
 
     operation: str
     instant: str

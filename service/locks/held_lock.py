@@ -35,8 +35,8 @@ _LOCK = "the table's lock"
 
 @dataclass(frozen=True)
 class Writer(Told):
-    """A heartbeat file. `job_id` is set if the instant is one of a job of this service. Hudi's writers in single-writer
-    mode send no heartbeats, so that there is none does not prove that no writer is alive."""
+    """A heartbeat file. `job_id` is set if the instant is one of a job of this service. Without heartbeats a
+    writer may still be alive, because Hudi's writers in single-writer mode send none."""
 
     instant: Annotated[str, Spec("Instant of the write", examples=("20260101120000000",))]
     heartbeat_at: Annotated[datetime, Spec("Time of the last one")]

@@ -14,6 +14,7 @@ from service.events import tally
 from service.events.event import EventType
 from service.health.problem import ProblemKind, Severity
 from service.incidents.incident import UNRESOLVED, IncidentKind
+from service.metrics import table_series
 from service.queue import job_tally
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_tally import BUCKETS
@@ -41,6 +42,8 @@ def families(reading: Reading) -> Iterator[Metric]:
     yield from _deliveries(reading)
     yield _problems(reading)
     yield _counter(reading.tallies, tally.EVENTS, "Published events", ["type"], [(each.value,) for each in EventType])
+    if reading.series.registered:
+        yield from table_series.families(reading.series)
     yield _gauge("paused", "1 while the automatic start of jobs is paused", float(reading.is_paused))
 
 

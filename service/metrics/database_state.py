@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from service.catalog import table_statistics
@@ -10,8 +11,10 @@ from service.db.engine import reading
 from service.delivery import delivery_statistics
 from service.events import tally
 from service.health import problem_store
-from service.health.remembered import Remembered
+from service.health.result_cache import ResultCache
 from service.incidents import store as incident_store
+from service.metrics import table_series
+from service.metrics.table_series import Chosen, Series
 from service.policies import pause_store
 from service.queue import queue_statistics, worker_store
 
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from service.queue.worker import Worker
 
 
+NONE_CHOSEN = Chosen()
+
+
 @dataclass(frozen=True)
 class Reading:
     """The state at `at`, by the service's clock."""
@@ -47,25 +53,36 @@ class Reading:
     is_paused: bool
     problems: Mapping[tuple[ProblemKind, Severity], int]
     outlook: Outlook
+    series: Series = field(default_factory=Series)
 
 
 class Reader:
     """Reads the state again and again. If there are thousands of tables, figures that need a row of each are some
     seconds old."""
 
-    def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster) -> None:
+    def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster, chosen: Chosen = NONE_CHOSEN) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster
-        self._tables = Remembered("statistics of tables", _of_tables, tables=lambda each: each.tables)
+        self._tables = ResultCache("statistics of tables", _of_tables, tables=lambda each: each.tables)
+        self._series = ResultCache(
+            "metrics of tables", partial(_of_series, chosen), tables=lambda each: each.registered
+        )
+        self._has_series = bool(chosen.patterns)
 
     def read(self) -> Reading:
         """Raises DatabaseUnavailableError."""
         tables = self._tables.now(self._engine, self._clock)
-        return _read(self._engine, self._clock(), tables, self._forecaster.outlook(self._engine, self._clock))
+        found = _read(self._engine, self._clock(), tables, self._forecaster.outlook(self._engine, self._clock))
+        return replace(found, series=self._series.now(self._engine, self._clock)) if self._has_series else found
 
 
 def _of_tables(engine: Engine, _now: datetime) -> TableStatistics:
     with reading(engine) as connection:
         return table_statistics.statistics(connection)
+
+
+def _of_series(chosen: Chosen, engine: Engine, _now: datetime) -> Series:
+    with reading(engine) as connection:
+        return table_series.read(connection, chosen)
 
 
 def _read(engine: Engine, now: datetime, tables: TableStatistics, outlook: Outlook) -> Reading:

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from service.metrics import database_metrics
-from service.metrics.database_state import Reader
+from service.metrics.database_state import NONE_CHOSEN, Reader
 from service.model.errors import GroundskeeperError
 from service.model.paced import Paced
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from service.metrics.database_state import Reading
     from service.metrics.process_metrics import ProcessMetrics
+    from service.metrics.table_series import Chosen
     from service.model.clock import Clock
     from service.queue.forecaster import Forecaster
 
@@ -33,8 +34,15 @@ log = logging.getLogger(__name__)
 class Scrapes:
     """Makes the text for all who scrape at the same time. It may be called from any thread."""
 
-    def __init__(self, engine: Engine, clock: Clock, process: ProcessMetrics, forecaster: Forecaster) -> None:
-        self._reader = Reader(engine, clock, forecaster)
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        process: ProcessMetrics,
+        forecaster: Forecaster,
+        chosen: Chosen = NONE_CHOSEN,
+    ) -> None:
+        self._reader = Reader(engine, clock, forecaster, chosen)
         self._process = process
         self._text = Paced(self._make, "metrics")
 

@@ -27,7 +27,7 @@ def elapsed() -> float:
 
 @dataclass(frozen=True)
 class ClockReading:
-    """The time of the service, and that of the clock that it follows at the same moment."""
+    """The time of the service, and the time of the clock that it follows, both at the same moment."""
 
     at: datetime
     reference_at: datetime
@@ -40,8 +40,8 @@ class SteadyClock:
     that at most. So when the reference is set by an hour, nothing is due an hour early or late. All intervals are up to
     a tenth shorter or longer until both agree again.
 
-    It goes on from its `last` reading, of an earlier process. What has elapsed since then only the reference can tell;
-    if that was set back, nothing.
+    It goes on from its `last` reading, which an earlier process has stored. Only the reference can tell how much time
+    has passed since; if the reference was set back meanwhile, the time counts as zero.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class OptionNotAllowedError(InvalidError):
 class LockUnavailableError(InvalidError):
     type = "lock-unavailable"
     title = "No server of the table's lock can be reached"
-    hint = "See that it runs, and that its address is that of the writers' lock. Then send the request again."
+    hint = "See that it runs, and that its address is the one that the writers use. Then send the request again."
     why = lock_errors.LockUnavailableError.why
     example = lock_errors.LockUnavailableError.example
 

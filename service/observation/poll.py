@@ -265,12 +265,16 @@ def _with_commits(
         )
 
     old = stored.snapshot if stored else None
-    first, last = commit_store.first_and_last(connection, snapshot.table_id)
+    first_at = old.first_commit_at if old else None
+    last = next((commit for commit in reversed(added) if commit.action in WRITING_ACTIONS), None)
+    if first_at is None or last is None:
+        first, last = commit_store.first_and_last(connection, snapshot.table_id)
+        first_at = first_at or (first.completed_at if first else None)
     return dataclasses.replace(
         snapshot,
         last_commit=last.requested_time if last else None,
         last_commit_at=last.completed_at if last else None,
-        first_commit_at=(old.first_commit_at if old else None) or (first.completed_at if first else None),
+        first_commit_at=first_at,
         since_compaction=since(COMPACTION, old.since_compaction if old else None, lambda c: c.operation == COMPACTION),
         since_cleaning=since(CLEAN, old.since_cleaning if old else None, lambda c: c.action == CLEAN),
         since_clustering=since(CLUSTERING, old.since_clustering if old else None, lambda c: c.operation == CLUSTERING),

@@ -77,7 +77,7 @@ class Layout:
     def rescales_of(self, path: str) -> list[Rescale]:
         """Returns the expansions and contractions of a partition, oldest first.
 
-        If there is no baseline, as after Hudi's own rescale, the first number is that of the writers.
+        If there is no baseline, as after Hudi's own rescale, the first number is the one of the writers.
         """
         if self.index is None or self.hashing_config is None:
             return []

@@ -1,5 +1,4 @@
-"""The outlook and the expected cost of jobs, as one process computes them: on request, but an outlook only once for
-concurrent callers."""
+"""Computes the outlook and the expected cost of jobs on request. Concurrent callers in one process share an outlook."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ Key = TypeVar("Key", bound="Hashable")
 
 
 class Planned(NamedTuple):
-    """A job that could run, and what it would work on; None for what the last poll of its table suggests."""
+    """A job that could run. `work` is what it would work on; None means what the last poll of its table suggests."""
 
     table_id: str
     kind: str

@@ -14,6 +14,7 @@ from jobs.kinds.registry import KINDS
 from jobs.kinds.results import KindResult
 from jobs.spec import Spec
 from jobs.trace_context import of_job
+from jobs.web_url import filled
 from service.model.hand_over import HandOver, HandOverState
 from service.model.record import Record
 
@@ -102,6 +103,15 @@ class Attempt(Record):
     ended_at: datetime | None = None
     outcome: Annotated[AttemptOutcome | None, Spec("How it ended; null until then", examples=("succeeded",))] = None
     error: Problem | None = None
+    application_id: Annotated[
+        str | None, Spec("Id of the Spark application that ran it", examples=("app-20260101120000-0001",))
+    ] = None
+    ui_url: str | None = None  # The UI of that application, while it runs.
+
+    def spark_url(self, template: str | None) -> str | None:
+        """Returns the address of the application, by a template for those that have ended too, or as the worker has
+        reported it."""
+        return filled(template, self.application_id) if template and self.application_id else self.ui_url
 
 
 @dataclass(frozen=True)

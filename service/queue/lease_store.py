@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _j = schema.jobs
 _a = schema.job_attempts
+_w = schema.workers
 _t = schema.turns
 
 
@@ -106,9 +107,8 @@ def take(
                 raise
             passed_over.append(job.id)
             continue
-        connection.execute(
-            _a.insert().values(job_id=job.id, attempt=taken.attempt, worker_id=worker_id, started_at=now)
-        )
+        values = {"job_id": job.id, "attempt": taken.attempt, "worker_id": worker_id, "started_at": now}
+        connection.execute(_ATTEMPT, {**values, "of_worker": worker_id})
         slot_use.charge(connection, job.table_id, slot_use.AT_LEAST, now)
         return taken
 
@@ -296,6 +296,13 @@ _ON_TABLES = (
 _WRITE = _j.update().where(_IS_OF_ATTEMPT)
 _ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))
+# The Spark application is that of the worker now; a worker that starts again is another one.
+_ATTEMPT = _a.insert().values(
+    {
+        each.name: sa.select(each).where(_w.c.id == sa.bindparam("of_worker")).scalar_subquery()
+        for each in (_w.c.application_id, _w.c.ui_url)
+    }
+)
 _END_ATTEMPT = _a.update().where(_a.c.job_id == sa.bindparam("of_job"), _a.c.attempt == sa.bindparam("of_attempt"))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from service.access.oidc.identity import Identity
 from service.api.dependencies import Exposure
+from service.metrics.table_series import Chosen
 from service.model.backoff import BackOff
 from service.model.loopback import is_loopback
 from service.queue.leases import LeaseConfig
@@ -60,6 +61,8 @@ def exposure(chosen: Settings, local_worker: Token) -> Exposure:
         max_request_bytes=chosen.max_request_bytes,
         open_metrics=chosen.open_metrics,
         event_source=chosen.event_source,
+        metrics_of_tables=Chosen(chosen.metrics_tables, chosen.metrics_most_tables),
+        spark_ui_url=chosen.spark_ui_url,
         price_per_gb_hour=chosen.price_per_gb_hour,
     )
 

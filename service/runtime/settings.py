@@ -16,6 +16,7 @@ from jobs.format import spark_options
 from jobs.format.hudi_options import Form
 from jobs.logs import LogFormat
 from jobs.storage.permissions import Permissions, listed
+from jobs.web_url import PLACE, filled, is_web_url
 from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
 from service.runtime.login_settings import LoginSettings
@@ -41,6 +42,10 @@ class Settings(LoginSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: LogFormat = Field(LogFormat.TEXT, description="`json`: one object a line, also of the workers")
     open_metrics: bool = Field(False, description="Whether /metrics needs no token, once there are tokens")
+    metrics_tables: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Tables with metrics of their own: patterns of names, owners and tags, separated by commas"
+    )
+    metrics_most_tables: int = Field(100, ge=1, le=1000, description="Most tables with metrics of their own")
     max_request_bytes: int = Field(8 * 1024 * 1024, ge=1024)
     max_connections: int = Field(2000, ge=16, description="Open connections, of which the open files may allow fewer")
     max_connections_per_address: int = Field(500, ge=1, description="Trusted proxies do not count as an address")
@@ -110,6 +115,9 @@ class Settings(LoginSettings):
         None,
         pattern=r"^https?://[^\s?#]+$",
         description="URL by which writers reach this service. Default: the address at which the request arrives",
+    )
+    spark_ui_url: str | None = Field(
+        None, description="Where Spark's UI shows an application: a URL of a history server with `{application_id}`"
     )
     callback_key: SecretStr | None = Field(
         None, min_length=1, description="Value that writers send as HUDI-CALLBACK-KEY"
@@ -223,6 +231,7 @@ class Settings(LoginSettings):
         "webhook_allowed_hosts",
         "flink_hosts",
         "webhook_schedule_seconds",
+        "metrics_tables",
         mode="before",
     )
     @classmethod
@@ -234,6 +243,13 @@ class Settings(LoginSettings):
     def _is_folder(cls, value: Path | None) -> Path | None:
         if value is not None and not value.is_dir():
             raise ValueError(f"{value} is no folder")
+        return value
+
+    @field_validator("spark_ui_url")
+    @classmethod
+    def _is_template(cls, value: str | None) -> str | None:
+        if value is not None and not (PLACE in value and is_web_url(filled(value, "app-1"))):
+            raise ValueError(f"must be an http(s) URL with {PLACE}")
         return value
 
     @field_validator("spark_conf", mode="before")

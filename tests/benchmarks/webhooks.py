@@ -38,7 +38,7 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 def receive(ports: Connection, count: int, hanging: int, stop: Event, results: Connection) -> None:
-    """Sends back the ports, then when it has to stop: by receiver the delays in seconds, by event id."""
+    """Sends back the ports at once. When `stop` is set it sends for each receiver the delays in seconds by event id."""
 
     async def serve() -> None:
         delays: list[dict[str, float]] = [{} for _ in range(count)]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
+SPARK = {"application_id": "app-20260101120000-0001", "ui_url": "http://127.0.0.1:4040"}
 ORDERS = "tbl_1"
 """The folder of this table does not exist."""
 TRIPS = "tbl_2"
@@ -132,7 +133,7 @@ class Installation:
 
     def lease(self, group: str = "default") -> Any:
         """Leases the next job as a worker of the group does."""
-        return self.post("/worker/leases", {"worker_id": f"w-{group}", "worker": {"group": group, "slots": 2}})
+        return self.post("/worker/leases", {"worker_id": f"w-{group}", "worker": {"group": group, "slots": 2, **SPARK}})
 
     def log_in(self, page: Page, role: str) -> None:
         """Opens the overview with a new token. The service requires a token from everybody as soon as one exists."""

@@ -16,7 +16,7 @@ from service.model.clock import utc_now
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
 from tests.browser import barriers
-from tests.dashboard.installation import TRIPS, Installation
+from tests.dashboard.installation import SPARK, TRIPS, Installation
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
 from tests.small_table import SmallTable
@@ -307,6 +307,15 @@ def test_a_webhook_is_created_and_its_page_leads_with_what_holds_it_up(page: Pag
         assert blocked() == []
         page.goto("about:blank")
         installation.api.delete(f"/webhooks/{hook}").raise_for_status()
+
+
+def test_an_attempt_and_a_worker_link_to_their_spark_application(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("running job"))
+    shown = page.get_by_role("table", name="Attempts").get_by_role("link", name="Spark UI")
+    expect(shown).to_have_attribute("href", SPARK["ui_url"])
+    page.goto(installation.address("workers"))
+    page.get_by_role("table", name="Workers", exact=True).locator("summary").first.click()
+    expect(page.get_by_role("link", name=SPARK["ui_url"]).first).to_be_visible()
 
 
 def test_workers_their_groups_and_what_jobs_wait_for_are_shown_and_all_is_paused(

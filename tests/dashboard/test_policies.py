@@ -170,12 +170,15 @@ def test_a_notification_is_added_tested_snoozed_changed_and_removed(
         expect(page.get_by_role("region", name="State")).to_contain_text("the move")
         page.get_by_role("button", name="Wake it").click()
         expect(page.get_by_role("region", name="State")).not_to_contain_text("snoozed")
+        page.get_by_label("When it sends a report of the last week").check()
+        page.get_by_role("spinbutton", name="Hour", exact=True).fill("7")
         page.get_by_label("Most per hour").fill("7")
         page.keyboard.press("Tab")
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
         kept = installation.api.get("/notifications/night-shift").json()
         assert (kept["most_per_hour"], kept["events"]) == (7, ["opened", "resolved", "failed"])
+        assert kept["report"] == {"day": "mon", "hour": 7}
         assert kept["quiet_hours"] == [{"start": "22:00", "end": "06:00", "days": []}]
         page.get_by_role("button", name="Remove", exact=True).first.click()
         page.locator("#confirm-yes").click()

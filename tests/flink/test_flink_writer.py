@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from tests.flink.cluster import FlinkCluster
 
-# A job beside other writers locks as they do, and leaves conflicts to nobody, since under optimistic concurrency
-# control it would find some with itself.
+# A Flink job beside other writers takes the same lock as they do. The job does not look for conflicts, because under
+# optimistic concurrency control its own commits would conflict.
 BESIDE_OTHERS = {
     **tables.LOCK,
     "hoodie.write.concurrency.mode": "single_writer",

@@ -1,4 +1,5 @@
-"""A PostgreSQL server that stops answering without closing a connection, or that more calls need than it admits."""
+"""Tests a PostgreSQL server that stops answering without closing a connection, and one with too few connections for all
+calls."""
 
 from __future__ import annotations
 

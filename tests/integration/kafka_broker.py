@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VERSION = "3.9.1"
 USER, PASSWORD = "keeper", "a password"
 _HEAP = "-Xmx256m"
-_START_SECONDS = 60
+_START_SECONDS = 180
 
 
 class Broker:

@@ -121,7 +121,7 @@ def its_properties(metadata: Path) -> None:
         ),
     ],
 )
-def test_a_metadata_table_that_is_missing_or_in_part_is_told_and_built_anew(
+def test_a_missing_or_incomplete_metadata_table_is_reported_and_rebuilt(
     spark: SparkSession, tmp_path: Path, damage: Callable[[Path], None], version: int, table_type: str
 ) -> None:
     base = tmp_path / "t"
@@ -177,7 +177,7 @@ def test_a_metadata_table_is_not_built_without_a_partition_that_a_listing_passes
     assert len(by_both_readers(spark, base)) == 50
 
 
-def test_no_partition_is_passed_over_by_a_job_for_all(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_for_all_partitions_leaves_none_out(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     write(spark, base, metadata=False)
     gone, there, *_ = sorted(base.rglob(".hoodie_partition_metadata"))
@@ -189,7 +189,7 @@ def test_no_partition_is_passed_over_by_a_job_for_all(spark: SparkSession, tmp_p
     assert len(tables.snapshot(spark, base)) == 40
 
 
-def test_the_definitions_of_indexes_that_are_gone_are_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_definitions_of_indexes_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     index = {**indexed.GLOBAL, **indexed.STATISTICS, **indexed.FEW_FILES}
     write(spark, base, **index)
@@ -208,7 +208,7 @@ def test_the_definitions_of_indexes_that_are_gone_are_told(spark: SparkSession, 
 
 
 @pytest.mark.exhaustive
-def test_definitions_of_statistics_keep_no_job(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_definitions_of_statistics_prevent_no_job(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = write(spark, base, **{"hoodie.metadata.index.column.stats.enable": "true"})
     shutil.rmtree(base / ".hoodie" / ".index_defs")
@@ -218,7 +218,7 @@ def test_definitions_of_statistics_keep_no_job(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.exhaustive
-def test_a_table_whose_properties_are_a_backup_is_served_and_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_whose_properties_are_only_a_backup_is_served_and_reported(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = write(spark, base)
     expected = by_both_readers(spark, base)

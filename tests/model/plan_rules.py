@@ -1,5 +1,5 @@
-"""The rules for executing a pending plan while other runners may be active, each of which can be switched off; and
-scenarios."""
+"""Scenarios, and the rules for executing a pending plan while other runners may be active. A mutant of the protocol
+lacks one of the rules."""
 
 from __future__ import annotations
 

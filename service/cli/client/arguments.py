@@ -14,7 +14,7 @@ import typer
 from groundskeeper_client import calls
 from service.cli.client.completion import complete_table
 from service.cli.client.failure import CommandError, ExitCode
-from service.cli.client.words import guess
+from service.cli.client.spelling import guess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

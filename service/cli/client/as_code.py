@@ -80,7 +80,7 @@ def apply(
     prune: Prune = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and make none")] = False,
     secrets: Annotated[
-        bool, typer.Option("--secrets", help="Also send secrets that the service has one of already")
+        bool, typer.Option("--secrets", help="Also send secrets where the service already has one")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is deleted")] = False,
 ) -> None:

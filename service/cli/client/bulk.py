@@ -117,13 +117,13 @@ def label(
     pattern: Pattern = None,
     owner: Annotated[str | None, typer.Option(help="Who is responsible; '' for nobody")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag, KEY=VALUE or KEY; repeat it for several")] = None,
-    remove_tag: Annotated[
+    untag: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="Tag that is taken away; repeat it for several")
     ] = None,
 ) -> None:
     """Declare the owner of tables, and add or take away tags."""
-    if owner is None and not tag and not remove_tag:
-        raise CommandError.usage("Nothing to declare: give --owner, --tag or --remove-tag.")
+    if owner is None and not tag and not untag:
+        raise CommandError.usage("Nothing to declare: give --owner, --tag or --untag.")
     wanted: Json = {} if owner is None else {"owner": owner or None}
-    wanted |= {"tags": declarations.tags(tag), "remove_tags": remove_tag or []}
+    wanted |= {"tags": declarations.tags(tag), "remove_tags": untag or []}
     change(service, out, tables, pattern, action="label", **wanted)

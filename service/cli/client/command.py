@@ -20,12 +20,12 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="GROUNDSKEEPER_URL",
-        help=f"Address of the service. Default: that of the context, or {DEFAULT_URL}",
+        help=f"Address of the service. Default: the address of the context, or {DEFAULT_URL}",
     ),
 ]
 TokenFile = Annotated[
     Path | None,
-    typer.Option("--token-file", help="File with a token. Default: GROUNDSKEEPER_TOKEN, or that of the context"),
+    typer.Option("--token-file", help="File with a token. Default: GROUNDSKEEPER_TOKEN, or the token of the context"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the API returns it; the same as -o json")]
 FormOption = Annotated[Form, typer.Option("--output", "-o", help="Form of the output; name prints ids only")]

@@ -12,7 +12,7 @@ from service.cli.client import config_values
 from service.cli.client.config_sections import SECTIONS, Live, Section
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
-from service.cli.client.words import guess
+from service.cli.client.spelling import guess
 from service.cli.client.yaml_file import Way, YamlFile
 from service.model.shown_url import shown_url
 

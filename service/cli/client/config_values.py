@@ -16,7 +16,7 @@ from groundskeeper_client.generated.models import DEFAULTS
 from groundskeeper_client.model import Model, described
 from jobs.redaction import MASK
 from service.cli.client.connection import Json
-from service.cli.client.words import guess
+from service.cli.client.spelling import guess
 from service.cli.client.yaml_file import Way, YamlFile, spoken
 from service.model.shown_url import shown_url
 

@@ -101,8 +101,8 @@ class Connection:
 
 
 def connected(url: str | None, token_file: Path | None) -> Connection:
-    """Returns the connection to the service of these options or variables, else to that of the context in use. The
-    token of a context goes to no other address."""
+    """Returns the connection to the service that these options or variables name, else to the service of the
+    context in use. The token of a context goes to no other address."""
     context = None if url else stored_contexts.read().in_use
     token = token_of(token_file)
     if token is None and context is not None and context.token_file is not None:

@@ -12,8 +12,8 @@ from groundskeeper_client import Client, ClientError
 from service.cli.client.command import AsJson, FormOption, ended_properly
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Form, Output
+from service.cli.client.spelling import guess
 from service.cli.client.stored_contexts import Context, Contexts, read, write
-from service.cli.client.words import guess
 
 app = typer.Typer(help="Name services, and choose the one that commands call.", no_args_is_help=True)
 

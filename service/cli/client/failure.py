@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """`document` is a problem document (RFC 9457): that of the service, or one of ours without a `type`."""
+    """`document` is a problem document (RFC 9457), either of the service or of our own, which has no `type`."""
 
     def __init__(self, code: ExitCode, document: Mapping[str, Any], *, is_passing: bool = False) -> None:
         super().__init__(document.get("title", ""))

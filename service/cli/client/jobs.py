@@ -182,6 +182,8 @@ def _show(out: Output, found: Json, table_name: str) -> None:
     for attempt in found["attempts"]:
         error = f": {attempt['error']['title']}" if attempt["error"] else ""
         out.say(f"attempt {attempt['attempt']} on {attempt['worker_id']}: {attempt['outcome'] or 'running'}{error}")
+        if attempt["spark_url"]:
+            out.say(f"  Spark: {attempt['spark_url']}")
 
 
 @command(app, "costs")

@@ -1,4 +1,4 @@
-"""Makes the code of the asynchronous client from that of the synchronous one."""
+"""Makes the code of the asynchronous client from the code of the synchronous one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RULES = {
 
 
 def code(source: str) -> str:
-    """Returns the module of the asynchronous client for that of the synchronous one."""
+    """Returns the module of the asynchronous client for a module of the synchronous one."""
     for pattern, text in _RULES.items():
         source, times = re.subn(pattern, text, source, flags=re.MULTILINE)
         assert times, f"nothing in the client fits the rule {pattern}"

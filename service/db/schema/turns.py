@@ -45,7 +45,7 @@ lock_looks = sa.Table(
     sa.Column("holder", sa.Text),
     sa.Column("since", UtcDateTime),
     sa.Column("detail", sa.Text),
-    # What distinguishes this holding of the lock from the one before, and since when it has been seen.
+    # What distinguishes this time of holding the lock from the one before, and when the service first saw it.
     sa.Column("token", sa.Text),
     sa.Column("token_since", UtcDateTime),
     sa.Index("ix_lock_looks_next_look_at", "next_look_at"),

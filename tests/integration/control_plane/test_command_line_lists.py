@@ -53,7 +53,7 @@ def test_many_tables_get_settings_an_owner_and_tags_by_one_call(cli: CommandLine
     assert cli.json("tables", "set-policy", "--all", "*", "--unset", "compaction")["unchanged"] == 1
     shown = cli.run("tables", "label", "--all", "?r*", "--owner", "shop", "--tag", "tier=gold", "--tag", "pii").stdout
     assert "orders" in shown
-    assert cli.json("tables", "label", "orders", "--owner", "", "--remove-tag", "pii")["done"] == 1
+    assert cli.json("tables", "label", "orders", "--owner", "", "--untag", "pii")["done"] == 1
     tables = {each["name"]: (each["owner"], each["tags"]) for each in cli.json("tables", "list")["items"]}
     assert tables["orders"] == (None, {"tier": "gold"})
     assert tables["trips"] == ("shop", {"tier": "gold", "pii": ""})

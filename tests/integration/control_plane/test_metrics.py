@@ -35,6 +35,9 @@ from service.events import tally
 from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.tally import Count
+from service.health import problem_store
+from service.health.problem import About, HealthProblem, ObjectType, ProblemKind, Severity
+from service.health.problem_store import OpenProblem
 from service.lake.commit import BUCKET_RESCALE, COMPACTION, Commit
 from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
@@ -42,6 +45,7 @@ from service.metrics import database_metrics
 from service.metrics.database_state import Reader, Reading
 from service.metrics.process_metrics import ProcessMetrics
 from service.metrics.scrape import Scrapes
+from service.metrics.table_series import Chosen
 from service.model.backoff import BackOff
 from service.queue import job_store, job_tally, lease_store, leases, recovery, worker_store
 from service.queue.forecaster import Forecaster
@@ -300,6 +304,44 @@ def test_a_scrape_of_a_thousand_tables_takes_milliseconds_and_a_fixed_number_of_
     assert len(statements) <= MOST_STATEMENTS
     assert min(taken) < MOST_SECONDS
     assert len(text) < 100_000
+
+
+def test_chosen_tables_have_series_of_their_own_up_to_a_limit(engine: sa.Engine, clock: Any) -> None:
+    register(engine, clock, 4)
+    tags = {"team": "shop", "pii": ""}
+    with writing(engine) as connection:
+        connection.execute(schema.tables.update().where(schema.tables.c.id == "tbl_1").values(owner="ada", tags=tags))
+        rows = [("tbl_0", Severity.CRITICAL), ("tbl_1", Severity.WARNING), ("tbl_1", Severity.WARNING)]
+        problems = [
+            HealthProblem(
+                kind=kind,
+                severity=severity,
+                about=About(ObjectType.TABLE, table, table),
+                since=clock(),
+                **dict.fromkeys(("title", "detail", "consequence", "remedy", "command"), ""),
+                evidence={},
+            )
+            for (table, severity), kind in zip(rows, ProblemKind, strict=False)
+        ]
+        problem_store.add(connection, [OpenProblem(each, clock()) for each in problems])
+
+    def series(*patterns: str, most: int = 100) -> dict[str, Values]:
+        chosen = Chosen(patterns, most)
+        return parsed(Scrapes(engine, clock, ProcessMetrics(), Forecaster(), chosen).latest().result().decode())
+
+    assert not [name for name in series() if name.startswith("groundskeeper_table_problems")]
+    # Labels are in the order of their names: owner, severity, table, table_id, tags.
+    found = series("tag:team=shop")
+    labels = ("ada", "tbl_1", "tbl_1", ",pii,team=shop,")
+    assert found["groundskeeper_table_log_bytes"] == {labels: 200}
+    assert found["groundskeeper_table_delta_commits"] == {labels: 1}
+    counts = {key[1]: number for key, number in found["groundskeeper_table_problems"].items()}
+    assert counts == {"critical": 0, "warning": 2, "notice": 0}
+    assert series("owner:ada")["groundskeeper_table_log_bytes"] == {labels: 200}
+    few = series("*", most=3)
+    # The most serious problem first, then the largest logs.
+    assert {key[2] for key in few["groundskeeper_table_log_bytes"]} == {"tbl_0", "tbl_1", "tbl_3"}
+    assert few["groundskeeper_tables_without_series"] == {(): 1}
 
 
 def test_the_text_is_made_once_a_second_whoever_asks(sqlite: sa.Engine, clock: Any) -> None:

@@ -18,7 +18,7 @@ from service.catalog.registration import Registration
 from service.db import schema
 from service.db.engine import writing
 from service.health.cached_problems import ProblemCache
-from service.health.remembered import MOST_AGE
+from service.health.result_cache import MOST_AGE
 from service.queue import job_store, worker_store
 from service.queue.job import Job
 from tests.contexts import changed, context_of

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.testclient import TestClient
 
+from service.access.token import Role
 from service.api.app import create_app
 from service.db.engine import reading
 from service.health import table_store
@@ -15,7 +16,7 @@ from tests.contexts import context_of
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import sqlalchemy as sa
 
@@ -155,6 +156,21 @@ def test_what_is_no_owner_or_tag_is_refused(client: TestClient, table_id: str, b
 def test_a_filter_that_cannot_select_anything_is_refused(client: TestClient, query: Any) -> None:
     for path in ("/v1/tables", "/v1/jobs", "/v1/problems", "/v1/overview"):
         assert client.get(path, params=query).status_code == 422
+
+
+def test_only_an_admin_declares_owners_of_many_tables_by_one_call(
+    client: TestClient, table_id: str, make_token: Callable[[Role], dict[str, str]]
+) -> None:
+    label = {"action": "label", "tables": [table_id], "owner": "shop"}
+    policy = {"action": "policy", "tables": [table_id], "policy": {"priority": 3}}
+    for role, allowed in ((Role.READER, ()), (Role.OPERATOR, (policy,)), (Role.ADMIN, (policy, label))):
+        headers = make_token(role)
+        for body in (policy, label):
+            answer = client.post("/v1/tables/bulk", json=body, headers=headers)
+            assert answer.status_code == (200 if body in allowed else 403), answer.text
+    path = "/v1/problems/prb_1/acknowledgement"
+    assert client.put(path, json={}, headers=make_token(Role.READER)).status_code == 403
+    assert client.put(path, json={}, headers=make_token(Role.OPERATOR)).status_code == 404
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import ValidationError
+
 from jobs.contract import Problem, WorkerInfo
 from service.access.token import Role
+from service.api.app import create_app
+from service.runtime.settings import Settings
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from fastapi.testclient import TestClient
 
 INFO = {
     "version": "0.1.0",
@@ -24,6 +30,8 @@ INFO = {
     "executors": 4,
     "spark_conf": {"spark.executor.memory": "4g"},
     "error": None,
+    "application_id": "app-20260101120000-0001",
+    "ui_url": "http://10.0.0.7:4040",
 }
 ERROR = Problem("memory-short", "Too little memory", "Could not reserve \0 enough space", "Set it lower.").to_json()
 
@@ -40,6 +48,55 @@ def test_a_worker_is_listed_from_its_first_call_with_what_it_says(client: TestCl
     moment = "2026-01-01T00:00:00Z"
     assert worker == {"id": "w1", **INFO, "first_seen": moment, "last_seen": moment, "job_ids": []}
     assert WorkerInfo.from_json(worker).to_json() == INFO
+
+
+def test_an_attempt_links_to_the_spark_application_that_ran_it(client: TestClient, table_id: str) -> None:
+    job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]
+    worker = {**INFO, "group": "default"}
+    assert client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": worker}).status_code == 200
+
+    def attempt(asked: TestClient) -> dict[str, Any]:
+        answer = asked.get(f"/v1/jobs/{job}")
+        assert answer.status_code == 200, answer.text
+        [found] = answer.json()["attempts"]
+        return dict(found)
+
+    found = attempt(client)
+    assert (found["application_id"], found["spark_url"]) == (INFO["application_id"], INFO["ui_url"])
+    template = "https://history.example.com/history/{application_id}/jobs/"
+    served: Any = client.app
+    app = create_app(changed(served.state.context, spark_ui_url=template))
+    with TestClient(app, base_url="http://127.0.0.1") as other:
+        found = attempt(other)
+        assert found["spark_url"] == "https://history.example.com/history/app-20260101120000-0001/jobs/"
+    # Another application of the same worker does not change what earlier attempts were run by.
+    client.post("/v1/worker/announcements", json={"worker_id": "w1", "worker": {**worker, "application_id": "app-2"}})
+    assert attempt(client)["application_id"] == INFO["application_id"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ui_url": "javascript:alert(1)"},
+        {"ui_url": "https://user:secret@host/"},
+        {"ui_url": 'http://host/"onclick="x'},
+        {"ui_url": "http://host\nhttp://other"},
+        {"ui_url": "//host"},
+        {"application_id": "../other?x="},
+    ],
+)
+def test_a_worker_cannot_make_a_page_link_to_what_is_no_address(client: TestClient, change: dict[str, str]) -> None:
+    answer = client.post("/v1/worker/announcements", json={"worker_id": "w1", "worker": {**INFO, **change}})
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
+
+
+@pytest.mark.parametrize(
+    "url", ["https://history/", "javascript:{application_id}", "ftp://h/{application_id}", "{application_id}"]
+)
+def test_a_template_that_leads_to_no_application_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="application_id"):
+        Settings(spark_ui_url=url)
+    assert Settings(spark_ui_url="https://h:18080/history/{application_id}").spark_ui_url is not None
 
 
 def test_a_worker_of_an_older_version_says_nothing_of_itself(client: TestClient) -> None:

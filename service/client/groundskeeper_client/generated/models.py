@@ -96,7 +96,7 @@ class ArchivalIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["archival"] = "archival"
     """Kind of job"""
     params: ArchivalParams | UnsetType = UNSET
@@ -186,6 +186,8 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
 class AttemptOut(Model, frozen=True, kw_only=True):
     outcome: AttemptOutcome | None
     """How it ended; null until then"""
+    application_id: str | None
+    """Id of the Spark application that ran it"""
     attempt: int
     """Number of the attempt, from 1"""
     worker_id: str
@@ -196,6 +198,8 @@ class AttemptOut(Model, frozen=True, kw_only=True):
     """When it ended; null until then"""
     error: JobProblem | None
     """What went wrong; null if nothing did"""
+    spark_url: str | None
+    """Its Spark application: the UI of the worker, or by GROUNDSKEEPER_SPARK_UI_URL a history server"""
 
 
 class AttemptOutcome(Word):
@@ -265,7 +269,7 @@ class AuditIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["audit"] = "audit"
     """Kind of job"""
     params: AuditParams | UnsetType = UNSET
@@ -471,7 +475,7 @@ class BucketContractionIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["bucket_contraction"] = "bucket_contraction"
     """Kind of job"""
     params: BucketContractionParams
@@ -601,7 +605,7 @@ class BucketExpansionIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["bucket_expansion"] = "bucket_expansion"
     """Kind of job"""
     params: BucketExpansionParams
@@ -930,7 +934,7 @@ class CleaningIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["cleaning"] = "cleaning"
     """Kind of job"""
     params: CleaningParams | UnsetType = UNSET
@@ -1130,7 +1134,7 @@ class ClusteringIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["clustering"] = "clustering"
     """Kind of job"""
     params: ClusteringParams | GivenClusteringParams
@@ -1367,7 +1371,7 @@ class CompactionIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["compaction"] = "compaction"
     """Kind of job"""
     params: CompactionParams | UnsetType = UNSET
@@ -1775,7 +1779,7 @@ class DiagnosisIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["diagnosis"] = "diagnosis"
     """Kind of job"""
     params: DiagnosisParams | UnsetType = UNSET
@@ -2109,7 +2113,7 @@ class FinishExpansionIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["finish_expansion"] = "finish_expansion"
     """Kind of job"""
     params: FinishExpansionParams | UnsetType = UNSET
@@ -3083,7 +3087,7 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["metadata_table"] = "metadata_table"
     """Kind of job"""
     params: MetadataTableParams | UnsetType = UNSET
@@ -3499,7 +3503,7 @@ class PartitionTtlIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["partition_ttl"] = "partition_ttl"
     """Kind of job"""
     params: PartitionTtlParams
@@ -3882,7 +3886,7 @@ class ProblemCountsOut(Model, frozen=True, kw_only=True):
 
 
 class ProblemExample(Model, frozen=True, kw_only=True):
-    """A problem document; that of the error of a job has no `status`."""
+    """A problem document. It has no `status` if it is the error of a job."""
 
     type: str
     """The type of the problem"""
@@ -3897,7 +3901,7 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     instance: str | UnsetType | None = UNSET
     """Address of the call"""
     request_id: str | UnsetType | None = UNSET
-    """Id of the request: that of the header `X-Request-Id` and of the service's log"""
+    """Id of the request, as in the header `X-Request-Id` and in the service's log"""
     errors: list[FieldError] | UnsetType | None = UNSET
     """Each value that is wrong"""
     checks: Checks | UnsetType | None = UNSET
@@ -4081,7 +4085,7 @@ class RepairIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["repair"] = "repair"
     """Kind of job"""
     params: RepairParams | UnsetType = UNSET
@@ -4239,7 +4243,7 @@ class RestoreIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["restore"] = "restore"
     """Kind of job"""
     params: RestoreParams
@@ -4330,7 +4334,7 @@ class RollbackIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["rollback"] = "rollback"
     """Kind of job"""
     params: RollbackParams
@@ -4450,7 +4454,7 @@ class SavepointIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["savepoint"] = "savepoint"
     """Kind of job"""
     params: SavepointParams | UnsetType = UNSET
@@ -4746,7 +4750,7 @@ class SyncIn(Model, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     """Jobs with a higher value are handed out first"""
     timeout_seconds: int | UnsetType | None = UNSET
-    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
     kind: Literal["sync"] = "sync"
     """Kind of job"""
     params: SyncParams
@@ -5528,6 +5532,10 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     """Options of Spark that it was given, and those of its resources; secrets are masked"""
     error: JobProblem | None
     """Why Spark did not start"""
+    application_id: str | None
+    """Id of its Spark application"""
+    ui_url: str | None
+    """Address of Spark's UI"""
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime

@@ -35,7 +35,7 @@ _FEW = 500
 _Value = TypeVar("_Value")
 
 
-class Remembered(Generic[_Value]):
+class ResultCache(Generic[_Value]):
     """A cached value, safe to use from several threads. `what` names it in threads and in the log; `tables` returns the
     number of tables that a value covers."""
 

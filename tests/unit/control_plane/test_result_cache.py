@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from service.health import remembered
-from service.health.remembered import MOST_AGE, Remembered
+from service.health import result_cache
+from service.health.result_cache import MOST_AGE, ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,9 +52,9 @@ def test_no_caller_waits_for_a_value_that_takes_long(took: float, monkeypatch: p
         time.passed += took
         return now
 
-    monkeypatch.setattr(remembered, "time", time)
-    monkeypatch.setattr(remembered, "threading", SimpleNamespace(Timer=_Timer, Lock=threading.Lock))
-    value = Remembered("value", compute, tables=lambda _: 19_500)
+    monkeypatch.setattr(result_cache, "time", time)
+    monkeypatch.setattr(result_cache, "threading", SimpleNamespace(Timer=_Timer, Lock=threading.Lock))
+    value = ResultCache("value", compute, tables=lambda _: 19_500)
     first = value.latest(engine, time.clock)
     computed = {first}
     for _ in range(600):

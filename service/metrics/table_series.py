@@ -1,0 +1,106 @@
+"""Metrics with a series for each table: of those that the settings name, and of a limited number."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily
+
+from service.catalog import table_statistics
+from service.catalog.ownership import tag_words
+from service.health import problem_store
+from service.health.problem import Severity
+from service.policies import policy_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from prometheus_client import Metric
+    from sqlalchemy import Connection
+
+_LABELS = ["table_id", "table", "owner", "tags"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which tables have series: those that one of the patterns selects, and of these the `most` that need it most."""
+
+    patterns: tuple[str, ...] = ()
+    most: int = 100
+
+
+@dataclass(frozen=True)
+class TableFigures:
+    table_id: str
+    name: str
+    owner: str
+    tags: str
+    log_bytes: int
+    commits: int
+    problems: Mapping[Severity, int]
+
+    @property
+    def labels(self) -> list[str]:
+        return [self.table_id, self.name, self.owner, self.tags]
+
+
+@dataclass(frozen=True)
+class Series:
+    """The tables that have series. `left_out` counts those beyond the limit, `registered` all tables."""
+
+    tables: Sequence[TableFigures] = field(default_factory=tuple)
+    left_out: int = 0
+    registered: int = 0
+
+
+def read(connection: Connection, chosen: Chosen) -> Series:
+    """Returns the tables with the most serious problems first, and of these those with the largest logs."""
+    if not chosen.patterns:
+        return Series()
+    subjects = policy_registry.subjects(connection)
+    backlogs = table_statistics.backlogs(connection)
+    problems: dict[str, dict[Severity, int]] = defaultdict(dict)
+    for (table_id, severity), number in problem_store.of_tables(connection).items():
+        problems[table_id][severity] = number
+    found = []
+    for table_id, subject in subjects.items():
+        if any(map(subject.matches, chosen.patterns)):
+            log_bytes, commits = backlogs.get(table_id, (0, 0))
+            # A comma before and behind each tag lets a regular expression ask for one.
+            tags = "".join(f",{each}" for each in tag_words(subject.tags))
+            found.append(
+                TableFigures(
+                    table_id,
+                    subject.name,
+                    subject.owner or "",
+                    f"{tags}," if tags else "",
+                    log_bytes,
+                    commits,
+                    problems[table_id],
+                )
+            )
+    found.sort(key=lambda each: (*(-each.problems.get(level, 0) for level in Severity), -each.log_bytes, each.table_id))
+    return Series(found[: chosen.most], len(found[chosen.most :]), len(subjects))
+
+
+def families(series: Series) -> Iterator[Metric]:
+    problems = GaugeMetricFamily(
+        "groundskeeper_table_problems", "Open problems of a chosen table", labels=[*_LABELS, "severity"]
+    )
+    logs = GaugeMetricFamily(
+        "groundskeeper_table_log_bytes", "Log files of a chosen table that wait for a compaction", labels=_LABELS
+    )
+    commits = GaugeMetricFamily(
+        "groundskeeper_table_delta_commits", "Commits since the last compaction of a chosen table", labels=_LABELS
+    )
+    for each in series.tables:
+        for severity in Severity:
+            problems.add_metric([*each.labels, severity.value], each.problems.get(severity, 0))
+        logs.add_metric(each.labels, each.log_bytes)
+        commits.add_metric(each.labels, each.commits)
+    yield from (problems, logs, commits)
+    yield GaugeMetricFamily(
+        "groundskeeper_tables_without_series", "Chosen tables beyond the limit of series", value=series.left_out
+    )

@@ -1,0 +1,194 @@
+"""The ten tasks of an operator on call, done by keyboard alone or by commands, with the number of keys and commands.
+
+`.docs/operator-tasks.md` has the numbers; a task that takes more than there fails. A text that is typed counts as one
+key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from jobs.contract import Outcome, Result
+from tests.commands import called
+from tests.dashboard.fleet import Fleet
+from tests.dashboard.scenes import compaction_behind
+from tests.guides import PAGES
+from tests.integration.serving import Serving, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Locator, Page
+
+MOST_TABS = 60
+
+
+class Operator:
+    """Counts what an operator does. Nothing is clicked."""
+
+    def __init__(self, page: Page, fleet: Fleet) -> None:
+        self.page, self.fleet, self.count = page, fleet, 0
+
+    def key(self, name: str, times: int = 1) -> None:
+        for _ in range(times):
+            self.page.keyboard.press(name)
+        self.count += times
+
+    def text(self, words: str) -> None:
+        self.page.keyboard.type(words)
+        self.count += 1
+
+    def tab_to(self, target: Locator) -> None:
+        """Presses the tab key until the target has the focus."""
+        expect(target).to_be_visible()
+        for _ in range(MOST_TABS):
+            if target.evaluate("(each) => each === document.activeElement"):
+                return
+            self.key("Tab")
+        raise AssertionError(f"{target} is not reached by {MOST_TABS} tabs")
+
+    def command(self, *words: str, code: int = 0) -> str:
+        self.count += 1
+        ended = called(words, {"GROUNDSKEEPER_URL": self.fleet.service.url})
+        assert ended.exit_code == code, ended.stdout + ended.stderr
+        return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    made = Fleet(tmp_path_factory.mktemp("fleet"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def sick(fleet: Fleet) -> tuple[str, Callable[[], None]]:
+    """A table with a problem among healthy ones: its name, and what ends the problem."""
+    for name in ("calm", "quiet", "still"):
+        fleet.table(name).commit()
+    scene = compaction_behind(fleet)
+    name = next(scene)
+    assert eventually(lambda: bool(problems(fleet)), 30)
+    return name, lambda: next(scene, None)
+
+
+def problems(fleet: Fleet) -> list[Any]:
+    found = fleet.call("GET", "/problems")["items"]
+    return [each for each in found if each["about"]["type"] == "table"]
+
+
+@pytest.fixture
+def operator(page: Page, fleet: Fleet, request: pytest.FixtureRequest) -> Iterator[Operator]:
+    made = Operator(page, fleet)
+    yield made
+    page.goto("about:blank")
+    print(f"{request.node.name}: {made.count}")
+    rows = dict(re.findall(r"^\| ([^|]+?) \|[^|]*\| (\d+)[^|]*\|$", PAGES[".docs/operator-tasks.md"].read_text(), re.M))
+    task = request.node.name.removeprefix("test_").replace("_", " ").partition("[")[0]
+    assert made.count <= int(rows[task]), f"{task}: {made.count}"
+
+
+def test_find_the_worst_table(operator: Operator, sick: Any, fleet: Fleet) -> None:
+    page = operator.page
+    page.goto(fleet.service.url)
+    first = page.locator(".matrix tbody tr").first
+    expect(first).to_contain_text(sick[0])
+    open_first(operator)
+    expect(page.locator("h1")).to_contain_text(sick[0])
+
+
+def open_first(operator: Operator) -> None:
+    """Opens the first table of the overview by its keys."""
+    operator.key("/")
+    expect(operator.page.locator("#search")).to_be_focused()
+    operator.key("ArrowDown")
+    operator.key("Enter")
+
+
+def test_see_why_nothing_happens(operator: Operator, sick: Any, fleet: Fleet) -> None:
+    fleet.call("PUT", f"/tables/tbl_{sick[0]}/policy", {"paused": True})
+    page = operator.page
+    page.goto(fleet.service.url)
+    expect(page.locator(".matrix tbody tr").first).to_contain_text(sick[0])
+    open_first(operator)
+    operator.tab_to(page.get_by_role("tab", name="Health"))
+    for name in ("Jobs", "Policy"):
+        operator.key("ArrowRight")
+        expect(page.get_by_role("tab", name=name)).to_be_focused()
+    panel = page.get_by_role("tabpanel", name="Policy")
+    expect(panel).to_contain_text(re.compile("paused", re.IGNORECASE))
+
+
+def test_mend_and_see_it_green(operator: Operator, sick: Any, fleet: Fleet) -> None:
+    name, mend = sick
+    page = operator.page
+    [found] = problems(fleet)
+    page.goto(fleet.service.url)
+    assert found["command"], "the problem says the command"
+    job = json.loads(operator.command("jobs", "run", "compaction", name, "--json"))
+    leased = fleet.lease("mender", "default")
+    assert leased["job_id"] == job["id"]
+    mend()
+    result = {"attempt": 1, "result": Result(Outcome.SUCCEEDED).to_json()}
+    fleet.api.post(f"/worker/leases/{job['id']}/result", json=result)
+    assert eventually(lambda: not problems(fleet), 30)
+    expect(page.locator(".matrix tbody tr").filter(has_text=name)).to_contain_text("healthy")
+
+
+def test_change_a_policy_for_a_team(operator: Operator, fleet: Fleet) -> None:
+    table = fleet.table("of_shop")
+    fleet.call("PATCH", f"/tables/{table.id}", {"tags": {"team": "shop"}})
+    operator.command("policy", "set", "--pattern", "tag:team=shop", "compaction.commits=20")
+    assert fleet.call("GET", f"/tables/{table.id}/policy")["policy"]["compaction"]["commits"] == 20
+
+
+def test_pause_a_team_for_a_night(operator: Operator, fleet: Fleet) -> None:
+    night = ("--from", "2030-01-01T22:00Z", "--to", "2030-01-02T06:00Z")
+    operator.command("freezes", "set", "night", *night, "--table", "of_*", "--reason", "the shop moves")
+    [freeze] = fleet.call("GET", "/freezes")["items"]
+    assert freeze["tables"] == ["of_*"]
+
+
+def test_move_the_lock_of_a_table(operator: Operator, fleet: Fleet) -> None:
+    table = fleet.table("locked_elsewhere")
+    url = "hoodie.write.lock.zookeeper.url=zk:2181"
+    operator.command("tables", "set", table.name, "--lock", "zookeeper", "--lock-option", url)
+    assert fleet.call("GET", f"/tables/{table.id}")["lock"]["provider"] == "zookeeper"
+
+
+def test_give_a_flink_writer_its_options(operator: Operator, fleet: Fleet) -> None:
+    table = fleet.table("streamed")
+    words = operator.command("tables", "writer-options", table.name, "--engine", "flink", "--format", "sql")
+    assert "LAZY" in words
+
+
+def test_be_told_in_slack(operator: Operator, fleet: Fleet, tmp_path: Path) -> None:
+    file = tmp_path / "slack.json"
+    file.write_text(json.dumps({"url": "https://hooks.slack.com/services/T0/B0/XXXX"}))
+    operator.count += 1  # The file that has the address.
+    operator.command("notifications", "add", "on-call", "slack", "--target-file", str(file), "--severity", "critical")
+    [found] = fleet.call("GET", "/notifications")["items"]
+    assert found["name"] == "on-call"
+
+
+def test_see_the_report_of_the_week(operator: Operator) -> None:
+    assert json.loads(operator.command("report", "--week", "--by", "owner", "--json"))["total"] is not None
+
+
+def test_restore_the_service_on_another_machine(operator: Operator, fleet: Fleet, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    file = str(tmp_path / "backup.tgz")
+    operator.command("backup", file, "--database", str(fleet.service.engine.url))
+    operator.command("restore", file, "--database", f"sqlite:///{there / 'groundskeeper.db'}")
+    operator.count += 1  # `groundskeeper serve`
+    with Serving(there, AUTOMATIC="false") as moved:
+        known = {each["name"] for each in httpx.get(f"{moved.url}/v1/tables").json()["items"]}
+    assert known == {each["name"] for each in fleet.call("GET", "/tables")["items"]}
