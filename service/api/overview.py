@@ -171,10 +171,9 @@ def get_overview(
     with reading(database.engine) as connection:
         # The position is read first: an event that is published meanwhile may come twice, but is not missed.
         event_id = outbox.newest(connection)
-    remembered = None if table_type else monitoring.problems.tables(database.engine, database.clock)
+    tables = monitoring.problems.tables(database.engine, database.clock)
     with reading(database.engine) as connection:
         activity = overview_store.activity(connection)
-        tables = remembered or overview_store.tables(connection, activity.busy, with_type=bool(table_type))
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
         ids = [table.id for table in selected.tables]
         shapes = overview_store.shapes(connection, ids)

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from jobs.contract import BucketIndex, TableLock, WriterEngine
 from jobs.kinds.words import HIVE_NAME, INSTANT, METASTORE_URIS, NO_NUL
 from jobs.redaction import redacted
+from jobs.web_url import APPLICATION_ID, WEB_URL
 from service.catalog.ownership import MOST_TAGS, OWNER, TAG, TAG_KEY, TAG_VALUE
 from service.catalog.registration import FlinkWriter, Writers
 from service.model.flink_restart import FlinkRestart
@@ -33,6 +34,8 @@ TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 OTHERWISE = {
     NO_NUL: "must not contain the character NUL",
     SOME_TEXT: "must not be empty or contain the character NUL",
+    APPLICATION_ID: "must be the id of a Spark application: 1 to 128 letters, digits, dots, hyphens and underscores",
+    WEB_URL: "must be an http or https URL without user information, quotes and blanks",
     ACTION: "must be an action of the timeline, such as deltacommit",
     A_REASON: "must have a character that is not a blank, and none that is NUL",
     COMMIT_TIME: "must be an instant, such as 20260101120000000",

@@ -69,7 +69,7 @@ class ProblemCache:
         return self._looks.now(engine, clock).known
 
     def tables(self, engine: Engine, clock: Clock) -> Listing:
-        """Returns all tables without their types: the current ones, or the cached ones if there are very many. Raises
+        """Returns all tables: the current ones, or the cached ones if there are very many. Raises
         DatabaseUnavailableError."""
         return self._tables.now(engine, clock)
 
@@ -86,7 +86,7 @@ class ProblemCache:
 
 def _listed(engine: Engine, _now: datetime) -> Listing:
     with reading(engine) as connection:
-        return overview_store.tables(connection, overview_store.activity(connection).busy, with_type=False)
+        return overview_store.tables(connection, overview_store.activity(connection).busy)
 
 
 def _backlog(table: TableFacts) -> TableBacklog | None:

@@ -98,10 +98,10 @@ def activity(connection: Connection) -> Activity:
     return Activity(jobs, set(connection.execute(busy).scalars()))
 
 
-def tables(connection: Connection, busy: Collection[str], *, with_type: bool) -> Listing:
-    """Returns all tables. Types are in large documents, so they are read only where a filter needs them."""
-    kind = _t.c.profile["table_type"].as_string() if with_type else sa.null()
-    of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, _t.c.owner, _t.c.tags, kind.label("type"))
+def tables(connection: Connection, busy: Collection[str]) -> Listing:
+    """Returns all tables."""
+    kind = _t.c.profile["table_type"].as_string().label("type")
+    of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, _t.c.owner, _t.c.tags, kind)
     # The error is read only for the few tables whose polls fail, because a JSON document takes longer to read than the
     # rest of a row.
     error = sa.case((_w.c.failures > 0, _w.c.error)).label("error")
