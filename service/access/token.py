@@ -8,6 +8,7 @@ import secrets
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 from service.model.record import Record
 
@@ -40,6 +41,9 @@ class Token(Record):
 
     `groups` are the worker groups whose jobs it may lease; None, that of tokens of earlier versions, means any.
 
+    `tables` are patterns as those of policies: on all other tables, and for the service as a whole, the holder is a
+    reader. None means that the role holds everywhere.
+
     A person whom the OpenID provider has identified has no secret, and so no digest: sessions belong to such a token.
     """
 
@@ -51,6 +55,7 @@ class Token(Record):
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     groups: tuple[str, ...] | None = None
+    tables: tuple[str, ...] | None = None
 
     @property
     def is_person(self) -> bool:
@@ -98,14 +103,11 @@ def issued(
     name: str,
     role: Role,
     at: datetime,
-    *,
-    groups: tuple[str, ...] | None = None,
-    expires_at: datetime | None = None,
+    **more: Any,
 ) -> tuple[Bearer, Token]:
-    """Creates a token. Returns what its holder sends, and what is stored."""
+    """Creates a token; `more` are further members of it. Returns what its holder sends, and what is stored."""
     bearer = Bearer.new()
-    token = Token(bearer.id, name, role, digest(bearer.secret), created_at=at, expires_at=expires_at, groups=groups)
-    return bearer, token
+    return bearer, Token(bearer.id, name, role, digest(bearer.secret), created_at=at, **more)
 
 
 def digest(secret: str) -> str:

@@ -64,6 +64,7 @@ def _shown(token: Token) -> dict[str, Any]:
         "name": token.name,
         "role": token.role.value,
         "groups": None if token.groups is None else list(token.groups),
+        "tables": None if token.tables is None else list(token.tables),
         "expires_at": moment(token.expires_at),
         "revoked_at": moment(token.revoked_at),
     }

@@ -12,7 +12,7 @@ from fastapi import Body
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from service.access.token import Role
-from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep, check_role
+from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep, check_role, forbidden
 from service.api.health_problems import Known
 from service.api.params import JobIn, as_json
 from service.api.policy_models import PolicyIn
@@ -147,7 +147,7 @@ class _Change:
     job_id: str | None = None
 
 
-@router.operator("POST /bulk", "Do the same with many tables", operation_id="changeTables")
+@router.operator("POST /bulk", "Do the same with many tables", operation_id="changeTables", of_tables=True)
 def change_tables(
     wanted: Annotated[
         SetOfTables | ProblemsOfTables | PolicyOfTables | LabelsOfTables | JobsOfTables, Body(discriminator="action")
@@ -216,11 +216,19 @@ def change_tables(
             case other:
                 assert_never(other)
 
-    if isinstance(wanted, LabelsOfTables):
-        check_role(caller, Role.ADMIN)
+    role = Role.ADMIN if isinstance(wanted, LabelsOfTables) else Role.OPERATOR
+    if not caller.may_on_some(role):
+        raise forbidden(caller, role)
     with reading(database.engine) as connection:
-        names = table_store.names(connection, set(wanted.tables))
-    items = [_item(each, names.get(each), change()) for each in dict.fromkeys(wanted.tables)]
+        tables = table_store.get_all(connection, set(wanted.tables))
+
+    def changed(table_id: str) -> _Change:
+        if table := tables.get(table_id):
+            check_role(caller, role, table)
+        return change()(table_id)
+
+    names = {table_id: table.name for table_id, table in tables.items()}
+    items = [_item(each, names.get(each), changed) for each in dict.fromkeys(wanted.tables)]
     database.notifier.notify()
     counts = Counter(each.outcome for each in items)
     return BulkOut(items=items, **{each.value: counts[each] for each in BulkOutcome})

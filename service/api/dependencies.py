@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPBearer
+from sqlalchemy import Connection
 
 from service.access.oidc.identity import Identity
 from service.access.session import Session
 from service.access.token import Role, Token
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db.engine import reading
 from service.delivery.guard import Guard
 from service.events.database import Database
+from service.incidents import store as incident_store
 from service.metrics.monitoring import Monitoring
 from service.metrics.table_series import Chosen
 from service.model.errors import ForbiddenError
 from service.model.loopback import is_loopback
 from service.observation.lake_access import LakeAccess
+from service.policies.precedence import Subject
+from service.queue import job_store
 from service.scheduling.queue_settings import QueueSettings
 
 
@@ -80,7 +88,10 @@ class AppContext:
 @dataclass(frozen=True)
 class Caller:
     """The caller of a request. `is_open` if no token exists: any caller on the loopback address then has all rights.
-    `session` is set if a browser's cookie stands for the token."""
+    `session` is set if a browser's cookie stands for the token.
+
+    The role may hold on some tables only (`Token.tables`): `may` is about all tables and the service itself, `may_on`
+    about one table."""
 
     name: str
     role: Role
@@ -100,7 +111,20 @@ class Caller:
         return self.token is None or self.token.may_lease(group)
 
     def may(self, needed: Role) -> bool:
-        return self.is_open or self.role.covers(needed)
+        return self.is_open or (Role.READER if self._patterns else self.role).covers(needed)
+
+    def may_on(self, needed: Role, table: Registration) -> bool:
+        subject = Subject.of(table)
+        has_role = not self._patterns or any(subject.matches(each) for each in self._patterns)
+        return self.may(needed) or (has_role and self.role.covers(needed))
+
+    def may_on_some(self, needed: Role) -> bool:
+        """Returns whether there may be tables on which the caller may act as `needed`."""
+        return self.may(needed) or self.role.covers(needed)
+
+    @property
+    def _patterns(self) -> tuple[str, ...] | None:
+        return self.token.tables if self.token else None
 
     def roots(self, lake: LakeAccess) -> tuple[str, ...] | None:
         """Returns the allowed locations of tables; None means any. Without the setting, only a loopback service without
@@ -139,16 +163,47 @@ async def caller_of(request: Request, _documented: Annotated[object, Depends(bea
 CallerDep = Annotated[Caller, Depends(caller_of)]
 
 
-def needs(role: Role) -> Callable[[Caller], Awaitable[None]]:
-    """Returns a dependency that raises ForbiddenError unless the caller may act as `role`."""
+def needs(role: Role, *, of_tables: bool = False) -> Callable[[Request, Caller], Awaitable[None]]:
+    """Returns a dependency that raises ForbiddenError unless the caller may act as `role`: everywhere, or on the table
+    that the path of the call is about. If `of_tables`, the operation itself checks each of its tables
+    (`check_role`)."""
 
-    async def check(caller: CallerDep) -> None:
-        check_role(caller, role)
+    async def check(request: Request, caller: CallerDep) -> None:
+        if caller.may(role):
+            return
+        if not caller.may_on_some(role) or not (of_tables or request.path_params.keys() & _OF_TABLE.keys()):
+            raise forbidden(caller, role)
+        if not of_tables:
+            await run_in_threadpool(_check_path, caller, role, request)
 
     return check
 
 
-def check_role(caller: Caller, role: Role) -> None:
-    """Raises ForbiddenError unless the caller may act as `role`."""
-    if not caller.may(role):
-        raise ForbiddenError(f"This call needs the role {role.value}; the token has the role {caller.role.value}.")
+def _check_path(caller: Caller, role: Role, request: Request) -> None:
+    database = request.app.state.context.database
+    with reading(database.engine) as connection:
+        for name, table_id_of in _OF_TABLE.items():
+            if name in request.path_params:
+                check_role(
+                    caller, role, table_store.get(connection, table_id_of(connection, request.path_params[name]))
+                )
+
+
+_OF_TABLE: Mapping[str, Callable[[Connection, str], str]] = {
+    "table_id": lambda _, table_id: table_id,
+    "job_id": lambda connection, job_id: job_store.get(connection, job_id).table_id,
+    "incident_id": lambda connection, incident_id: incident_store.get(connection, incident_id).table_id,
+}
+"""The ids of paths that are about one table, and how to find it."""
+
+
+def check_role(caller: Caller, role: Role, table: Registration) -> None:
+    """Raises ForbiddenError unless the caller may act as `role` on the table."""
+    if not caller.may_on(role, table):
+        raise forbidden(caller, role)
+
+
+def forbidden(caller: Caller, role: Role) -> ForbiddenError:
+    patterns = caller.token.tables if caller.token else None
+    where = f" on the tables {', '.join(patterns)} only" if patterns else ""
+    return ForbiddenError(f"This call needs the role {role.value}; the token has the role {caller.role.value}{where}.")

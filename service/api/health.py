@@ -175,7 +175,7 @@ groundskeeper_tables 12.0
 async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annotated[object, Depends(bearer)]) -> None:
     """Raises ForbiddenError unless the caller may read, or the settings let anybody scrape."""
     if not exposure.open_metrics:
-        await needs(Role.READER)(await caller_of(request, None))
+        await needs(Role.READER)(request, await caller_of(request, None))
 
 
 # No thread of the pool is needed, so scrapes are answered also when calls that wait for tables take all.

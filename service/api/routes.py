@@ -50,17 +50,18 @@ class Routes(APIRouter):
         operation_id: str | None = None,
         responses: dict[int | str, dict[str, Any]] | None = None,
         also: dict[int, str] | None = None,
+        of_tables: bool = False,
         **more: Any,
     ) -> Callable[[_Operation], _Operation]:
         """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are its own
         problems, beside those of every call and of the ids in its path. The `operation_id` is by default the name of
-        the function, as JavaScript would write it. `also` describes other statuses with the same answer. The status is
-        by default 204 for an operation that returns nothing, and 200 for any other."""
+        the function, as JavaScript would write it. `also` describes other statuses with the same answer. `of_tables` is
+        as in `needs`. The status is by default 204 for an operation that returns nothing, and 200 for any other."""
         method, path = call.split(" ")
         self._starts = (*self._starts, f"{self.prefix}{path}".partition("{")[0])
         of_ids = [error for part, error in _OF_IDS.items() if part in self.prefix + path]
         if role is not None:
-            more["dependencies"] = [Depends(needs(role))]
+            more["dependencies"] = [Depends(needs(role, of_tables=of_tables))]
 
         def add(function: _Operation) -> _Operation:
             answer = get_type_hints(function, include_extras=True)["return"]

@@ -108,6 +108,11 @@ class SessionOut(BaseModel):
     who: str = Field(description="Name of the token", examples=["ada"])
     token_id: str | None = Field(examples=["4f0c9d2b71aa"])
     role: Role = Field(description="What the caller may do", examples=["operator"])
+    tables: list[str] | None = Field(
+        description="Patterns of the tables on which the role holds; elsewhere the caller is a reader. Null: it holds"
+        " everywhere",
+        examples=[["tag:team=shop"]],
+    )
     way: Way = Field(description="How the caller is known", examples=["bearer"])
     expires_at: datetime | None = Field(description="When the session ends, or the token; null: never")
 
@@ -115,10 +120,11 @@ class SessionOut(BaseModel):
     def of(cls, caller: Caller, *, expires_at: datetime | None = None) -> SessionOut:
         token, session = caller.token, caller.session
         if token is None:
-            return cls(who=caller.name, token_id=None, role=caller.role, way=Way.OPEN, expires_at=None)
+            return cls(who=caller.name, token_id=None, role=caller.role, tables=None, way=Way.OPEN, expires_at=None)
         end = expires_at or (session.expires_at if session else token.expires_at)
         way = Way.SESSION if session or expires_at else Way.BEARER
-        return cls(who=token.name, token_id=token.id, role=token.role, way=way, expires_at=end)
+        tables = None if token.tables is None else list(token.tables)
+        return cls(who=token.name, token_id=token.id, role=token.role, tables=tables, way=way, expires_at=end)
 
 
 class LogOutOut(BaseModel):

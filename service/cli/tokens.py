@@ -18,10 +18,20 @@ app = typer.Typer(help="Create, list and revoke bearer tokens.", no_args_is_help
 
 @app.command("create")
 def create_token(
+    *,
     role: Annotated[Role, typer.Option(help="Rights of the token")],
     name: Annotated[str, typer.Option(help="Name of the holder")] = "unnamed",
     group: Annotated[
         list[str] | None, typer.Option(help="Worker group that a worker may join; repeat it for several")
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tables",
+            metavar="PATTERN",
+            help="Tables on which the role holds; elsewhere it is reader: orders_*, owner:shop or tag:team=shop;"
+            " repeat it for several",
+        ),
     ] = None,
     days: Annotated[
         float | None, typer.Option(min=0.001, max=36_500, help="Days until it expires. Default: never")
@@ -35,10 +45,13 @@ def create_token(
     groups = tuple(group or [DEFAULT_GROUP]) if role is Role.WORKER else None
     if group and groups is None:
         raise typer.BadParameter("only a token with the role worker has groups", param_hint="--group")
+    if table and role not in (Role.OPERATOR, Role.ADMIN):
+        raise typer.BadParameter("only the roles operator and admin can be limited to tables", param_hint="--tables")
     engine = opened(database, may_create=True)
     now = utc_now()
     expires_at = now + timedelta(days=days) if days is not None else None
-    bearer, token = issued(name, role, now, groups=groups, expires_at=expires_at)
+    limits = {"groups": groups, "tables": tuple(table) if table else None}
+    bearer, token = issued(name, role, now, expires_at=expires_at, **limits)
     with writing(engine) as connection:
         token_changes.create(connection, token, by=user(), route="groundskeeper token create")
     typer.echo(str(bearer))
@@ -54,8 +67,9 @@ def list_tokens(database: Database = None) -> None:
     with reading(opened(database, may_create=False)) as connection:
         every = token_store.every(connection)
     for token in every:
-        created, groups = f"{token.created_at:%Y-%m-%d %H:%M}", f" ({', '.join(token.groups)})" if token.groups else ""
-        typer.echo(f"{token.id}  {token.role.value:<8}  {created}  {_state(token)}  {token.name}{groups}")
+        created, limits = f"{token.created_at:%Y-%m-%d %H:%M}", token.groups or token.tables
+        only = f" ({', '.join(limits)})" if limits else ""
+        typer.echo(f"{token.id}  {token.role.value:<8}  {created}  {_state(token)}  {token.name}{only}")
     if not every:
         typer.echo("No tokens exist.", err=True)
 

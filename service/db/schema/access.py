@@ -16,6 +16,8 @@ tokens = sa.Table(
     sa.Column("revoked_at", UtcDateTime),
     # Worker groups whose jobs it may lease; null means any.
     sa.Column("groups", sa.JSON(none_as_null=True)),
+    # Patterns of the tables on which its role holds; null means all.
+    sa.Column("tables", sa.JSON(none_as_null=True)),
 )
 
 sessions = sa.Table(

@@ -70,3 +70,14 @@ def test_days_out_of_bounds_make_no_token(cli: CommandLine, days: str) -> None:
     before = cli.run("token", "list").stdout
     assert "--days" in cli.refused("token", "create", "--role", "reader", "--days", days, code=2)
     assert cli.run("token", "list").stdout == before
+
+
+def test_a_role_can_be_limited_to_tables(cli: CommandLine) -> None:
+    options = ("--name", "shop", "--tables", "tag:team=shop", "--tables", "orders_*")
+    ended = cli.run("token", "create", "--role", "operator", *options)
+    assert cli.run("token", "list").stdout.rstrip().endswith("  shop (tag:team=shop, orders_*)")
+    token = {"GROUNDSKEEPER_TOKEN": ended.stdout.strip()}
+    refused = cli.refused("freezes", "set", "x", "--from", "2026-01-01", "--to", "2026-01-02", code=4, **token)
+    assert "on the tables tag:team=shop, orders_* only" in " ".join(refused.split())
+    told = " ".join(cli.refused("token", "create", "--role", "reader", "--tables", "a", code=2).split())
+    assert "only the roles operator and admin can be limited" in told

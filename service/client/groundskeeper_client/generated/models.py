@@ -4533,6 +4533,8 @@ class SessionOut(Model, frozen=True, kw_only=True):
     """Id of the token; null without one"""
     role: Role
     """What the caller may do"""
+    tables: list[str] | None
+    """Patterns of the tables on which the role holds; elsewhere the caller is a reader. Null: it holds everywhere"""
     way: Way
     """How the caller is known"""
     expires_at: datetime | None
