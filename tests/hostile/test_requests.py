@@ -154,6 +154,7 @@ def test_an_answer_about_a_wrong_method_names_all_that_there_are(client: TestCli
 
 
 NOTHING_MISSING = (
+    "/v1/problems/{problem_id}/acknowledgement",
     "/v1/policies/{pattern}",
     "/v1/worker/leases/{job_id}/heartbeat",
     "/v1/hoodie/service/{service}",

@@ -47,6 +47,7 @@ from service.metrics.process_metrics import ProcessMetrics
 from service.metrics.scrape import Scrapes
 from service.metrics.table_series import Chosen
 from service.model.backoff import BackOff
+from service.model.clock import utc_now
 from service.queue import job_store, job_tally, lease_store, leases, recovery, worker_store
 from service.queue.forecaster import Forecaster
 from service.queue.job import Job
@@ -403,7 +404,8 @@ def test_a_job_over_rest_is_counted(client: TestClient, table_id: str, app_conte
 
 
 def test_dashboard_alerts_and_guide_name_the_metrics_of_a_running_service(tmp_path: Path) -> None:
-    with Serving(tmp_path) as service:
+    with Serving(tmp_path, METRICS_TABLES="*") as service:
+        register(service.engine, utc_now, 1)
         text = httpx.get(f"{service.url}/metrics").text
     kinds = dict(re.findall(r"^# TYPE (groundskeeper_\w+) (\w+)$", text, re.MULTILINE))
     suffixes = {"histogram": ("_bucket", "_sum", "_count")}
