@@ -83,10 +83,10 @@ def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapp
     return {row.table_id: row.clock for row in connection.execute(query) if row.clock}
 
 
-def totals(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, Totals]:
-    """Returns the totals of these tables, or of all, as far as they have been polled."""
+def totals(connection: Connection, table_ids: Collection[str]) -> dict[str, Totals]:
+    """Returns the totals of these tables, as far as they have been polled."""
     query = sa.select(_s.c.table_id, _s.c.summary["totals"].label("totals"))
-    rows = connection.execute(query if table_ids is None else query.where(_s.c.table_id.in_(table_ids)))
+    rows = connection.execute(query.where(_s.c.table_id.in_(table_ids)))
     return {row.table_id: Totals(**_known(Totals, row.totals)) for row in rows if row.totals}
 
 

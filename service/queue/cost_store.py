@@ -46,15 +46,14 @@ class Lessons:
     _last: int = 0
     _read: int = 0
 
-    def measure(self, connection: Connection, table_ids: Collection[str] | None = None) -> None:
-        """Reads the sizes of these tables as the last poll found them, or of all."""
-        found = snapshot_store.totals(connection, table_ids)
-        if table_ids is not None:
-            self.totals.update(found)
-            return
-        self.totals = found
+    def look_up_shapes(self, connection: Connection) -> None:
+        """Reads what is in common to tables: the kind of their storage."""
         rows = connection.execute(sa.select(_t.c.id, _t.c.base_path))
         self.model.shapes = {row.id: urlsplit(row.base_path).scheme for row in rows}
+
+    def measure(self, connection: Connection, table_ids: Collection[str]) -> None:
+        """Reads the sizes of these tables as the last poll found them, and forgets those of others."""
+        self.totals = snapshot_store.totals(connection, table_ids)
 
     def go_on(self, connection: Connection) -> None:
         """Reads the attempts that have ended since the last reading, and some thousand older ones until there are

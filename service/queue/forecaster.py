@@ -29,7 +29,7 @@ _FRESH_SECONDS = 1.0
 _MOST_AGE = timedelta(seconds=10)
 # The outlook of a shorter queue always includes a job that has just been submitted.
 _SHORT = 200
-_MEASURE_SECONDS = 3600.0
+_SHAPE_SECONDS = 3600.0
 
 
 Key = TypeVar("Key", bound="Hashable")
@@ -52,7 +52,7 @@ class Forecaster:
         self._last: Outlook | None = None
         self._began_at = self._ended_at = self._took = 0.0
         self._lessons = cost_store.Lessons()
-        self._measured_at: float | None = None
+        self._shapes_read_at: float | None = None
 
     def outlook(
         self, engine: Engine, clock: Clock, job_ids: Collection[str] = (), *, is_scaled: bool = False
@@ -76,6 +76,7 @@ class Forecaster:
             return {}
         with self._computing, reading(engine) as connection:
             self._learn(connection)
+            self._lessons.measure(connection, {each.table_id for each in jobs.values()})
             found = {
                 key: self._lessons.expected(each.table_id, each.kind, dry_run=False, work=each.work)
                 for key, each in jobs.items()
@@ -90,9 +91,9 @@ class Forecaster:
 
     def _learn(self, connection: Connection) -> None:
         now = time.monotonic()
-        if self._measured_at is None or now - self._measured_at > _MEASURE_SECONDS:
-            self._lessons.measure(connection)
-            self._measured_at = now
+        if self._shapes_read_at is None or now - self._shapes_read_at > _SHAPE_SECONDS:
+            self._lessons.look_up_shapes(connection)
+            self._shapes_read_at = now
         self._lessons.go_on(connection)
 
     def _stands(self, now: datetime, job_ids: Collection[str], *, is_scaled: bool) -> bool:
@@ -108,12 +109,12 @@ class Forecaster:
         with reading(engine) as connection:
             self._learn(connection)
             learned = time.monotonic()
-            queued = outlook_store.queued(connection, now)
-            self._lessons.measure(connection, {each.table_id for each in queued[:_SHORT]})
+            queued, held = outlook_store.queued(connection, now), outlook_store.held(connection)
+            self._lessons.measure(connection, {each.table_id for each in (*queued, *held)})
             is_all = len(queued) < outlook_store.MOST_QUEUED
             self._last = outlook(
                 queued,
-                outlook_store.held(connection),
+                held,
                 outlook_store.used(connection),
                 worker_store.every(connection),
                 self._lessons.expected,

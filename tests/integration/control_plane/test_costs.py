@@ -81,7 +81,6 @@ def test_the_model_shows_its_error_by_kind(api: TestClient, clock: FakeClock, en
     # The same follows from what is stored.
     lessons = Lessons()
     with reading(engine) as connection:
-        lessons.measure(connection)
         lessons.go_on(connection)
     again = {(each.kind, each.dry_run): each.fit.seconds_per_gib for each in lessons.model.learned()}
     assert again["compaction", False] == pytest.approx(compaction["seconds_per_gib"], abs=0.001)
