@@ -110,7 +110,7 @@ class Forecaster:
             self._learn(connection)
             learned = time.monotonic()
             queued, held = outlook_store.queued(connection, now), outlook_store.held(connection)
-            self._lessons.measure(connection, {each.table_id for each in (*queued, *held)})
+            self._lessons.measure(connection, {each.table_id for each in queued} | {each.table_id for each in held})
             is_all = len(queued) < outlook_store.MOST_QUEUED
             self._last = outlook(
                 queued,
