@@ -48,7 +48,7 @@ function opening() {
     h(
       "form",
       { class: "narrow", onsubmit: open, "data-key": "form" },
-      field("Pattern", h("input", { name: "pattern", required: true, maxlength: 255, pattern: ".*\\S.*", placeholder: "orders_*", spellcheck: "false", autocomplete: "off" }), "Of names of tables: orders_*. Or of tags, tag:team=shop, or owners, owner:shop."),
+      field("Pattern", h("input", { name: "pattern", required: true, maxlength: 255, pattern: ".*\\S.*", placeholder: "orders_*", spellcheck: "false", autocomplete: "off" }), "A pattern of names of tables (orders_*), of tags (tag:team=shop) or of owners (owner:shop)."),
       h("div", { class: "actions" }, h("button", { class: "primary" }, "Edit its policy")),
     ),
   );

@@ -21,8 +21,9 @@ const GROUPS = ["table", "owner", "tag", "kind"];
 const UNPROCESSABLE = 422;
 const MOST = 100;
 const MOST_BARS = 12;
-const hours = (value) => `${(value / 3600).toFixed(value < 36_000 ? 1 : 0)} h`;
-const gibHours = (value) => `${(value / 3600).toFixed(value < 36_000 ? 1 : 0)} GiB h`;
+const inHours = (value) => (value > 0 && value < 360 ? (value / 3600).toPrecision(1) : (value / 3600).toFixed(value < 36_000 ? 1 : 0));
+const hours = (value) => (value < 3600 ? seconds(value) : `${inHours(value)} h`);
+const gibHours = (value) => `${inHours(value)} GiB h`;
 const whole = (value) => number(Math.round(value));
 /** The figures: name, heading, words, and whether a bar shows it. */
 const FIGURES = [
