@@ -36,6 +36,9 @@ export function bytes(value) {
   return `${power && scaled < 100 ? scaled.toFixed(1) : Math.round(scaled)} ${UNITS[power]}`;
 }
 
+/** The description in a schema of the API, which marks names by backticks. */
+export const described = ({ description }) => description?.replaceAll("`", "");
+
 export function seconds(value) {
   if (value < 1) return `${Math.round(Math.max(0, value) * 1000)} ms`;
   if (value < 10) return `${value.toFixed(1)} s`;

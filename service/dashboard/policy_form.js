@@ -1,7 +1,7 @@
 // The settings of one level of a policy, in groups: values with units, ranges and defaults, and what was edited.
 
 import { h } from "./dom.js";
-import { kindName } from "./format.js";
+import { described, kindName } from "./format.js";
 import { grid } from "./components.js";
 import { control } from "./controls.js";
 import { labelOf, rangeOf, shown } from "./quantities.js";
@@ -80,7 +80,7 @@ export class PolicyForm {
     const label = labelOf(name);
     const range = rangeOf(name, schema);
     const usual = "x-default" in schema || schema.isOptional ? `default: ${shown(name, schema["x-default"])}` : null;
-    const about = [schema.description && `${schema.description}.`, [range, usual].filter(Boolean).join("; ")].filter(Boolean);
+    const about = [schema.description && `${described(schema)}.`, [range, usual].filter(Boolean).join("; ")].filter(Boolean);
     const entered = edited && !isReset ? this.edits.get(name) : value;
     // A new key draws the control anew: what was typed into the old one is gone.
     const properties = { "aria-label": `${label} (${name})`, "data-key": `${name} ${this.revision}` };

@@ -1,7 +1,7 @@
 // The fields of a form for the members of a model, with what the document of the API says about each.
 
 import { h } from "./dom.js";
-import { sentence } from "./format.js";
+import { described, sentence } from "./format.js";
 import { field } from "./components.js";
 import { control } from "./controls.js";
 import { membersIn } from "./schemas.js";
@@ -14,7 +14,7 @@ export function schemaFields(members, values, set, revision = 0) {
     const value = values[name] ?? schema.default ?? schema["x-default"] ?? null;
     if (schema.properties) return part(name, label, schema, value, set, revision);
     const drawn = control(name, schema, value, (entered) => set(name, entered), { "aria-label": label, "data-key": `${name} ${revision}` });
-    const hint = schema.description && `${schema.description.replaceAll("`", "")}.`;
+    const hint = schema.description && `${described(schema)}.`;
     const isGroup = drawn.getAttribute("role") === "group" || drawn.nodeName === "DETAILS";
     return isGroup ? h("div", { class: "field", "data-key": label }, h("span", { "aria-hidden": "true" }, label), drawn, hint && h("small", {}, hint)) : field(label, drawn, hint);
   });
@@ -30,7 +30,7 @@ function part(name, label, schema, value, set, revision) {
     "fieldset",
     { class: "plain", "data-key": `${name} ${revision}` },
     h("legend", {}, label),
-    h("label", { class: "check" }, h("input", { type: "checkbox", checked: value !== null, onchange: toggle }), ` ${schema.description?.replaceAll("`", "") ?? label}`),
+    h("label", { class: "check" }, h("input", { type: "checkbox", checked: value !== null, onchange: toggle }), ` ${described(schema) ?? label}`),
     value !== null && schemaFields(members, value, (member, entered) => set(name, { ...value, [member]: entered }), revision),
   );
 }
