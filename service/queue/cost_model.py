@@ -118,22 +118,10 @@ class _OfKind:
     fit: Fit = field(default_factory=Fit)
     of_others: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
     of_known: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
-    # The factors of tables and of shapes that were asked for since the fit was made.
-    factors: dict[tuple[Basis, str], float] = field(default_factory=dict)
+    # The answers since the fit was made, by table id: the outlook asks for the same jobs again and again.
+    answers: dict[str, tuple[Work, Cost]] = field(default_factory=dict)
     gib: float = 0.0
     new: int = 0
-
-    def factor(self, basis: Basis, table_id: str, shape: str) -> float:
-        key = basis, table_id if basis is Basis.TABLE else shape
-        if key not in self.factors:
-            match basis:
-                case Basis.TABLE:
-                    self.factors[key] = _factor(self.fit, _read(self.of_tables[table_id]))
-                case Basis.SHAPE:
-                    self.factors[key] = _factor(self.fit, [(e, True) for e in self.of_shapes[shape]], _DOUBT)
-                case _:
-                    self.factors[key] = 1.0
-        return self.factors[key]
 
     @property
     def is_stale(self) -> bool:
@@ -154,7 +142,7 @@ class CostModel:
     def learn(self, ended: Ended) -> None:
         """Adds an attempt that has ended after all others."""
         known = self._kinds[ended.kind, ended.dry_run]
-        known.factors.pop((Basis.TABLE, ended.table_id), None)
+        known.answers.pop(ended.table_id, None)
         of_table = known.of_tables[ended.table_id]
         of_table.extend(_numbers(ended))
         del of_table[: -3 * _MOST_OF_TABLE]
@@ -167,7 +155,7 @@ class CostModel:
     def learn_older(self, ended: Ended) -> None:
         """Adds an attempt that has ended before all others."""
         known = self._kinds[ended.kind, ended.dry_run]
-        known.factors.pop((Basis.TABLE, ended.table_id), None)
+        known.answers.pop(ended.table_id, None)
         of_table = known.of_tables[ended.table_id]
         if len(of_table) < 3 * _MOST_OF_TABLE:
             of_table[:0] = array("f", _numbers(ended))
@@ -187,14 +175,25 @@ class CostModel:
             return Cost(DEFAULT_SECONDS, DEFAULT_SECONDS / _UNKNOWN, DEFAULT_SECONDS * _UNKNOWN, Basis.DEFAULT)
         if known.is_stale:
             _renew(known)
-        shape, basis = self.shapes.get(table_id, ""), Basis.TABLE
-        if table_id not in known.of_tables:
-            basis = Basis.SHAPE if len(known.of_shapes) > 1 and shape in known.of_shapes else Basis.KIND
-        seconds = known.factor(basis, table_id, shape) * known.fit.of(work)
-        low, high = known.of_known if basis is Basis.TABLE else known.of_others
+        asked, cost = known.answers.get(table_id, (None, None))
+        if cost is None or asked != work:
+            cost = self._computed(known, table_id, work)
+            known.answers[table_id] = work, cost
+        return cost
+
+    def _computed(self, known: _OfKind, table_id: str, work: Work) -> Cost:
+        of_table, of_shape = known.of_tables.get(table_id), known.of_shapes.get(self.shapes.get(table_id, ""))
+        if of_table:
+            basis, factor, spread = Basis.TABLE, _factor(known.fit, _read(of_table)), known.of_known
+        elif len(known.of_shapes) > 1 and of_shape:
+            factor = _factor(known.fit, [(each, True) for each in of_shape], _DOUBT)
+            basis, spread = Basis.SHAPE, known.of_others
+        else:
+            basis, factor, spread = Basis.KIND, 1.0, known.of_others
+        seconds = factor * known.fit.of(work)
         # Nobody knows how the time grows beyond what was seen.
-        beyond = max(1.0, work.bytes / max(known.fit.most_bytes, 1.0)) if known.fit.most_bytes else 1.0
-        return Cost(seconds, seconds * low, seconds * high * beyond, basis, known.gib)
+        beyond = max(1.0, work.bytes / known.fit.most_bytes) if known.fit.most_bytes else 1.0
+        return Cost(seconds, seconds * spread[0], seconds * spread[1] * beyond, basis, known.gib)
 
     def learned(self) -> list[Learned]:
         found = []
@@ -209,7 +208,7 @@ class CostModel:
 
 
 def _renew(known: _OfKind) -> None:
-    known.factors.clear()
+    known.answers.clear()
     if not known.latest:
         # All attempts have failed so far.
         known.fit = Fit(DEFAULT_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -28,6 +29,8 @@ _t = schema.tables
 
 MOST_LEARNED = 50_000
 _AT_ONCE = 4000
+# Sizes that are older are read again.
+_FRESH_SECONDS = 10.0
 # The report of a broken worker must not be too large for the column.
 _MOST = 2**50
 _ENDED_AFTER = sa.select(_c).where(_c.c.id > sa.bindparam("after")).order_by(_c.c.id).limit(_AT_ONCE)
@@ -45,6 +48,7 @@ class Lessons:
     _first: int | None = None
     _last: int = 0
     _read: int = 0
+    _measured_at: float = 0.0
 
     def look_up_shapes(self, connection: Connection) -> None:
         """Reads what is in common to tables: the kind of their storage."""
@@ -52,8 +56,10 @@ class Lessons:
         self.model.shapes = {row.id: urlsplit(row.base_path).scheme for row in rows}
 
     def measure(self, connection: Connection, table_ids: Collection[str]) -> None:
-        """Reads the sizes of these tables as the last poll found them, and forgets those of others."""
-        self.totals = snapshot_store.totals(connection, table_ids)
+        """Reads the sizes of these tables as the last poll found them, unless they were read a moment ago."""
+        if time.monotonic() - self._measured_at > _FRESH_SECONDS:
+            self.totals, self._measured_at = {}, time.monotonic()
+        self.totals.update(snapshot_store.totals(connection, set(table_ids) - self.totals.keys()))
 
     def go_on(self, connection: Connection) -> None:
         """Reads the attempts that have ended since the last reading, and some thousand older ones until there are

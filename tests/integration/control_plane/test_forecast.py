@@ -258,8 +258,8 @@ def test_a_queue_of_ten_thousand_is_looked_ahead_in_no_time(clock: Clock) -> Non
     told = outlook(queued, [], {}, workers, lessons.expected, numbers={"default": 10_000}, goals=Goals(), now=now)
     seconds = time.thread_time() - began
     assert Counter(each.start is None for each in told.jobs.values()) == {False: 10_000}
-    # 50 ms on a quiet machine.
-    assert seconds < 0.5
+    # 0.12 s on a quiet machine.
+    assert seconds < 1
 
 
 def test_the_api_shows_it_of_each_job_and_group(client: TestClient, table_id: str, clock: Clock) -> None:
