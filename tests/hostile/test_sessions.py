@@ -56,7 +56,7 @@ def test_a_token_that_is_sent_once_opens_a_session_with_its_rights(browser: Test
     assert cookie.startswith("groundskeeper-80=")
     assert {"HttpOnly", "SameSite=strict", "Path=/", "Max-Age=43200"} <= set(cookie.split("; "))
     assert "Secure" not in cookie
-    expected = {"who": "ada", "token_id": token_id, "role": "operator", "way": "session"}
+    expected = {"who": "ada", "token_id": token_id, "role": "operator", "tables": None, "way": "session"}
     assert answer.json() == {**expected, "expires_at": "2026-01-01T12:00:00Z"}
     assert browser.get("/v1/session").json() == answer.json()
     assert browser.get("/v1/session", headers=headers).json()["way"] == "bearer"
