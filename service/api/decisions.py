@@ -69,20 +69,21 @@ def list_decisions(
     that were made or repeated then."""
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
-        if current:
-            latest = decision_store.latest(connection, table_id)
-            in_force = [
-                each
-                for each in (latest[of_kind] for of_kind in DECIDED if of_kind in latest)
-                if (not kind or each.kind in kind)
-                and (not verdict or each.verdict in verdict)
-                and (asked.since is None or each.last_at >= asked.since)
-                and (asked.until is None or each.first_at < asked.until)
-            ]
-            items = DecisionOut.foreseen(table_id, in_force, database, monitoring.forecaster)
-            return PageOf[DecisionOut](items=items, next_cursor=None)
-        page = decision_store.page(connection, table_id, asked, kinds=kind, verdicts=verdict)
-    return PageOf[DecisionOut].of_page(page, DecisionOut.of)
+        if not current:
+            page = decision_store.page(connection, table_id, asked, kinds=kind, verdicts=verdict)
+            return PageOf[DecisionOut].of_page(page, DecisionOut.of)
+        latest = decision_store.latest(connection, table_id)
+    in_force = [
+        each
+        for each in (latest[of_kind] for of_kind in DECIDED if of_kind in latest)
+        if (not kind or each.kind in kind)
+        and (not verdict or each.verdict in verdict)
+        and (asked.since is None or each.last_at >= asked.since)
+        and (asked.until is None or each.first_at < asked.until)
+    ]
+    # The forecaster uses a connection of its own, so none is held while calls wait for it.
+    items = DecisionOut.foreseen(table_id, in_force, database, monitoring.forecaster)
+    return PageOf[DecisionOut](items=items, next_cursor=None)
 
 
 @router.on("POST /{table_id}/evaluate", "Show the decisions that a table would get now")
