@@ -17,7 +17,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
 from tests.integration.test_arrow_compaction import DELETE, written
-from tests.integration.writers import At, HeldWriter
+from tests.integration.writers import At, HeldWriter, hold_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,8 +170,7 @@ def test_logs_whose_write_completes_during_the_rewrite_are_merged_in_the_next_ro
     options = tables.write_table(spark, base, count=60, copied=False, **shape)
     slow = {**options, "hoodie.write.lock.client.wait_time_ms_between_retry": "8000"}
     writer = HeldWriter(tables.rows(spark, 0, 60, ts=5), base, slow, tmp_path / "gate").start()
-    lock = base / ".hoodie" / "lock"
-    lock.touch()
+    lock = hold_lock(base)
     writer.let_go()
     seen: list[tuple[int, bool]] = []
 

@@ -88,6 +88,24 @@ class HeldWriter:
         return {name.split(".")[0] for name in names if "_" not in name} - completed
 
 
+def hold_lock(base: Path) -> Path:
+    """Takes the table's lock beside a writer of the same JVM, and returns the lock file.
+
+    Hudi deletes the file twice when it gives the lock back (`LockManager.unlock`: `unlock`, then `close`), whoever
+    has made the file in between. The lock is therefore taken after it has been free for half a second.
+    """
+    lock = base / ".hoodie" / "lock"
+    deadline = time.monotonic() + 60
+    free_since = time.monotonic()
+    while time.monotonic() - free_since < 0.5:
+        assert time.monotonic() < deadline, "the lock never became free"
+        if lock.exists():
+            free_since = time.monotonic()
+        time.sleep(0.02)
+    lock.touch(exist_ok=False)
+    return lock
+
+
 def let_heartbeat_expire(base: Path, instant: str) -> None:
     """Makes the writer of this instant look dead, whose client must have stopped sending heartbeats."""
     heartbeat = base / ".hoodie" / ".heartbeat" / instant
