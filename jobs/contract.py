@@ -97,6 +97,7 @@ class JobKind(StrEnum):
     RESTORE = "restore"
     ROLLBACK = "rollback"
     METADATA_TABLE = "metadata_table"
+    UPGRADE = "upgrade"
     SYNC = "sync"
     AUDIT = "audit"
     DIAGNOSIS = "diagnosis"

@@ -114,3 +114,17 @@ class PlanOfAnotherPathError(PathOutsideTableError):
         " while one was pending, they lead to the original, from which the job would read, or delete."
     )
     example = "instant 20260101120000000 (replacecommit): /old/trips/dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet"
+
+
+class UpgradeDiffersError(HudiError):
+    """Retries cannot help: Hudi's upgrader would do the same again."""
+
+    type = "upgrade-differs"
+    title = "After the change of its version the table was not the same"
+    hint = "The table has its old version again. Please report what differs; an `audit` shows that nothing is lost."
+    why = (
+        "The job compares rows, file slices, instants and archived instants with those of before. Something differs,"
+        " so the version was taken back from the backup of the timeline."
+    )
+    example = "archived: 2 gone, 0 new, such as ('20260101120000000', 'commit')"
+    retriable = False

@@ -9,6 +9,9 @@ BUCKETS_BY_TABLE = 9
 
 WITH_HASHING_CONFIG = (1, 1)
 
+OLDEST_FOR_TABLE = {6: (0, 14), 8: (1, 0), 9: (1, 1)}
+"""The first Hudi that reads and writes each table version (`HoodieTableVersion`, 1.2.0). Later ones do so, too."""
+
 
 def release(version: str) -> tuple[int, int]:
     """Returns the first two numbers of a version, such as (0, 15), which determine its features."""

@@ -6,3 +6,6 @@ WITH_COMPLETION_TIMES = 8
 """The first table version whose completed instants have their completion time in their name, and whose clustering plans
 are an action of their own. Since this version a log is named by its writer, and its completion time decides to which
 file slice it belongs; before, it is named by its file slice."""
+
+UPGRADE_FOLDER = ".hoodie/.aux/groundskeeper.upgrade"
+"""Where the timeline is kept while a job changes the version. Neither readers nor Hudi's services look there."""

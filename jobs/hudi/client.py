@@ -26,6 +26,7 @@ from jobs.hudi.plan_paths import check_plans
 from jobs.hudi.plan_withdrawal import PlanWithdrawal
 from jobs.hudi.records import REPLACE
 from jobs.hudi.savepoints import Savepoints
+from jobs.hudi.upgrader import Upgrader
 from jobs.tracing import span
 
 if TYPE_CHECKING:
@@ -105,6 +106,10 @@ class WriteClient:
     @cached_property
     def partition_ttl(self) -> PartitionTtl:
         return PartitionTtl(self._table, self._config, self._client)
+
+    @cached_property
+    def upgrader(self) -> Upgrader:
+        return Upgrader(self._table, self._config)
 
     @cached_property
     def keyed_writes(self) -> KeyedWrites:

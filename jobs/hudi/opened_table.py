@@ -59,6 +59,11 @@ class OpenedTable(TableProperties):
         self._require_known_version()
         check_folders(self.base_path, described["folders"])
 
+    def reopen(self) -> None:
+        """Reloads a table whose version this job has changed."""
+        self._known_version = None
+        self.reload()
+
     def _require_known_version(self) -> None:
         """Raises TableUpgradedError if the version has changed since the last reload, because the timeline is elsewhere
         then."""
@@ -128,6 +133,13 @@ class OpenedTable(TableProperties):
     def state_of(self, requested: str) -> str | None:
         """Returns REQUESTED, INFLIGHT or COMPLETED; None when the active timeline no longer has the instant."""
         return next((instant.state for instant in self.instants() if instant.requested == requested), None)
+
+    def archived(self) -> frozenset[tuple[str, str]]:
+        """Returns requested time and action of all completed instants that have left the active timeline."""
+        with translated("reading the archived timeline"):
+            found = json.loads(self.jvm.reads.archived(self.meta))
+        completed = (item for item in found["instants"] if item["state"] == "COMPLETED")
+        return frozenset((item["requestedTime"], item["action"]) for item in completed)
 
     def was_archived(self, requested: str) -> bool:
         """Returns whether the instant completed so long ago that it has left the active timeline."""

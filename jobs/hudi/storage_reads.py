@@ -167,6 +167,11 @@ public class StorageReads {
     return JsonUtils.toString(TimelineDTO.fromTimeline(meta.reloadActiveTimeline()));
   }
 
+  // The archived timeline, as JSON of `TimelineDTO`.
+  public String archived(HoodieTableMetaClient meta) throws IOException {
+    return JsonUtils.toString(TimelineDTO.fromTimeline(meta.getArchivedTimeline()));
+  }
+
   // The completed instants of the active timeline as it was loaded last, with their completion times.
   public String completed(HoodieTableMetaClient meta) {
     return String.valueOf(meta.getActiveTimeline().filterCompletedInstants().getInstants());

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jobs.format.appearance import appearances, inversions
+from jobs.format.table_version import UPGRADE_FOLDER
 from jobs.storage.permissions import Permissions
 from service.catalog import snapshot_store, table_store
 from service.db.engine import open_engine, reading
@@ -118,6 +119,9 @@ class TableReader:
         found: ChangedTable | UnchangedTable | None = self._unchanged(storage, watch, now)
         if found is None:
             found = self._changed(storage, partial(self._known, watch.table_id), now)
+            if found.vanished and storage.exists(UPGRADE_FOLDER):
+                # A job changes the version: instants are on their way from one folder to another.
+                found = UnchangedTable(None, {})
         return dataclasses.replace(found, lock=self._lock(storage, watch, now))
 
     def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
-from jobs.hudi import hashing_config
+from jobs.hudi import hashing_config, upgrade_backup
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.client import WriteClient
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.savepoints import Savepoints
 from jobs.hudi.session import start_session
+from jobs.hudi.upgrader import Upgrader
 from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import Attempt
 
@@ -51,6 +52,10 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the restore": (Savepoints, "restore"),
     "the given rollback": (WriteClient, "roll_back"),
     "the building": (MetadataTable, "_build"),
+    "the backup": (upgrade_backup, "keep"),
+    "the upgrade": (Upgrader, "run"),
+    "the taking back": (upgrade_backup, "restore"),
+    "the end": (upgrade_backup, "forget"),
 }
 
 

@@ -33,7 +33,7 @@ from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
 from jobs.kinds.results import KindResult
 from jobs.local_process import STANDBY
-from jobs.protocol import table_parts
+from jobs.protocol import table_parts, upgrade_refusals
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
@@ -86,6 +86,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
     monkeypatch.setattr(table_parts, "missing", lambda *_: [])
+    monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
 
     def start(
         spark: FakeSpark,
@@ -327,6 +328,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
     monkeypatch.setattr(table_parts, "missing", lambda *_: [])
+    monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
     monkeypatch.setitem(attempts.RUN, PLAN.kind, fails)
     secrets = {"hoodie.aws.secret.key": "correct horse", "hoodie.aws.session.token": "battery staple"}

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 INDEXES_UNBUILT = "indexes-unbuilt"
 
+# `HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP`, without its last digits.
+_SOLO = "0" * 14
+_INSTANT_DIGITS = 17
+
 _REBUILD = Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"})
 
 
@@ -35,12 +39,13 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
     if not problems and "files" in table.metadata_partitions:
         # The metadata table is a table itself, whose commits name its files.
         its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
-        for finding in commits.files(examined.of(its)):
-            # `DROP INDEX` removes the folder of an index, but not the commits that name its files.
+        for finding in commits.files(metadata := examined.of(its)):
+            # Whoever drops an index removes its folder, but not the commits that name its files.
+            dropped = _dropped(metadata)
             items = {
                 path: text
                 for path, text in finding.items.items()
-                if path.partition("/")[0] in table.metadata_partitions
+                if path.partition("/")[0] in table.metadata_partitions and path.rpartition("/")[2] not in dropped
             }
             if not items:
                 continue
@@ -91,6 +96,24 @@ def properties(examined: Examined) -> Iterator[Finding]:
             " `.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`; Hudi's next change of a property does"
             " so as well.",
         )
+
+
+def _dropped(metadata: Examined) -> set[str]:
+    """Returns the names of files of the metadata table from before their index was built anew. The instant of such a
+    commit is a small number, or one of the table's with a suffix (`HoodieTableMetadataUtil.createIndexInitTimestamp`).
+    """
+    found: set[str] = set()
+    written: dict[tuple[str, str], set[str]] = {}
+    for commit in metadata.commits:
+        builds = commit.write.instant.startswith(_SOLO) or len(commit.write.instant) > _INSTANT_DIGITS
+        for partition, groups in commit.files.items():
+            for file_id, paths in groups.items():
+                names = written.setdefault((partition, file_id), set())
+                if builds:
+                    found |= names
+                    names.clear()
+                names |= {path.rpartition("/")[2] for path in paths}
+    return found
 
 
 def _finding(problem: Problem, effect: str, cure: Cure | None = None) -> Finding:

@@ -116,6 +116,7 @@ from groundskeeper_client.generated.models import (
     TableType,
     TimelineOut,
     TrendOut,
+    UpgradeIn,
     Verdict,
     WebhookChange,
     WebhookCreated,
@@ -147,6 +148,7 @@ SubmitJobBody = (
     | RestoreIn
     | RollbackIn
     | MetadataTableIn
+    | UpgradeIn
     | SyncIn
     | AuditIn
     | DiagnosisIn

@@ -888,6 +888,17 @@ class CallbackOut(Model, frozen=True, kw_only=True):
     """False if the commit is known, or a poll of the table is already requested"""
 
 
+class ChangedProperty(Model, frozen=True, kw_only=True):
+    """A property of the table that gets another value"""
+
+    name: str | UnsetType = UNSET
+    """Its name in hoodie.properties"""
+    before: str | UnsetType | None = UNSET
+    """Its value before; null if it had none"""
+    after: str | UnsetType | None = UNSET
+    """Its value afterwards; null if it has none"""
+
+
 class ChangedSettingOut(Model, frozen=True, kw_only=True):
     setting: str
     """Name of the setting"""
@@ -2723,6 +2734,7 @@ class JobKind(Word):
     RESTORE = "restore"
     ROLLBACK = "rollback"
     METADATA_TABLE = "metadata_table"
+    UPGRADE = "upgrade"
     SYNC = "sync"
     AUDIT = "audit"
     DIAGNOSIS = "diagnosis"
@@ -2879,6 +2891,7 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
         | RestoreIn
         | RollbackIn
         | MetadataTableIn
+        | UpgradeIn
         | SyncIn
         | AuditIn
         | DiagnosisIn
@@ -5242,6 +5255,101 @@ class TtlStrategy(Word):
 
     KEEP_BY_TIME = "KEEP_BY_TIME"
     KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
+
+
+class UpgradeIn(Model, frozen=True, kw_only=True):
+    """Changes the table version by Hudi's own upgrader, or takes it back. The writers must be stopped."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
+    kind: Literal["upgrade"] = "upgrade"
+    """Kind of job"""
+    params: UpgradeParams
+    """Parameters of the kind"""
+
+
+class UpgradeParams(Model, frozen=True, kw_only=True):
+    to_version: int
+    """The table version that the table gets: 6, 8 or 9"""
+    undeclared: bool | UnsetType = UNSET
+    """Go on although the table does not declare which versions of Hudi its writers and readers have. Set this only
+    if you know that all of them can use the new version
+    """
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
+    """
+
+
+class UpgradeResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `upgrade`"""
+
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows, the same before and after"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys, the same before and after"""
+    from_version: int | UnsetType = UNSET
+    """The table version before"""
+    to_version: int | UnsetType = UNSET
+    """The table version afterwards"""
+    needs_hudi: str | UnsetType = UNSET
+    """The oldest Hudi that reads and writes this version"""
+    excluded: list[str] | UnsetType = UNSET
+    """Declared writers and readers that cannot use this version"""
+    properties: list[ChangedProperty] | UnsetType = UNSET
+    """Properties that change"""
+    instants: int | UnsetType = UNSET
+    """Instants on the active timeline whose files move to another folder"""
+    archived_instants: int | UnsetType = UNSET
+    """Archived instants that are written in another format"""
+    file_groups_with_logs: int | UnsetType = UNSET
+    """File groups with logs, which are compacted before"""
+    indexes: list[str] | UnsetType = UNSET
+    """Partitions of the metadata table before"""
+    indexes_dropped: list[str] | UnsetType = UNSET
+    """Indexes that the version does not know, which are dropped"""
+    backup_files: int | UnsetType = UNSET
+    """Files that the backup copies"""
+    backup_bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    undone: bool | UnsetType = UNSET
+    """Whether an upgrade that had not ended was undone before"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """All reasons for which the job would be refused; only in a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """Facts that the owner should check; only in a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only in a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only in a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only in a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What this means for the job, in sentences; only in a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """The estimated cost of the work; only in a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """Result of the audit's checks that were made after the job had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there was nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class Verdict(Word):

@@ -1,0 +1,171 @@
+"""A backup of a table's `.hoodie` while its version is changed, in `.hoodie/.aux/groundskeeper.upgrade`, where neither
+readers nor Hudi's services look. A note with all files that there were makes the backup complete. The change is
+unfinished until the note is deleted, and whoever finds the note takes the change back first.
+
+Files that Hudi never changes in place are listed and not copied: data files of the metadata table, archived instants.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import HudiError, RefusedError
+from jobs.format.table_version import UPGRADE_FOLDER
+from jobs.hudi.file_listing import listed_below
+from jobs.hudi.jvm import translated
+from jobs.hudi.small_file import read_object, write_object
+from jobs.problems.upgrades import WRITTEN_SINCE_UPGRADE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from jobs.hudi.file_listing import ListedFile
+    from jobs.hudi.opened_table import OpenedTable
+
+FOLDER = UPGRADE_FOLDER.removeprefix(".hoodie/")
+NOTE = f"{UPGRADE_FOLDER}/note.json"
+_WHAT = "the note of the table's upgrade"
+_COPIES = f"{FOLDER}/files"
+_MOST_BYTES = 256 << 20
+_AT_ONCE = 8
+_PROPERTIES, _PROPERTIES_BACKUP = "hoodie.properties", "hoodie.properties.backup"
+
+# Files of no table version: work in progress, the lock, and what other jobs of this service and Flink note.
+_LEFT_ALONE = re.compile(r"(\.temp|\.aux|\.heartbeat|\.locks|metadata/\.hoodie/(\.temp|\.heartbeat|\.locks))/|lock$")
+_NEVER_CHANGED = re.compile(
+    r"metadata/(?!\.hoodie/)|(metadata/\.hoodie/)?(archived/|timeline/history/.*\.parquet$|.*\.archive\.)"
+)
+# An instant of the table's own timeline, in either layout.
+_INSTANT = re.compile(r"(?:timeline/)?(\d{14,17})(?:_\d+)?\.[a-z.]+$")
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a backup holds: size and modification time of each file below `.hoodie`, in bytes and milliseconds."""
+
+    from_version: int
+    to_version: int
+    owner: str
+    files: Mapping[str, tuple[int, int]]
+
+    @property
+    def copied(self) -> list[str]:
+        return [path for path in self.files if not _NEVER_CHANGED.match(path)]
+
+
+def planned(table: OpenedTable, to_version: int, owner: str = "") -> Backup:
+    """Returns what a backup of now would hold."""
+    files = {path: (each.bytes, each.modified_ms) for path, each in _listed(table).items()}
+    return Backup(table.version, to_version, owner, files)
+
+
+def keep(table: OpenedTable, to_version: int, owner: str) -> Backup:
+    """Makes the backup and then its note. The lock must be held."""
+    _remove_folder(table)
+    backup = planned(table, to_version, owner)
+    _each(backup.copied, lambda path: _copy(table, path, f"{_COPIES}/{path}"))
+    copies = {path: each.bytes for path, each in _listed(table, _COPIES).items()}
+    if copies != {path: backup.files[path][0] for path in backup.copied}:
+        raise HudiError("The backup of the timeline differs from the timeline. Somebody may be writing to the table.")
+    content = {
+        "from": backup.from_version,
+        "to": backup.to_version,
+        "owner": owner,
+        "files": {path: list(each) for path, each in backup.files.items()},
+    }
+    write_object(table.jvm, table.storage, f"{table.base_path}/{NOTE}", content, _WHAT)
+    return backup
+
+
+def unfinished(table: OpenedTable) -> Backup | None:
+    """Returns the backup of a change that has not ended."""
+    found = read_object(table.jvm, table.storage, f"{table.base_path}/{NOTE}", _WHAT, _MOST_BYTES)
+    files = found.get("files")
+    if not isinstance(files, dict):
+        return None
+    listed = {str(path): (int(size), int(modified)) for path, (size, modified) in files.items()}
+    return Backup(int(found["from"]), int(found["to"]), str(found.get("owner", "")), listed)
+
+
+def restore(table: OpenedTable, backup: Backup) -> None:
+    """Makes `.hoodie` what it was, and deletes the backup. The lock must be held. An interrupted restore is repeated.
+
+    Files of before come back first, then the properties, and then the files of the change go, so that a reader finds
+    one whole timeline at each moment. Raises RefusedError, before anything is changed, if somebody has written since.
+    """
+    now = _listed(table)
+    if others := _instants(now) - _instants(backup.files):
+        raise RefusedError([WRITTEN_SINCE_UPGRADE.because(", ".join(sorted(others)[:5]))])
+    listed = (path for path in backup.files if _NEVER_CHANGED.match(path))
+    lost = sorted(path for path in listed if path not in now or now[path].bytes != backup.files[path][0])
+    changed = [
+        path
+        for path in backup.copied
+        if path not in (_PROPERTIES, _PROPERTIES_BACKUP) and _differs(now.get(path), backup.files[path])
+    ]
+    _each(changed, lambda path: _bring_back(table, backup, path))
+    # Hudi reads the second file while the first one is missing or incomplete (`HoodieTableConfig.modify`).
+    _copy(table, f"{_COPIES}/{_PROPERTIES}", _PROPERTIES_BACKUP)
+    _bring_back(table, backup, _PROPERTIES)
+    _each([path for path in _listed(table) if path not in backup.files], lambda path: _delete(table, path))
+    forget(table)
+    if lost:
+        raise HudiError(f"The timeline is as before, but others have changed or deleted: {', '.join(lost[:3])}")
+
+
+def forget(table: OpenedTable) -> None:
+    """Deletes the note and then the backup. The lock must be held."""
+    _delete(table, NOTE.removeprefix(".hoodie/"))
+    _remove_folder(table)
+
+
+def _remove_folder(table: OpenedTable) -> None:
+    with translated("deleting the backup of the timeline"):
+        folder = _path(table, FOLDER)
+        if table.storage.exists(folder):
+            table.storage.deleteDirectory(folder)
+
+
+def _listed(table: OpenedTable, folder: str = "") -> dict[str, ListedFile]:
+    with translated("listing the table's own files"):
+        found = listed_below(table.jvm, table.storage, f"{table.base_path}/.hoodie/{folder}".rstrip("/"))
+    return {path: each for path, each in found.items() if not _LEFT_ALONE.match(path)}
+
+
+def _instants(paths: Iterable[str]) -> set[str]:
+    return {found[1] for path in paths if (found := _INSTANT.match(path))}
+
+
+def _differs(now: ListedFile | None, before: tuple[int, int]) -> bool:
+    return now is None or (now.bytes, now.modified_ms) != before
+
+
+def _bring_back(table: OpenedTable, backup: Backup, path: str) -> None:
+    """Copies a file back, with its modification time: before table version 8 that is when an instant completed."""
+    _copy(table, f"{_COPIES}/{path}", path)
+    with translated(f"setting the time of .hoodie/{path}"):
+        table.storage.setModificationTime(_path(table, path), backup.files[path][1])
+
+
+def _copy(table: OpenedTable, path: str, to: str) -> None:
+    with translated(f"copying .hoodie/{path}"):
+        storage = table.storage
+        table.jvm.hudi.io.util.FileIOUtils.copy(storage, _path(table, path), storage, _path(table, to), False, True)
+
+
+def _delete(table: OpenedTable, path: str) -> None:
+    with translated(f"deleting .hoodie/{path}"):
+        table.storage.deleteFile(_path(table, path))
+
+
+def _path(table: OpenedTable, path: str) -> Any:
+    return table.jvm.hudi.storage.StoragePath(f"{table.base_path}/.hoodie/{path}")
+
+
+def _each(paths: Iterable[str], act: Callable[[str], None]) -> None:
+    """Several at once, because a storage may need a tenth of a second for each."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(act, paths))

@@ -1,0 +1,96 @@
+"""Hudi's own change of a table's version (`UpgradeDowngrade`, 1.2.0), and a rehearsal of what it does to the
+properties."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.format.properties import parse_properties
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.hudi.table import HudiTable
+
+_PARTITIONS, _CHECKSUM = "hoodie.table.metadata.partitions", "hoodie.table.checksum"
+# Indexes that table version 6 has (`EightToSevenDowngradeHandler`, 1.2.0).
+_OF_VERSION_6 = frozenset({"files", "column_stats", "bloom_filters", "record_index"})
+_WITH_INDEX_VERSIONS = 9
+
+
+class Upgrader:
+    """Changes the version of one table. `config` is the `HoodieWriteConfig` of a client."""
+
+    def __init__(self, table: HudiTable, config: Any) -> None:
+        self._table = table
+        self._jvm = table.jvm
+        self._config = config
+
+    def run(self, to_version: int) -> None:
+        """Changes the version. The lock must be held, nothing pending, and no file slice with logs: then Hudi's
+        upgrader changes nothing outside of `.hoodie`."""
+        with translated(f"changing the table version to {to_version}"):
+            self._change(self._table.meta, self._config_for(to_version, {}), to_version)
+
+    def rehearse(self, to_version: int) -> dict[str, tuple[str | None, str | None]]:
+        """Returns the properties that would change, each with its value before and after, by changing the version of a
+        table that has these properties and nothing else, on the driver's disk."""
+        properties = {k: v for k, v in self._table.properties.items() if k not in (_PARTITIONS, _CHECKSUM)}
+        with tempfile.TemporaryDirectory(prefix="groundskeeper-upgrade-") as folder:
+            written = Path(folder) / ".hoodie" / "hoodie.properties"
+            (written.parent / "timeline" / "history").mkdir(parents=True)
+            (written.parent / "archived").mkdir()
+            with translated("rehearsing the change of the table version"):
+                self._store(f"file:{folder}", properties)
+                builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder()
+                meta = builder.setBasePath(f"file:{folder}").setConf(self._jvm.storage_conf()).build()
+                options = {"hoodie.base.path": f"file:{folder}", "hoodie.metadata.enable": "false"}
+                self._change(meta, self._config_for(to_version, options), to_version)
+            found = parse_properties(written.read_bytes())
+        names = (properties.keys() | found.keys()) - {_CHECKSUM}
+        both = {name: (properties.get(name), found.get(name)) for name in sorted(names)}
+        return {name: values for name, values in both.items() if values[0] != values[1]}
+
+    def indexes_lost(self, to_version: int, stored: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Returns the partitions of the metadata table that Hudi drops with the change. `stored` has the definitions of
+        indexes (`UpgradeDowngradeUtils.dropNonV1IndexPartitions`, `EightToSevenDowngradeHandler`)."""
+        if to_version >= self._table.version:
+            return []
+        have = self._table.metadata_partitions
+        lost = set()
+        if to_version < _WITH_INDEX_VERSIONS <= self._table.version:
+            lost = {name for name in have if (stored.get(name, {}).get("version") or "V1") != "V1"}
+            if "column_stats" in lost:
+                lost |= have & {"partition_stats"}
+        if to_version not in (8, 9):
+            lost |= have - _OF_VERSION_6
+        return sorted(lost)
+
+    def has_ambiguous_keys(self) -> bool:
+        """Returns whether versions of Hudi wrote the keys of this table differently: those of a complex key generator
+        with one field."""
+        keys = self._jvm.hudi.keygen.KeyGenUtils
+        with translated("reading the key generator"):
+            return bool(keys.isComplexKeyGeneratorWithSingleRecordKeyField(self._table.meta.getTableConfig()))
+
+    def _store(self, base_path: str, properties: Mapping[str, str]) -> None:
+        """Writes the properties as Hudi writes them, with their checksum."""
+        made = self._jvm.java.java.util.Properties()
+        made.putAll(self._jvm.map(properties))
+        path = self._jvm.hudi.storage.StoragePath(f"{base_path}/.hoodie")
+        storage = self._jvm.hudi.storage.HoodieStorageUtils.getStorage(path, self._jvm.storage_conf())
+        self._jvm.hudi.common.table.HoodieTableConfig.create(storage, path, made)
+
+    def _config_for(self, to_version: int, options: Mapping[str, str]) -> Any:
+        chosen = {"hoodie.write.table.version": str(to_version), "hoodie.write.auto.upgrade": "true", **options}
+        builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withProps(self._config.getProps())
+        return builder.withProps(self._jvm.map(chosen)).build()
+
+    def _change(self, meta: Any, config: Any, to_version: int) -> None:
+        hudi = self._jvm.hudi
+        helper = hudi.table.upgrade.SparkUpgradeDowngradeHelper.getInstance()
+        change = hudi.table.upgrade.UpgradeDowngrade(meta, config, self._jvm.engine_context, helper)
+        change.run(hudi.common.table.HoodieTableVersion.fromVersionCode(to_version), None)

@@ -1,0 +1,88 @@
+"""After a SIGKILL of the worker at any step of a change of the version, the next attempt takes it back and succeeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import JobKind, Table, WorkOrder
+from tests.integration import tables
+from tests.integration.doomed import Spares
+from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import INDEX
+from tests.integration.test_upgrade import DECLARED, ROWS, change
+from tests.session_jars import jars_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+AFTER_BACKUP = {"at": "after", "name": "the backup"}
+MOVING = {"at": "file", "name": ".hoodie/timeline/*_*.*commit"}
+PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
+OF_METADATA = {"at": "file", "name": ".hoodie/metadata/.hoodie/timeline/*_*.deltacommit"}
+AFTER_UPGRADE = {"at": "after", "name": "the upgrade"}
+IN_COMPACTION = {"at": "before", "name": "the commit of the compaction"}
+BEFORE_END = {"at": "before", "name": "the end"}
+AFTER_END = {"at": "after", "name": "the end"}
+TAKING_BACK = PROPERTIES
+AFTER_TAKING_BACK = {"at": "after", "name": "the taking back"}
+
+# The points at which one attempt after the other dies.
+_SHORT = [(6, 9, (MOVING, TAKING_BACK))]
+_LONG = [
+    (6, 9, (AFTER_BACKUP,)),
+    (6, 9, (PROPERTIES, BEFORE_END)),
+    (6, 9, (OF_METADATA, AFTER_TAKING_BACK)),
+    (6, 8, (AFTER_UPGRADE, BEFORE_END)),
+    (6, 9, (IN_COMPACTION,)),
+    (6, 9, (BEFORE_END,)),
+    (6, 9, (AFTER_END,)),
+    (9, 6, ({"at": "file", "name": ".hoodie/*.*commit"},)),
+    (9, 6, (AFTER_UPGRADE,)),
+    (9, 8, (PROPERTIES,)),
+]
+
+
+@pytest.fixture(scope="module")
+def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
+    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
+    yield found
+    found.end()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("before", "to", "points"),
+    [*_SHORT, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in _LONG)],
+)
+def test_wherever_the_worker_is_killed_the_next_attempt_ends_it(
+    spark: SparkSession, tmp_path: Path, spares: Spares, before: int, to: int, points: tuple[dict[str, Any], ...]
+) -> None:
+    base = tmp_path / "trips"
+    table_type = "MERGE_ON_READ" if IN_COMPACTION in points else "COPY_ON_WRITE"
+    shape = {"version": before, "table_type": table_type, "partitioned": False}
+    options = tables.write_table(spark, base, count=ROWS, updates=1, **shape)
+    rows = tables.snapshot(spark, base)
+    declared = Table(str(base), "trips", INDEX, **DECLARED)
+    earlier: list[str] = []
+    for number, point in enumerate(points, 1):
+        order = WorkOrder(
+            "job_up", number, JobKind.UPGRADE, declared, {"to_version": to}, earlier_instants=tuple(earlier)
+        )
+        death = spares.take().run(order, point)
+        print(point, death.steps, death.seconds, death.result)
+        assert death.result is None
+        earlier += death.stored
+    done = change(spark, base, to, job_id="job_up", earlier_instants=tuple(earlier))
+    assert done["nothing_to_do"] == (points == (AFTER_END,))
+    assert hudi_table(spark, base, INDEX).version == to
+    assert not (base / ".hoodie" / ".aux" / "groundskeeper.upgrade").exists()
+    assert not (base / ".hoodie" / "lock").exists()
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
+    tables.upsert(tables.rows(spark, 0, ROWS, ts=5), base, options)
+    audit = run_job(spark, base, "audit").details
+    assert (audit["clean"], audit["rows"], audit["duplicates"]) == (True, ROWS, 0), audit
