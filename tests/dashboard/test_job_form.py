@@ -25,6 +25,7 @@ FILLED = {
     JobKind.PARTITION_TTL: {"days_retain": "90"},
     JobKind.RESTORE: {"savepoint": "20260101120000000", "table_name": "trips"},
     JobKind.ROLLBACK: {"instant": "20260101120000000"},
+    JobKind.UPGRADE: {"to_version": "9"},
     JobKind.SYNC: {"metastore_uris": "thrift://metastore:9083"},
 }
 """The inputs of a person, by kind."""
