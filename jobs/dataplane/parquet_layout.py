@@ -33,14 +33,14 @@ DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
 LEVELS = {"gzip": 3, "zstd": 1}
 _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.size)
 _MOST_SCHEMAS = 64
-_reproducible: set[tuple[str, str]] = set()  # Schemas of which `require_reproducible` has found nothing to say.
+_reproducible: set[tuple[str, str]] = set()  # Schemas that have passed `require_reproducible`.
 
 
 @dataclass(frozen=True)
 class Layout:
     """What determines the form of a base file, apart from its rows."""
 
-    schema: pa.Schema  # The footer's lasting entries are its metadata.
+    schema: pa.Schema  # Its metadata are the footer entries that a rewrite keeps.
     codec: str
     dictionary: tuple[bool, ...] | None  # Whether each leaf uses a dictionary; None leaves that to the writer.
     row_group_rows: int | None = None  # Most rows of a row group; None if its intended size is unknown.
@@ -192,7 +192,7 @@ def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
     knows both. `what` names the file in the message.
     """
     written = _as_written(layout.schema, layout.annotations)
-    # All that is compared is in these texts, whose first lines hold addresses in memory.
+    # The texts have everything that is compared; the first lines, which hold addresses in memory, are left out.
     pair = str(expected).partition("\n")[2], str(written).partition("\n")[2]
     if pair in _reproducible:
         return

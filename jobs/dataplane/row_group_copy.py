@@ -90,7 +90,7 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
             _require_alike(work, raw, first)
             groups = [group for group, each in enumerate(raw.groups) if each.rows]
             sizes += [raw.groups[group].uncompressed_bytes for group in groups]
-            # A file of many small row groups is read more slowly than one of few.
+            # Many small row groups are read more slowly than few large ones.
             if len(parts) > 1 and sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
                 return None
             if plan is None:
@@ -140,7 +140,7 @@ def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[in
     for batch in reader.iter_batches(BATCH_ROWS, row_groups=[place[1]], columns=[RECORD_KEY], use_threads=False):
         keys = batch.column(0)
         residues = np.unique(bucket_hash.bucket_ids(keys, work.hash_fields, part.modulus)).tolist()
-        # A row of another bucket is refused where rows are routed one by one.
+        # If a row belongs to none of the buckets, the rewrite of single rows refuses it.
         children = {part.child(each) if each in part.residues else None for each in residues}
         if len(children) != 1 or None in children or (child is not None and child not in children):
             return False
