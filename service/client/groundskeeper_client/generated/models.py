@@ -3359,6 +3359,23 @@ class ObjectType(Word):
     SERVICE = "service"
 
 
+class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
+    read_overhead: float | UnsetType | None = UNSET
+    """A read costs at most so many times what it costs right after a compaction, and a clustering if that is on;
+    or null
+    """
+    log_age_seconds: int | UnsetType | None = UNSET
+    """No log file waits longer for a compaction; or null"""
+    storage_overhead: float | UnsetType | None = UNSET
+    """All files together have at most so many times the size of those in use; or null"""
+    max_gb_hours_per_day: float | UnsetType | None = UNSET
+    """Most GB-hours that the table's jobs may take in 24 hours before compaction, clustering and cleaning wait,
+    whatever else is missed; or null
+    """
+    kept_percent: float | UnsetType = UNSET
+    """Share of the time for which the objective is to be kept; the rest is the error budget"""
+
+
 class Occasion(Word):
     """What a message is about."""
 
@@ -3639,6 +3656,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """Time zone of the windows and of the cron expressions"""
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
+    objective: ObjectivePolicyIn | UnsetType = UNSET
+    """What reads and storage may cost, from which the service derives when jobs run"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -3794,6 +3813,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """Time zone of the windows and of the cron expressions"""
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
+    objective: ObjectivePolicyIn | UnsetType = UNSET
+    """What reads and storage may cost, from which the service derives when jobs run"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
