@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from service.outcome.read_cost import ReadRates
+from service.outcome.read_cost import ReadCost, ReadRates, ReadWork, read_cost
 from service.outcome.reads import Reads
 from service.policies.objective import ObjectiveSettings
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from service.lake.snapshot import TableSnapshot
 
 LEAD_SECONDS = 60.0
 
@@ -27,3 +29,11 @@ class Aim:
     gb_hours: float = 0.0  # What the table's jobs have cost in the last 24 hours.
     spent_until: datetime | None = None  # When the first of these jobs counts no longer.
     lead_seconds: float = LEAD_SECONDS
+
+    def cost_of_reads(self, snapshot: TableSnapshot) -> ReadCost:
+        return read_cost(ReadWork.of(snapshot), self.rates)
+
+    def oldest(self, snapshot: TableSnapshot, now: datetime) -> datetime:
+        """Returns about when the first log file was written. A clock that was set back does not make it younger than
+        now."""
+        return min(self.oldest_log_at or snapshot.since_compaction.at or snapshot.first_commit_at or now, now)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from service.lake.snapshot import PartitionState
+    from service.lake.snapshot import TableSnapshot
 
 _GIB = 2.0**30
 
@@ -22,6 +23,13 @@ class RatesBasis(StrEnum):
     DEFAULT = "default"
 
 
+_BOUNDS = {
+    "open_seconds": (1e-6, 60.0),
+    "scan_seconds_per_gib": (0.01, 10_000.0),
+    "merge_seconds_per_gib": (0.01, 100_000.0),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ReadRates:
     """Processor seconds of a reader: to open one file, to scan a GiB of base files, and to merge a GiB of log files.
@@ -31,6 +39,23 @@ class ReadRates:
     scan_seconds_per_gib: float = 4.0
     merge_seconds_per_gib: float = 40.0
     basis: RatesBasis = RatesBasis.DEFAULT
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> ReadRates | None:
+        """Returns the rates of a probe; None if a worker sends others than can be true."""
+        try:
+            values = {name: float(given[name]) for name in _BOUNDS}
+        except (KeyError, TypeError, ValueError):
+            return None
+        is_possible = all(low <= values[name] <= high for name, (low, high) in _BOUNDS.items())
+        return cls(**values, basis=RatesBasis.PROBE) if is_possible else None
+
+    @classmethod
+    def middle(cls, probed: Sequence[ReadRates]) -> ReadRates:
+        """Returns the medians, so that a single worker that was busy changes little; the assumed rates without any."""
+        if not probed:
+            return cls()
+        return cls(**{name: median(getattr(each, name) for each in probed) for name in _BOUNDS}, basis=RatesBasis.PROBE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +72,10 @@ class ReadWork:
     merged_files: int = 0
 
     @classmethod
-    def of(cls, partitions: Sequence[PartitionState], small_file_bytes: int, *, has_buckets: bool) -> ReadWork:
-        mergeable = [] if has_buckets else [each for each in partitions if each.small_files > 1]
+    def of(cls, snapshot: TableSnapshot) -> ReadWork:
+        """Returns the work by the partitions of the snapshot."""
+        partitions = snapshot.partitions
+        mergeable = [] if snapshot.num_buckets else [each for each in partitions if each.small_files > 1]
         return cls(
             base_bytes=sum(each.base_bytes for each in partitions),
             base_files=sum(each.base_files for each in partitions),
@@ -56,7 +83,9 @@ class ReadWork:
             log_files=sum(each.log_files for each in partitions),
             file_groups=sum(each.file_groups for each in partitions),
             mergeable_files=sum(each.small_files for each in mergeable),
-            merged_files=sum(max(1, math.ceil(each.small_bytes / max(1, small_file_bytes))) for each in mergeable),
+            merged_files=sum(
+                max(1, math.ceil(each.small_bytes / max(1, snapshot.small_file_bytes))) for each in mergeable
+            ),
         )
 
 

@@ -68,7 +68,7 @@ _WORDS = {
 
 def reads_of(declared: float | None, seen: Mapping[ReadSource, Mapping[int, int]]) -> Reads:
     """Returns the reads of a table. `declared` are those a day that its owner has declared. `seen` are the reads by
-    source and age in hours; the table's first read is among them, or SEEN_FOR ago.
+    source and age in hours.
 
     Sources may tell of the same reads, so the largest number counts. The weight of a read halves with each day.
     """

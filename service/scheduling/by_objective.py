@@ -5,16 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.model.formatting import duration, size
-from service.outcome.read_cost import ReadWork, read_cost
+from service.model.formatting import duration
+from service.outcome.objective import storage_overhead
 from service.scheduling.trigger_context import Timing
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from service.lake.snapshot import TableSnapshot
     from service.outcome.aim import Aim
-    from service.outcome.read_cost import ReadCost
     from service.scheduling.trigger_context import TriggerContext
 
 UNREAD_FOR = timedelta(days=1)
@@ -30,7 +27,7 @@ def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
         min((each.until for each in found if each.until), default=None),
     )
     reads = context.aim.reads
-    unread_until = _oldest(snapshot, context) + UNREAD_FOR
+    unread_until = context.aim.oldest(snapshot, context.now) + UNREAD_FOR
     if timing.is_due and reads.have_stopped and context.now < unread_until:
         because = f"{timing.because}; but nobody reads the table: {reads.text}"
         return Timing(False, because, unread_until)
@@ -40,7 +37,7 @@ def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
 def of_small_files(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     """Returns whether small files should be merged."""
     most = context.aim.objective.read_overhead or 1.0
-    cost = cost_of_reads(snapshot, context.aim)
+    cost = context.aim.cost_of_reads(snapshot)
     because = f"for its small files a read costs {cost.of_small_files:.2f} times as much, at most {most:g}"
     is_due = cost.of_small_files > most and not context.aim.reads.have_stopped
     return Timing(is_due, f"{because}; {context.aim.reads.text}")
@@ -49,10 +46,8 @@ def of_small_files(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
 def of_versions(snapshot: TableSnapshot, aim: Aim) -> Timing:
     """Returns whether old versions of files should be deleted."""
     most = aim.objective.storage_overhead or 1.0
-    live = snapshot.base_bytes + snapshot.log_bytes
-    every = live + sum(each.freed_bytes for each in snapshot.partitions)
-    because = f"all files have {every / live:.2f} times the size of those in use, {size(live)}, at most {most:g}"
-    return Timing(every > most * live, because)
+    overhead = storage_overhead(snapshot)
+    return Timing(overhead > most, f"all files have {overhead:.2f} times the size of those in use, at most {most:g}")
 
 
 def within_budget(timing: Timing, aim: Aim) -> Timing:
@@ -64,17 +59,11 @@ def within_budget(timing: Timing, aim: Aim) -> Timing:
     return Timing(False, f"{timing.because}; but {spent}", aim.spent_until)
 
 
-def cost_of_reads(snapshot: TableSnapshot, aim: Aim) -> ReadCost:
-    """Returns what a read of the table costs, by the partitions of the snapshot."""
-    work = ReadWork.of(snapshot.partitions, snapshot.small_file_bytes, has_buckets=bool(snapshot.num_buckets))
-    return read_cost(work, aim.rates)
-
-
 def _by_overhead(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
     most = context.aim.objective.read_overhead
     if most is None:
         return None
-    overhead = cost_of_reads(snapshot, context.aim).of_logs
+    overhead = context.aim.cost_of_reads(snapshot).of_logs
     # A job is due before the commit that would cost more than is left.
     next_one = (overhead - 1) / max(1, snapshot.since_compaction.commits)
     because = f"for its logs a read costs {overhead:.2f} times as much, at most {most:g}"
@@ -85,15 +74,8 @@ def _by_age(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
     most = context.aim.objective.log_age_seconds
     if most is None:
         return None
-    oldest = _oldest(snapshot, context)
+    oldest = context.aim.oldest(snapshot, context.now)
     # The job takes time too, but logs are not compacted all the time.
     due_at = oldest + timedelta(seconds=max(most - context.aim.lead_seconds, most / 2))
     because = f"the oldest log file is about {duration(context.now - oldest)} old, at most {duration(most)}"
     return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at)
-
-
-def _oldest(snapshot: TableSnapshot, context: TriggerContext) -> datetime:
-    """Returns about when the first log file was written. A clock that was set back does not make it younger than
-    now."""
-    known = context.aim.oldest_log_at or snapshot.since_compaction.at or snapshot.first_commit_at
-    return min(known or context.now, context.now)
