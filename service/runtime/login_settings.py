@@ -119,4 +119,3 @@ class LoginSettings(BaseSettings):
                 "GROUNDSKEEPER_OIDC_ISSUER needs GROUNDSKEEPER_OIDC_CLIENT_ID and GROUNDSKEEPER_OIDC_ROLES"
             )
         return self
-

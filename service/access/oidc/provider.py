@@ -31,7 +31,8 @@ class Grant:
 
 @dataclass(frozen=True)
 class Provider:
-    """`roles` maps groups to what they give; `audience` is that of access tokens which calls may carry, None if none may."""
+    """`roles` maps groups to what they give; `audience` is that of access tokens which calls may carry, None if none
+    may."""
 
     issuer: str
     client_id: str
