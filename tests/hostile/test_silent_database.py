@@ -198,5 +198,5 @@ def test_a_call_that_gets_no_connection_says_which_setting_to_raise(postgresql: 
     ):
         pass
     assert "GROUNDSKEEPER_DATABASE_CONNECTIONS" in failed.value.hint
-    assert time.monotonic() - began < 7
+    assert time.monotonic() - began < 60
     engine.dispose()

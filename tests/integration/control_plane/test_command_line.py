@@ -471,7 +471,7 @@ def test_followed_events_go_on_after_an_outage_and_none_is_missed(cli: CommandLi
             seen.append(json.loads(following.stdout.readline()))
             cli.run("tables", "remove", str(table), "--yes")
         following.send_signal(signal.SIGINT)
-        assert following.wait(10) == 130
+        assert following.wait(60) == 130
     gate.end()
     assert [each["data"]["table"]["name"] for each in seen] == ["one", "two"]
 
@@ -483,7 +483,7 @@ def test_on_a_terminal_lines_fit_and_colours_obey_no_color(cli: CommandLine, no_
         with suppress(OSError):  # the end
             while piece := os.read(terminal, 65536):
                 shown += piece
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     text = shown.decode()
     assert ("\x1b[3" in text) == (not no_color)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()

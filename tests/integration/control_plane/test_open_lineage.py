@@ -92,7 +92,7 @@ def ended(client: Client, worker: Worker, job: models.JobOut, *results: Result) 
             order = worker.lease()
             return order is not None and not leased.append(order)
 
-        assert eventually(has_leased, 10)
+        assert eventually(has_leased, 60)
         [order] = leased
         worker.beat(order)
         worker.report(order, result)
@@ -145,7 +145,7 @@ def test_an_endpoint_that_fails_stops_no_job_and_gets_everything_later(
     receiver.answer = Reply(500)
     job = client.send(calls.submit_job(table.id, models.AuditIn()))
     assert ended(client, worker, job, Result(Outcome.SUCCEEDED)).state is models.JobState.SUCCEEDED
-    assert eventually(lambda: bool(receiver.received), 10)
+    assert eventually(lambda: bool(receiver.received), 60)
     receiver.answer = Reply(201)
     assert eventually(lambda: receiver.received[-1].event["eventType"] == "COMPLETE", 10)
     assert eventually(lambda: client.send(calls.get_webhook(LINEAGE)).failing_since is None, 10)

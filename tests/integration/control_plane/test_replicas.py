@@ -52,7 +52,7 @@ def seconds_until_woken(one: Notifier, other: Notifier) -> float:
             listener.forget()
             before = time.monotonic()
             one.notify()
-            await listener.wait(10)
+            await listener.wait(60)
             return time.monotonic() - before
 
     return asyncio.run(wait())

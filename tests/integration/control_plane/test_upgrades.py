@@ -86,16 +86,16 @@ def run(folder: Path, database: str, *arguments: str, **more: str) -> subprocess
 
 
 def create(service: Serving) -> int:
-    return httpx.post(f"{service.url}/v1/webhooks", json=HOOK, timeout=15).status_code
+    return httpx.post(f"{service.url}/v1/webhooks", json=HOOK, timeout=60).status_code
 
 
 def webhooks(service: Serving) -> int:
-    answer = httpx.get(f"{service.url}/v1/webhooks", timeout=15)
+    answer = httpx.get(f"{service.url}/v1/webhooks", timeout=60)
     return len(answer.json()["items"])
 
 
 def ready(service: Serving) -> tuple[int, str]:
-    answer = httpx.get(f"{service.url}/readyz", timeout=15)
+    answer = httpx.get(f"{service.url}/readyz", timeout=60)
     return answer.status_code, answer.json().get("type", "")
 
 
