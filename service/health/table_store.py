@@ -15,7 +15,7 @@ from service.health.late_services import CURRENT
 from service.health.problem_facts import Failures, TableFacts
 from service.incidents import store as incident_store
 from service.policies import store as policy_store
-from service.policies.precedence import Subject, effective
+from service.policies.precedence import Subject, effective_of_each
 from service.queue import breaker_store, held_store, lock_sighting_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from service.catalog.snapshot_store import KnownSnapshots
-    from service.policies.policy import Policy
 
 _t = schema.tables
 _j = schema.jobs
@@ -53,7 +52,9 @@ def facts(
     if not rows:
         return []
     watches = watch_store.every(connection, table_id)
-    policies = _policies(connection, {row.id: Subject.of(row) for row in rows}, table_id)
+    levels = policy_store.of_tables(connection, table_id)
+    subjects = {row.id: Subject.of(row) for row in rows}
+    policies = effective_of_each(policy_store.every(connection), levels, subjects)
     found = snapshot_store.every(connection, table_id, known=snapshots)
     decisions = decision_store.current(connection, now - CURRENT, None if table_id is None else [table_id])
     incidents = incident_store.every_standing(connection, table_id)
@@ -75,7 +76,7 @@ def facts(
             name=row.name,
             base_path=row.base_path,
             watch=watches[row.id],
-            policy=policies[row.id],
+            policy=policies[row.id].policy,
             snapshot=found.get(row.id),
             decisions=decisions.get(row.id, {}),
             incidents=incidents.get(row.id, ()),
@@ -89,25 +90,6 @@ def facts(
         # A table that has just been registered may have no watch in this transaction's view of the database.
         if row.id in watches
     ]
-
-
-def _policies(connection: Connection, subjects: dict[str, Subject], table_id: str | None) -> dict[str, Policy]:
-    """Returns the policies by table id. Tables without settings of their own that match the same patterns share one
-    merged policy."""
-    patterns = policy_store.every(connection)
-    levels = policy_store.of_tables(connection, table_id)
-    merged: dict[tuple[str, ...], Policy] = {}
-    found = {}
-    for each, subject in subjects.items():
-        matching = [pattern for pattern in patterns if subject.matches(pattern.pattern)]
-        key = tuple(pattern.pattern for pattern in matching)
-        if each in levels:
-            found[each] = effective(matching, subject, levels[each]).policy
-            continue
-        if key not in merged:
-            merged[key] = effective(matching, subject, None).policy
-        found[each] = merged[key]
-    return found
 
 
 def _failures(connection: Connection, now: datetime, table_id: str | None) -> dict[str, list[Failures]]:
