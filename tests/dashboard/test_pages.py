@@ -302,7 +302,7 @@ def test_a_webhook_is_created_and_its_page_leads_with_what_holds_it_up(page: Pag
         receiver.answer = Reply()
         first.get_by_role("button", name="Give this event up").click()
         page.get_by_role("button", name="Give it up").click()
-        assert eventually(lambda: [got.event["type"] for got in receiver.received][-1:] == ["job.cancelled"], 15)
+        assert eventually(lambda: [got.event["type"] for got in receiver.received][-1:] == ["job.cancelled"], 60)
         expect(page.locator("main")).not_to_contain_text("behind this one")
         assert blocked() == []
         page.goto("about:blank")

@@ -324,7 +324,7 @@ def test_the_service_writes_to_a_topic(tmp_path: Path, broker: Broker, topic: st
         created = httpx.post(f"{serving.url}/v1/webhooks", json={"url": f"kafka://{broker.address}/{topic}"}).json()
         sent = httpx.post(f"{serving.url}/v1/webhooks/{created['id']}/test", json={}).json()
         shown = f"{serving.url}/v1/deliveries/{sent['id']}"
-        assert eventually(lambda: httpx.get(shown).json()["state"] == "delivered", 30), httpx.get(shown).text
+        assert eventually(lambda: httpx.get(shown).json()["state"] == "delivered", 60), httpx.get(shown).text
         [record] = records(broker, topic)
         assert (record.key, headers(record)["webhook-id"]) == (b"", sent["event_id"])
         Verifier(created["secret"]).verify(record.value, headers(record))

@@ -64,7 +64,7 @@ def listeners(admin: sa.Engine) -> set[int]:
 
 
 def await_listeners(admin: sa.Engine, count: int, without: Collection[int] = ()) -> set[int]:
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while len(found := listeners(admin).difference(without)) < count:
         assert time.monotonic() < end, found
         time.sleep(0.1)
