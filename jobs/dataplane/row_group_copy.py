@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _SAMPLED_KEYS = 256
 _FILE_NAME = (FILE_NAME.encode(),)
 _FIELD_TYPE, _FIELD_REPETITION, _FIELD_NAME = 1, 3, 4  # of a SchemaElement
-_PARQUET_CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4"}
 
 
 @dataclass
@@ -112,7 +111,7 @@ def _require_alike(work: Rewrite, raw: RawFile, first: RawFile) -> None:
     if _lasting_entries(raw) != _lasting_entries(first):
         raise NotCopyableError("files with several footers")
     codecs = {chunk.codec for group in raw.groups for chunk in group.chunks}
-    if work.codec and {_PARQUET_CODECS.get(codec) for codec in codecs} - {work.codec}:
+    if work.codec and {column_chunks.CODECS.get(codec) for codec in codecs} - {work.codec}:
         raise NotCopyableError("another codec was requested")
 
 
@@ -180,8 +179,8 @@ def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
                 raw = plan.raw or RawFile(stack.enter_context(work.storage.open_file(path, whole=True)))
                 writer = writer or CopyWriter(output.stream, raw)
                 for group in groups:
-                    names = _file_names(plan.layout, raw, file_name, raw.groups[group].rows)
-                    writer.add(raw, group, {_FILE_NAME: names})
+                    names = pa.table([one_file_name(file_name, raw.groups[group].rows)], [FILE_NAME])
+                    writer.add(raw, group, {_FILE_NAME: file_of(plan.layout, raw, names)})
         if writer is None or writer.rows != child.digest.rows:
             raise NotCopyableError("the files have changed while they were read")
         writer.close(plan.layout.footer(child.keys))
@@ -194,27 +193,36 @@ def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
     return WrittenFile(source.partition, source.file_id, file_id, file_name, rows, size, digest, copied=True)
 
 
-def _file_names(layout: Layout, raw: RawFile, file_name: str, rows: int) -> RawFile:
-    """Returns a file in memory with the column `_hoodie_file_name` alone, one value in all rows.
+def one_file_name(file_name: str, rows: int) -> pa.DictionaryArray:
+    """Returns the column `_hoodie_file_name`: the name once, and a small number per row."""
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), rows), [file_name])
 
-    Raises `NotCopyableError` if the column would be another than the input's.
+
+def file_of(layout: Layout, raw: RawFile, table: pa.Table) -> RawFile:
+    """Returns a file in memory with some columns of the layout, none of them nested, in one row group.
+
+    Raises `NotCopyableError` if a column would be another than that of the input `raw`.
     """
-    names = layout.schema.field(FILE_NAME)
-    schema = pa.schema([names.with_type(pa.dictionary(pa.int32(), names.type))])
-    column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), [file_name])
+    fields = [
+        layout.schema.field(name).with_type(kind)
+        for name, kind in zip(table.column_names, table.schema.types, strict=True)
+    ]
+    places = [layout.schema.get_field_index(name) for name in table.column_names]
+    uses = layout.dictionary and tuple(layout.dictionary[place] for place in places)
+    part = replace(layout, schema=pa.schema(fields), dictionary=uses, annotations=NO_ANNOTATIONS)
+    widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
     buffer = pa.BufferOutputStream()
-    one = replace(layout, schema=schema, dictionary=(True,), annotations=NO_ANNOTATIONS)
-    with one.writer(buffer) as writer:
-        writer.write_table(pa.table([column], schema=schema), row_group_size=rows)
+    with part.writer(buffer, widest) as writer:
+        writer.write_table(table.cast(part.schema), row_group_size=max(table.num_rows, 1))
     made = RawFile(pa.BufferReader(buffer.getvalue()))
-    if _element(made) != _element(raw):
-        raise NotCopyableError(f"{FILE_NAME} of another type")
+    if wrong := [name for name in table.column_names if _element(made, name) != _element(raw, name)]:
+        raise NotCopyableError(f"{wrong} of another type")
     return made
 
 
-def _element(raw: RawFile) -> list[object]:
-    """Returns the type and repetition of the column `_hoodie_file_name`."""
+def _element(raw: RawFile, name: str) -> list[object]:
+    """Returns the type and repetition of a column."""
     for element in raw.schema.values[1:]:
-        if element[_FIELD_NAME].value == _FILE_NAME[0]:
+        if element[_FIELD_NAME].value == name.encode():
             return [element.get(_FIELD_TYPE), element.get(_FIELD_REPETITION)]
-    raise NotCopyableError(f"no column {FILE_NAME}")
+    raise NotCopyableError(f"no column {name}")
