@@ -25,7 +25,7 @@ from jobs.format.compact_thrift import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -185,22 +185,22 @@ class CopyWriter:
     def __post_init__(self) -> None:
         self._write(MAGIC)
 
-    def add(self, source: RawFile, number: int, instead: Mapping[tuple[bytes, ...], RawFile]) -> None:
-        """Copies a row group. The columns `instead`, by their paths, come from the only row group of other files.
+    def add(self, source: RawFile, number: int, instead: Collection[RawFile] = ()) -> None:
+        """Copies a row group. The columns of the files `instead` come from the only row group of these.
 
         Raises `NotCopyableError`; then the file is of no use.
         """
         group = source.groups[number]
         begin = self.at
-        columns = []
-        for chunk in group.chunks:
-            origin = instead.get(chunk.path, source)
-            if origin is not source:
-                (other,) = origin.groups
-                (chunk,) = other.chunks
-                if other.rows != group.rows:
-                    raise NotCopyableError("a column of another number of rows")
-            columns.append(self._copied(origin, chunk))
+        others: dict[tuple[bytes, ...], tuple[RawFile, Chunk]] = {}
+        for file in instead:
+            (other,) = file.groups
+            if other.rows != group.rows:
+                raise NotCopyableError("a column of another number of rows")
+            others |= {chunk.path: (file, chunk) for chunk in other.chunks}
+        columns = [self._copied(*others.pop(chunk.path, (source, chunk))) for chunk in group.chunks]
+        if others:
+            raise NotCopyableError(f"a row group without the columns {list(others)}")
         total = sum(each[_META].value[UNCOMPRESSED].value for each in columns)
         compressed = sum(each[_META].value[CHUNK_COMPRESSED].value for each in columns)
         struct = {key: each for key, each in group.struct.items() if key == SORTING}

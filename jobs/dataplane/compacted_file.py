@@ -19,6 +19,7 @@ from jobs.dataplane.column_chunks import NotCopyableError
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.dataplane.row_group_copy import one_file_name
 from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles, merge_slice
+from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.storage.paths import BATCH_ROWS
 
@@ -44,6 +45,8 @@ class Compaction:
     rules: MergeRules
     layout: Layout  # The layout of files with the table's latest schema.
     codec: str | None  # Replaces the codec of the old base files, if given.
+    # Mean bytes of row groups, not compressed, from which on column chunks are copied (`kept_chunks`).
+    copies_from: int = MIN_ROW_GROUP_BYTES
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedF
     size = None
     if files.base and merged.keeps_base_rows:
         try:
-            size = kept_chunks.copied(merged, layout, keys, file_name)
+            size = kept_chunks.copied(merged, layout, keys, file_name, least_bytes=work.copies_from)
         except NotCopyableError:
             layout, keys = _beginning(work, files, keeps_base_rows=True)
     if size is None:
@@ -191,13 +194,12 @@ class _NewFile:
         # The writer stops using a dictionary when a batch's dictionary differs from the one before.
         table = pa.Table.from_batches(self._waiting).unify_dictionaries()
         self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
-        widest = max(column.nbytes for column in table.itercolumns()) / table.num_rows
-        self._opened(widest)[1].write_table(table, row_group_size=table.num_rows)
+        self._opened(table)[1].write_table(table, row_group_size=table.num_rows)
 
-    def _opened(self, widest_value: float = 0) -> tuple[Output, ParquetWriter]:
+    def _opened(self, first: pa.Table | None = None) -> tuple[Output, ParquetWriter]:
         if self._open is None:
             output = self._work.storage.create(self._partition, self.file_name)
-            self._open = output, replace(self._layout, schema=self._schema).writer(output.stream, widest_value)
+            self._open = output, replace(self._layout, schema=self._schema).writer(output.stream, first)
         return self._open
 
 

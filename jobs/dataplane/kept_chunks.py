@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from jobs.dataplane import column_chunks, parquet_layout
+from jobs.dataplane import column_chunks, parquet_layout, table_types
+from jobs.dataplane.arrow_of_spark import without_hidden_nulls
 from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
 from jobs.dataplane.row_group_copy import file_of, one_file_name
-from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES
 from jobs.errors import RefusedError
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.storage.paths import bytes_per_row, rows_that_fit
@@ -43,8 +43,10 @@ _ROW_GROUP_BYTES = 64 * 1024 * 1024
 _NEVER_CHANGED = frozenset({RECORD_KEY, PARTITION_PATH})
 
 
-def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_name: str) -> int:
+def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_name: str, *, least_bytes: int) -> int:
     """Writes the file and returns its bytes. The logs must delete no key.
+
+    `least_bytes` are those that the row groups must have on average, not compressed.
 
     Raises NotCopyableError if all rows have to be written; then no file remains, and the slice's counts are as before,
     but `keys` is of no use. Raises NotProvedError as the merge does.
@@ -54,7 +56,7 @@ def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_nam
         raw = RawFile(file)
         used, replacement = merged.begun()
         with merged.base_file(replacement, file) as reader:
-            _require_copyable(layout, raw, reader)
+            _require_copyable(layout, raw, reader, least_bytes)
             output = storage.create(files.partition_path, file_name)
             before = merged.counts
             merged.counts = before.copy()
@@ -73,10 +75,10 @@ def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_nam
                 raise
 
 
-def _require_copyable(layout: Layout, raw: RawFile, reader: pq.ParquetFile) -> None:
+def _require_copyable(layout: Layout, raw: RawFile, reader: pq.ParquetFile, least_bytes: int) -> None:
     groups = [group for group in raw.groups if group.rows]
     # A file of many small row groups is read more slowly than one of few, and inserts may add one.
-    if sum(group.uncompressed_bytes for group in groups) < MIN_ROW_GROUP_BYTES * (len(groups) + 1):
+    if sum(group.uncompressed_bytes for group in groups) < least_bytes * (len(groups) + 1):
         raise NotCopyableError("small row groups")
     for group in groups:
         if column_chunks.SORTING in group.struct or group.uncompressed_bytes > _MOST_OF_GROUP:
@@ -86,8 +88,8 @@ def _require_copyable(layout: Layout, raw: RawFile, reader: pq.ParquetFile) -> N
                 raise NotCopyableError("chunks of another codec")
             if chunk.number(column_chunks.UNCOMPRESSED) > _MOST_OF_COLUMN:
                 raise NotCopyableError("a large column")
-    if layout.annotations.places or any(pa.types.is_nested(each.type) for each in layout.schema):
-        raise NotCopyableError("nested columns, or types that Arrow does not know")
+    if layout.annotations.places:
+        raise NotCopyableError("types that Arrow does not know")
     try:
         parquet_layout.require_reproducible(layout, reader.schema, "the base file")
     except RefusedError as error:
@@ -121,19 +123,20 @@ class _NewFile:
         rows = np.flatnonzero(found >= 0)
         places = merged.newest.places[found[rows]]
         schema = self._layout.schema
-        instead = {}
+        instead = []
         if FILE_NAME in schema.names:
             names = one_file_name(self._file_name, len(found))
-            instead[FILE_NAME] = file_of(self._layout, raw, pa.table([names], [FILE_NAME]))
+            instead.append(file_of(self._layout, raw, pa.table([names], [FILE_NAME])))
         batch_rows = rows_that_fit(bytes_per_row(reader, number)) if len(rows) else 0
         for name in schema.names if len(rows) else ():
             if name == FILE_NAME or name in _NEVER_CHANGED:
                 continue
-            column = self._replacement.changed(name, _column(reader, number, name, batch_rows), rows, places)
-            if column is not None:
-                instead[name] = file_of(self._layout, raw, pa.table([column], [name]))
+            column = _column(reader, number, schema.field(name), batch_rows)
+            changed = self._replacement.changed(name, column, rows, places)
+            if changed is not None:
+                instead.append(file_of(self._layout, raw, pa.table([without_hidden_nulls(changed)], [name])))
             merged.newest.rows.release()
-        self.writer.add(raw, number, {(name.encode(),): made for name, made in instead.items()})
+        self.writer.add(raw, number, instead)
         merged.counts.updates += len(rows)
         merged.counts.rows += len(found)
 
@@ -143,7 +146,9 @@ class _NewFile:
         for batch in batches:
             if keys:
                 keys.add(batch.column(RECORD_KEY))
-            waiting.append(batch)
+            waiting.append(
+                pa.RecordBatch.from_arrays(list(map(without_hidden_nulls, batch.columns)), batch.schema.names)
+            )
             if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
                 self._write(waiting)
                 waiting = []
@@ -153,17 +158,19 @@ class _NewFile:
     def _write(self, batches: list[pa.RecordBatch]) -> None:
         # The writer stops using a dictionary when a batch's dictionary differs from the one before.
         table = pa.Table.from_batches(batches).unify_dictionaries()
-        names = one_file_name(self._file_name, table.num_rows)
-        columns = [names if name == FILE_NAME else table.column(name) for name in self._layout.schema.names]
-        self.writer.add(file_of(self._layout, self.writer.like, pa.table(columns, self._layout.schema.names)), 0, {})
+        names, columns = self._layout.schema.names, dict(zip(table.column_names, table.columns, strict=True))
+        if FILE_NAME in columns:
+            columns[FILE_NAME] = pa.chunked_array([one_file_name(self._file_name, table.num_rows)])
+        made = file_of(self._layout, self.writer.like, pa.table([columns[name] for name in names], names))
+        self.writer.add(made, 0)
 
 
-def _column(reader: pq.ParquetFile, number: int, name: str, batch_rows: int) -> pa.Array:
+def _column(reader: pq.ParquetFile, number: int, wanted: pa.Field, batch_rows: int) -> pa.Array:
     """Returns a column of a row group. Raises NotCopyableError if it is too large to be decoded at once."""
     parts: list[pa.Array] = []
     size = 0
-    for batch in reader.iter_batches(batch_rows, row_groups=[number], columns=[name], use_threads=False):
-        parts.append(batch.column(0))
+    for batch in reader.iter_batches(batch_rows, row_groups=[number], columns=[wanted.name], use_threads=False):
+        parts.append(table_types.conformed(batch, pa.schema([wanted])).column(0))
         size += 0 if pa.types.is_dictionary(parts[0].type) else batch.nbytes
         if size > _MOST_OF_COLUMN:
             raise NotCopyableError("a large column")

@@ -88,7 +88,7 @@ class Replacement:
         newer, older = taken.of_column(self._rows.column(name)), column.take(pa.array(rows))
         if pa.types.is_dictionary(older.type):
             older = older.dictionary_decode()
-        if _bits(older).equals(_bits(newer)):
+        if not _may_hold_zeros(older.type) and _bits(older).equals(_bits(newer)):
             return None
         chosen = np.arange(len(column), dtype=np.int32)
         chosen[rows] = np.arange(len(column), len(column) + len(rows), dtype=np.int32)
@@ -122,6 +122,12 @@ def _bits(values: pa.Array) -> pa.Array:
     if pa.types.is_floating(values.type):
         return values.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[values.type.bit_width])
     return values
+
+
+def _may_hold_zeros(kind: pa.DataType) -> bool:
+    """Returns whether there are floating-point numbers in a nested type, which cannot be compared bit for bit."""
+    below = [kind.field(number).type for number in range(kind.num_fields)]
+    return any(pa.types.is_floating(each) or _may_hold_zeros(each) for each in below)
 
 
 @dataclass(frozen=True)

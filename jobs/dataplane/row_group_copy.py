@@ -8,7 +8,7 @@ Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,6 @@ from jobs.dataplane import column_chunks, footer_entries, parquet_layout
 from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter
-from jobs.dataplane.logical_types import NO_ANNOTATIONS
 from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES, BaseFile, new_base_file
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from jobs.dataplane.split_writer import Rewrite, Source
 
 _SAMPLED_KEYS = 256
-_FILE_NAME = (FILE_NAME.encode(),)
-_FIELD_TYPE, _FIELD_REPETITION, _FIELD_NAME = 1, 3, 4  # of a SchemaElement
+_FIELD_TYPE, _FIELD_REPETITION, _FIELD_NAME, _FIELD_CHILDREN = 1, 3, 4, 5  # of a SchemaElement
+_MOST_NESTED = 24
 
 
 @dataclass
@@ -180,7 +179,7 @@ def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
                 writer = writer or CopyWriter(output.stream, raw)
                 for group in groups:
                     names = pa.table([one_file_name(file_name, raw.groups[group].rows)], [FILE_NAME])
-                    writer.add(raw, group, {_FILE_NAME: file_of(plan.layout, raw, names)})
+                    writer.add(raw, group, [file_of(plan.layout, raw, names)])
         if writer is None or writer.rows != child.digest.rows:
             raise NotCopyableError("the files have changed while they were read")
         writer.close(plan.layout.footer(child.keys))
@@ -199,30 +198,40 @@ def one_file_name(file_name: str, rows: int) -> pa.DictionaryArray:
 
 
 def file_of(layout: Layout, raw: RawFile, table: pa.Table) -> RawFile:
-    """Returns a file in memory with some columns of the layout, none of them nested, in one row group.
+    """Returns a file in memory with some columns of the layout, in one row group.
 
     Raises `NotCopyableError` if a column would be another than that of the input `raw`.
     """
-    fields = [
-        layout.schema.field(name).with_type(kind)
-        for name, kind in zip(table.column_names, table.schema.types, strict=True)
-    ]
-    places = [layout.schema.get_field_index(name) for name in table.column_names]
-    uses = layout.dictionary and tuple(layout.dictionary[place] for place in places)
-    part = replace(layout, schema=pa.schema(fields), dictionary=uses, annotations=NO_ANNOTATIONS)
-    widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
+    part = layout.of_columns(table.schema)
     buffer = pa.BufferOutputStream()
-    with part.writer(buffer, widest) as writer:
-        writer.write_table(table.cast(part.schema), row_group_size=max(table.num_rows, 1))
+    table = pa.Table.from_arrays(table.columns, schema=part.schema)
+    with part.writer(buffer, table) as writer:
+        writer.write_table(table, row_group_size=max(table.num_rows, 1))
     made = RawFile(pa.BufferReader(buffer.getvalue()))
-    if wrong := [name for name in table.column_names if _element(made, name) != _element(raw, name)]:
+    known = _columns(raw)
+    if wrong := [path for path, form in _columns(made).items() if known.get(path) != form]:
         raise NotCopyableError(f"{wrong} of another type")
     return made
 
 
-def _element(raw: RawFile, name: str) -> list[object]:
-    """Returns the type and repetition of a column."""
-    for element in raw.schema.values[1:]:
-        if element[_FIELD_NAME].value == name.encode():
-            return [element.get(_FIELD_TYPE), element.get(_FIELD_REPETITION)]
-    raise NotCopyableError(f"no column {name}")
+def _columns(raw: RawFile) -> dict[tuple[bytes, ...], list[object]]:
+    """Returns the types and repetitions of each leaf and of the groups around it, by their paths."""
+    found: dict[tuple[bytes, ...], list[object]] = {}
+    elements = iter(raw.schema.values)
+
+    def walk(count: int, path: tuple[bytes, ...], form: list[object]) -> None:
+        for _ in range(count):
+            element = next(elements, None)
+            if element is None or len(path) > _MOST_NESTED:
+                raise NotCopyableError("a schema with other groups than it says")
+            at, own = (
+                (*path, element[_FIELD_NAME].value),
+                [*form, element.get(_FIELD_TYPE), element.get(_FIELD_REPETITION)],
+            )
+            if _FIELD_CHILDREN in element:
+                walk(element[_FIELD_CHILDREN].value, at, own)
+            else:
+                found[at] = own
+
+    walk(next(elements)[_FIELD_CHILDREN].value, (), [])
+    return found
