@@ -32,7 +32,7 @@ def show(out: Output, table: Json) -> None:
             ("lock", table["lock"]["provider"]),
             ("lock wait", _lock_wait(table["lock"])),
             ("writers", _writers(writers)),
-            ("readers", table["readers"]["hudi_version"] and f"Hudi {table['readers']['hudi_version']}"),
+            ("readers", _readers(table["readers"])),
             ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
             ("clock", _clock(table["clock"])),
             ("incidents", incidents(table)),
@@ -111,6 +111,15 @@ def _clock(clock: Json | None) -> str | None:
 def incidents(table: Json) -> str:
     counts = table["incidents"]
     return ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "none"
+
+
+def _readers(readers: Json) -> str | None:
+    reads = readers["reads_per_day"]
+    parts = [
+        readers["hudi_version"] and f"Hudi {readers['hudi_version']}",
+        reads is not None and f"{reads:g} reads a day",
+    ]
+    return ", ".join(part for part in parts if part) or None
 
 
 def _writers(writers: Json) -> str:
