@@ -164,6 +164,14 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     )
 
 
+def read_aim(connection: Connection, table_id: str, now: datetime) -> tuple[Aim, TableSnapshot | None]:
+    """Returns the aim of a table and its snapshot; None before the first poll. Raises TableNotFoundError."""
+    table = table_store.get(connection, table_id)
+    stored = snapshot_store.find(connection, table_id)
+    aim = aim_of(connection, table, effective_of(connection, table).policy, now)
+    return aim, snapshot_store.with_partitions(connection, stored.snapshot) if stored else None
+
+
 def _facts(
     connection: Connection, table_id: str, plans: Sequence[DelegatedPlan], now: datetime, policy: Policy
 ) -> delegated.Facts:
