@@ -1,4 +1,4 @@
-"""What tables cost their readers, and whether objectives are kept: /v1/tables/{id}/outcome"""
+"""The cost of reads of a table, and its objective: /v1/tables/{id}/outcome"""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class OutcomeOut(BaseModel):
 
 @router.reader("GET /{table_id}/outcome", "Show what reads of a table cost, and whether its objective is kept")
 def get_outcome(table_id: TableId, database: DatabaseDep) -> OutcomeOut:
-    """Its overheads compare a read now with one right after a compaction."""
+    """An overhead compares a read now with one right after a compaction."""
     now = database.clock()
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)

@@ -1,4 +1,4 @@
-"""When jobs are due by the objective of a table: just before it would be missed."""
+"""The timing of jobs by the objective of a table: they are due just before it would be missed."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ def of_versions(snapshot: TableSnapshot, aim: Aim) -> Timing:
 
 
 def within_budget(timing: Timing, aim: Aim) -> Timing:
-    """Returns the timing, which is due only if the objective leaves something to spend."""
+    """Returns the timing, which is due only if the objective and the budget leave something to spend."""
     most = aim.objective.max_gb_hours_per_day
+    if timing.is_due and aim.overspent is not None:
+        return Timing(False, f"{timing.because}; but {aim.overspent}", aim.spent_until)
     if not timing.is_due or most is None or aim.gb_hours < most:
         return timing
     spent = f"the table's jobs have taken {aim.gb_hours:.2g} GB-hours in 24 hours, at most {most:g}"

@@ -24,7 +24,6 @@ from service.outcome import objective_store
 from service.outcome.objective import look
 from service.policies import freeze_store, pause_store
 from service.queue import breaker_store, gain_store, job_changes, job_store
-from service.queue.forecaster import Planned
 from service.queue.hand_over import wait_for_writers
 from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job
@@ -33,10 +32,10 @@ from service.scheduling import decision_store, delegated
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import frozen_by, inputs_of, paused
-from service.scheduling.worth import WEIGHED, weighed
+from service.scheduling.worth import RoundFacts, weighed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from jobs.contract import JobKind
     from service.access.secret_cipher import SecretCipher
     from service.events.database import Database
-    from service.queue.cost_model import Cost
     from service.queue.forecaster import Forecaster
     from service.scheduling.decision import Admission
     from service.scheduling.decision_inputs import DecisionInputs
@@ -98,7 +96,7 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
     _wake_deferred(database.engine, now, config.limits)
     with reading(database.engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
-    costs = _costs(database.engine, forecaster, due)
+    facts = RoundFacts.read(database.engine, forecaster, due, now)
     decided = 0
     started: list[str] = []
     until = time.thread_time() + config.seconds_at_once
@@ -109,9 +107,8 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
             with log_context(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
-                known = {kind: costs.get((table_id, kind)) for kind in WEIGHED}
                 job = _decide(
-                    connection, table_id, now, config, cipher=database.cipher, started=len(started), costs=known
+                    connection, table_id, now, config, cipher=database.cipher, started=len(started), facts=facts
                 )
                 if job:
                     started.append(job.id)
@@ -160,11 +157,6 @@ def _wake_deferred(engine: Engine, now: datetime, limits: Limits) -> None:
             )
 
 
-def _costs(engine: Engine, forecaster: Forecaster | None, due: Sequence[str]) -> Mapping[tuple[str, JobKind], Cost]:
-    jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in due for kind in WEIGHED}
-    return forecaster.costs(engine, jobs) if forecaster else {}
-
-
 def _decide(
     connection: Connection,
     table_id: str,
@@ -173,19 +165,19 @@ def _decide(
     *,
     cipher: SecretCipher,
     started: int,
-    costs: Mapping[JobKind, Cost | None],
+    facts: RoundFacts,
 ) -> Job | None:
     """Decides about a claimed table, and returns the job that was started. `started` counts the jobs of this round."""
-    inputs = inputs_of(connection, table_id, now)
+    inputs = inputs_of(connection, table_id, now, facts.budgets)
     withdrawn: list[str] = []
     if inputs and inputs.withdrawal and inputs.withdrawable:
         withdrawn = job_store.withdraw(connection, error=inputs.withdrawal, now=now, table_id=table_id)
-        inputs = inputs_of(connection, table_id, now)
+        inputs = inputs_of(connection, table_id, now, facts.budgets)
     if inputs is None:
         decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
         return None
     admissions = _admit(connection, inputs, config.limits, started)
-    job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts, costs=costs)
+    job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts, facts=facts)
     decisions = [_decision(kind, admissions[kind], inputs) for kind in DECIDED]
     if job:
         decisions = [replace(each, job_id=job.id) if each.kind is job.kind else each for each in decisions]
@@ -263,7 +255,7 @@ def _start(
     *,
     cipher: SecretCipher,
     max_attempts: int,
-    costs: Mapping[JobKind, Cost | None],
+    facts: RoundFacts,
 ) -> Job | None:
     """Queues the admitted job, if any. If a conflicting job was queued meanwhile, the admission becomes `Wait`."""
     run = next((each for each in admissions.values() if isinstance(each, Run)), None)
@@ -296,7 +288,7 @@ def _start(
         traceparent=tracing.for_new_job(),
         reason=run.because,
     )
-    found = weighed(connection, job, inputs, costs.get(job.kind))
+    found = weighed(connection, job, inputs, facts.costs.get((table_id, job.kind)))
     job = found.job
     try:
         queued = job_store.submit(connection, wait_for_writers.held_back(connection, job, table, now))

@@ -1,4 +1,4 @@
-"""What a job that is about to be queued would save readers, which orders it among others that wait for a slot."""
+"""The worth of a job: what it would save readers, which orders it among others that wait for a slot."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from service.db.engine import reading
 from service.outcome.gain import Gain, gain_of
 from service.queue import job_store
 from service.queue.cost_model import DEFAULT_SECONDS
+from service.queue.forecaster import Planned
+from service.scheduling import budgets
+from service.scheduling.budgets import Budgets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
     from service.queue.cost_model import Cost
+    from service.queue.forecaster import Forecaster
     from service.queue.job import Job
     from service.scheduling.decision_inputs import DecisionInputs
 
@@ -34,6 +40,24 @@ class Weighed:
     job: Job
     gain: Gain | None = None
     overhead: float = 1.0
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """What is read once for a round of decisions: the expected costs of jobs by table and kind, as far as they are
+    known, and the budgets that are spent."""
+
+    costs: Mapping[tuple[str, JobKind], Cost]
+    budgets: Budgets
+
+    @classmethod
+    def read(cls, engine: Engine, forecaster: Forecaster | None, due: Sequence[str], now: datetime) -> RoundFacts:
+        if not due:
+            return cls({}, Budgets())
+        with reading(engine) as connection:
+            spent = budgets.read(connection, now)
+        jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in due for kind in WEIGHED}
+        return cls(forecaster.costs(engine, jobs) if forecaster else {}, spent)
 
 
 def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost | None) -> Weighed:

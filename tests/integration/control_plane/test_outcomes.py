@@ -17,7 +17,8 @@ from service.outcome import objective_store, read_store
 from service.outcome.objective import Kept, Look
 from service.outcome.reads import ReadSource
 from service.policies import policy_registry
-from service.queue import gain_store, job_store, lease_store
+from service.queue import attempt_figures, gain_store, job_store, lease_store
+from service.queue.attempt_figures import Figures
 from service.queue.cost_model import Ended
 from service.queue.forecaster import Forecaster
 from service.queue.job import Job
@@ -253,7 +254,7 @@ def test_reads_that_stop_make_no_job_urgent_and_none_is_forgotten(service: Servi
             if service.job(job_id).state.is_active and (job := service.lease()):
                 service.end(job, log_files=20, log_bytes=2000)
         clock.advance(3600)
-    # Its logs are a day old only once.
+    # The logs are a day old only once.
     assert len(started) in (1, 2)
 
 
@@ -278,3 +279,44 @@ def test_the_outcome_of_a_table_is_shown(
     assert len(shown["gains"]) == 1
     for wrong in ({"read_overhead": 1}, {"log_age_seconds": 1}, {"max_gb_hours_per_day": 0}, {"reads": 3}):
         assert client.put(f"/v1/tables/{table_id}/policy", json={"objective": wrong}).status_code == 422
+
+
+def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Service, clock: FakeClock) -> None:
+    for name in ("tbl_1", "tbl_2", "tbl_3"):
+        service.register(name, tags={} if name == "tbl_3" else {"team": "shop"})
+    settings = {"budget": {"worker_hours_per_day": 1.0, "carry_over_days": 1}}
+    policy_registry.put_pattern(service.engine, clock, "tag:team=shop", precedence=0, settings=settings)
+
+    def works(hours: float) -> None:
+        with writing(service.engine) as connection:
+            figures = Figures(succeeded=1, seconds=3600 * hours)
+            attempt_figures.add(connection, "tbl_1", COMPACTION, figures, clock())
+
+    def starts() -> list[str]:
+        for name in ("tbl_2", "tbl_3"):
+            service.look(name, commits=5)
+        found = [service.job(each).table_id for each in service.plan().jobs]
+        for _ in found:
+            job = service.lease()
+            assert job is not None
+            service.end(job, log_files=1, log_bytes=1)
+        clock.advance(61)
+        return sorted(found)
+
+    assert starts() == ["tbl_2", "tbl_3"]
+    # An hour is for today, and another one was left of yesterday.
+    works(1.5)
+    assert starts() == ["tbl_2", "tbl_3"]
+    works(0.5)
+    assert starts() == ["tbl_3"]
+    because = service.decision(COMPACTION, "tbl_2").because
+    assert "but the tables of pattern tag:team=shop have taken 2" in because
+    assert because.endswith(" worker-hours today, at most 2")
+    # Two hours were spent: nothing is carried over, and the next day begins with its own hour.
+    clock.advance(86_400)
+    assert starts() == ["tbl_2", "tbl_3"]
+    works(1.0)
+    assert starts() == ["tbl_3"]
+    # The table's own budget counts before that of the pattern.
+    policy_registry.put_table(service.engine, clock, "tbl_2", {"budget": {"worker_hours_per_day": 5.0}})
+    assert starts() == ["tbl_2", "tbl_3"]

@@ -696,7 +696,7 @@ def get_notification(name: str) -> Call[NotificationDetail]:
 def get_outcome(table_id: str) -> Call[OutcomeOut]:
     """Show what reads of a table cost, and whether its objective is kept.
 
-    Its overheads compare a read now with one right after a compaction.
+    An overhead compares a read now with one right after a compaction.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.

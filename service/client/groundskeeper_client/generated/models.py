@@ -814,6 +814,15 @@ class BucketsOut(Model, frozen=True, kw_only=True):
     """The largest ones"""
 
 
+class BudgetPolicyIn(Model, frozen=True, kw_only=True):
+    gb_hours_per_day: float | UnsetType | None = UNSET
+    """GB-hours of all jobs of these tables in a day; or null"""
+    worker_hours_per_day: float | UnsetType | None = UNSET
+    """Hours of workers' slots that these jobs may take in a day; or null"""
+    carry_over_days: int | UnsetType = UNSET
+    """What was not spent on so many days before may be spent today in addition"""
+
+
 class BulkItem(Model, frozen=True, kw_only=True):
     table_id: str
     """As in the request"""
@@ -3759,6 +3768,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
     """What reads and storage may cost, from which the service derives when jobs run"""
+    budget: BudgetPolicyIn | UnsetType = UNSET
+    """What the jobs of all tables of a pattern may cost in a day"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -3916,6 +3927,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
     """What reads and storage may cost, from which the service derives when jobs run"""
+    budget: BudgetPolicyIn | UnsetType = UNSET
+    """What the jobs of all tables of a pattern may cost in a day"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -5708,6 +5721,8 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     """Id of its Spark application"""
     ui_url: str | None
     """Address of Spark's UI"""
+    read_rates: dict[str, float] | None
+    """Processor seconds that reads take on its machine, as it has measured"""
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime
