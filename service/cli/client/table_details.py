@@ -113,7 +113,7 @@ def _clock(clock: Json | None) -> str | None:
     if clock is None or clock["utc_offset_seconds"] is None:
         return None
     words = spoken(timedelta(seconds=clock["utc_offset_seconds"]))
-    found = f"{words} ({clock['ahead_seconds']:+.0f} s beside its zone), by {count(clock['samples'], 'commit')}"
+    found = f"{words} ({round(clock['ahead_seconds']):+d} s beside its zone), by {count(clock['samples'], 'commit')}"
     other, back = clock["disagreement"], clock.get("set_back")
     if other is None and back is not None:
         return f"{found}; one went back by {duration(back['seconds'])} before {back['instant']}"
