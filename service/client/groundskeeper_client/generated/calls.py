@@ -78,6 +78,7 @@ from groundskeeper_client.generated.models import (
     NotificationPut,
     Order,
     Outcome,
+    OutcomeOut,
     Overview,
     PartitionTtlIn,
     PatternPolicyIn,
@@ -690,6 +691,17 @@ def get_notification(name: str) -> Call[NotificationDetail]:
     UnauthenticatedError.
     """
     return Call("GET", f"/v1/notifications/{segment(name)}", NotificationDetail)
+
+
+def get_outcome(table_id: str) -> Call[OutcomeOut]:
+    """Show what reads of a table cost, and whether its objective is kept.
+
+    An overhead compares a read now with one right after a compaction.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/outcome", OutcomeOut)
 
 
 def get_overview(
