@@ -107,6 +107,8 @@ from groundskeeper_client.generated.models import (
     SessionOut,
     SetOfTables,
     Severity,
+    SimulateIn,
+    SimulationOut,
     SnapshotOut,
     SnoozeIn,
     SyncIn,
@@ -1916,6 +1918,20 @@ def rotate_webhook_secret(webhook_id: str) -> Call[WebhookCreated]:
     RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/rotate-secret", WebhookCreated)
+
+
+def simulate_policy(body: SimulateIn) -> Call[SimulationOut]:
+    """Show what another policy would have done in the past.
+
+    Replays the commits of the tables under the present policy and under the new one, with the slots of the
+    workers that are ready now. Starts nothing and stores nothing. Takes seconds, for very many commits a
+    minute.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, SimulationTooLargeError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("POST", "/v1/policies/simulate", SimulationOut, body=body)
 
 
 def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
