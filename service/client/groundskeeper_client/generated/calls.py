@@ -78,7 +78,7 @@ from groundskeeper_client.generated.models import (
     NotificationPut,
     Order,
     Outcome,
-    OutcomeOut,
+    OutcomesOutcomeOut,
     Overview,
     PartitionTtlIn,
     PatternPolicyIn,
@@ -695,7 +695,7 @@ def get_notification(name: str) -> Call[NotificationDetail]:
     return Call("GET", f"/v1/notifications/{segment(name)}", NotificationDetail)
 
 
-def get_outcome(table_id: str) -> Call[OutcomeOut]:
+def get_outcome(table_id: str) -> Call[OutcomesOutcomeOut]:
     """Show what reads of a table cost, and whether its objective is kept.
 
     An overhead compares a read now with one right after a compaction.
@@ -703,7 +703,7 @@ def get_outcome(table_id: str) -> Call[OutcomeOut]:
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.
     """
-    return Call("GET", f"/v1/tables/{segment(table_id)}/outcome", OutcomeOut)
+    return Call("GET", f"/v1/tables/{segment(table_id)}/outcome", OutcomesOutcomeOut)
 
 
 def get_overview(
