@@ -49,7 +49,8 @@ class TableFacts:
     watch: Watch
     policy: Policy = field(default_factory=Policy)
     snapshot: TableSnapshot | None = None  # Without partitions; None before the first poll.
-    decisions: Mapping[JobKind, Decision] = field(default_factory=dict)
+    overdue_since: datetime | None = None  # When it was to be polled, if that is long ago (`polling.OVERDUE`).
+    decisions: Mapping[JobKind, Decision] = field(default_factory=dict)  # The latest of each kind, if not too old.
     incidents: Sequence[Incident] = ()
     failures: Sequence[Failures] = ()
     unsettled: Sequence[Job] = ()
