@@ -169,6 +169,8 @@ class Composition:
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
+        prepare = partial(context.monitoring.problems.prepare, self.engine, self._clock)
+        threading.Thread(target=prepare, name="overview", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),
             listening,

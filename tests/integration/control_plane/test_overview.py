@@ -17,6 +17,8 @@ from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import schema
 from service.db.engine import writing
+from service.events.notifier import Notifier
+from service.health import cached_problems, problem_rounds
 from service.health.cached_problems import ProblemCache
 from service.health.result_cache import MOST_AGE
 from service.queue import job_store, worker_store
@@ -252,6 +254,31 @@ def test_of_very_many_tables_the_last_list_is_answered(engine: sa.Engine, clock:
     assert cache.now(engine, clock) is few
     clock.advance(MOST_AGE.total_seconds() + 1)
     assert set(cache.now(engine, clock).of_tables) == {"tbl_0", "tbl_1"}
+
+
+def test_after_a_start_the_first_answer_is_what_the_last_round_has_stored(
+    engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ill(engine, clock, range(3))
+    clock.advance(180)
+    before = ProblemCache()
+    problem_rounds.run_once(engine, Notifier(), clock, every=timedelta(seconds=30), cache=before)
+    then, found = clock(), before.known(engine, clock)
+    ill(engine, clock, range(3, 4))
+    clock.advance(600)
+    monkeypatch.setattr(cached_problems, "FEW", 1)
+    cache = ProblemCache()
+    first = cache.known(engine, clock)
+    assert first.as_of == then
+    assert [(each.id, each.words) for each in first.problems] == [(each.id, each.words) for each in found.problems]
+    assert first.counts == found.counts
+    assert {key: first.backlogs[key] for key in found.backlogs} == found.backlogs
+    assert [each.id for each in first.of_tables["tbl_1"]] == [each.id for each in found.of_tables["tbl_1"]]
+    for _ in range(200):
+        if "tbl_3" in cache.known(engine, clock).of_tables:
+            break
+        time.sleep(0.05)
+    assert cache.known(engine, clock).as_of == clock()
 
 
 def test_a_reader_may_see_it_and_a_worker_may_not(
