@@ -14,7 +14,7 @@ from service.queue.job import mutates
 from service.queue.lease_order import NEVER, Candidate, turn
 from service.queue.slot_use import AT_LEAST, used_after
 from service.scheduling.admission import Limits, Load
-from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, overhead, percentile
+from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, percentile
 from service.simulation.simulated_table import SIMULATED, SimulatedTable
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class _Simulation:
             job = table.begin(answer.run, str(self.counter), now)
             self._queue(number, job, answer.run.worker_group or table.policy.worker_group, now)
         if any(_MUTATES[each.kind] for each in table.active):
-            # Its end wakes the table; nothing else starts before.
+            # The end of that job wakes the table; nothing else starts before.
             self.wakes[number] = 0.0
             return
         if answer.is_limited and number not in self.is_limited:
@@ -204,7 +204,7 @@ class _Simulation:
         queued.table.advance(now)
         assert queued.taken is not None
         self.rewritten += queued.taken.rewritten
-        queued.table.end(queued.job, queued.leased_at, now)
+        queued.table.end(queued.job, queued.leased_at, now, queued.candidate.seconds * queued.gib / 3600)
         for sums in (self.sums[queued.job.kind], self.of_tables[number]):
             sums.jobs += 1
             sums.seconds += queued.candidate.seconds
@@ -232,13 +232,16 @@ class _Simulation:
 
     def _look(self, at: float) -> None:
         """Notes the state of all tables."""
-        logs = base = freed = 0.0
+        logs = base = freed = reads = compacted = 0.0
         for number, table in enumerate(self.tables):
             table.advance(at)
             files = table.files
             logs, base, freed = logs + files.log_bytes, base + files.base_bytes, freed + files.freed_bytes
-            self.overheads[number].append(overhead(files.log_bytes, files.base_bytes))
-        self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed)))
+            cost = files.cost_of_reads()
+            reads, compacted = reads + cost.now, compacted + cost.compacted
+            self.overheads[number].append(cost.of_logs)
+        overhead = reads / compacted if compacted else 1.0
+        self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed), overhead))
 
     def _outcome(self) -> Outcome:
         kinds = [

@@ -2933,6 +2933,8 @@ class KindOutcomeOut(Model, frozen=True, kw_only=True):
     """Time that workers spent on them"""
     gb_hours: float
     """That time in hours, times the memory of a slot in GiB"""
+    kind: JobKind
+    """Kind of job"""
 
 
 class LabelsOfTables(Model, frozen=True, kw_only=True):
@@ -3884,7 +3886,7 @@ class PointOut(Model, frozen=True, kw_only=True):
     freed_bytes: int
     """Size of files that are out of use"""
     read_overhead: float
-    """What a read costs, compared with one right after a compaction of all tables"""
+    """What a read of all tables costs, compared with one right after compactions"""
 
 
 class PolicyIn(Model, frozen=True, kw_only=True):
@@ -4729,7 +4731,9 @@ class SimulatedTableOut(Model, frozen=True, kw_only=True):
     jobs_new: int
     """Simulated jobs of the new policy"""
     gb_hours_now: float
+    """Their GB-hours"""
     gb_hours_new: float
+    """Their GB-hours"""
     read_overhead_now: float
     """Not exceeded in 95 % of the time"""
     read_overhead_new: float
