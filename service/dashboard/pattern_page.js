@@ -1,6 +1,6 @@
 // The policy of a pattern: a form, and a preview of what an edit changes before it is saved.
 
-import { get, getTagged, post, problemOf, send } from "./api.js";
+import { get, getTagged, NEW, post, problemOf, send } from "./api.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
 import { card, grid, link, problem, tableLink } from "./components.js";
@@ -40,7 +40,7 @@ export function patternPage(pattern, changed) {
 
   async function fetchPolicy() {
     const schemas = settingsOf("PatternPolicyIn");
-    ({ document: policy, tag } = decides ? await getTagged(path) : { document: null, tag: null });
+    ({ document: policy, tag } = decides ? await getTagged(path) : { document: null, tag: NEW });
     form.take(known(policy, schemas), schemas);
     isLoaded = true;
   }
@@ -82,7 +82,7 @@ export function patternPage(pattern, changed) {
 
   /** After a conflict: what somebody else has saved, with the edits on top. */
   async function renew() {
-    await fetchPolicy().then(() => ([failure, isConflict, preview] = [null, false, null]), (error) => (failure = problemOf(error)));
+    await load().then(fetchPolicy).then(() => ([failure, isConflict, preview] = [null, false, null]), (error) => (failure = problemOf(error)));
     changed.redraw();
   }
 

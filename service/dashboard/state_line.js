@@ -10,7 +10,7 @@ export function stateLine({ problems: { counts }, jobs, incidents, workers, webh
   const ill = webhooks.failing + webhooks.disabled;
   const unresolved = incidents.open + incidents.suspected;
   const { default: forecast, ...others } = jobs.forecast;
-  const inShort = (text) => text.replace(/^[\d,]+ queued,? ?|; a guess$/g, "");
+  const inShort = (text) => text.replace(/^[\d,]+ queued[,;]? ?|; a guess$/g, "");
   const expected = [forecast && inShort(forecast), ...Object.entries(others).map(([group, text]) => `${group}: ${inShort(text)}`)].filter(Boolean);
   return h(
     "ul",

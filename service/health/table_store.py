@@ -14,6 +14,7 @@ from service.health.fleet import FAILURES_SHOWN_FOR
 from service.health.late_services import CURRENT
 from service.health.problem_facts import Failures, TableFacts
 from service.incidents import store as incident_store
+from service.outcome import objective_store
 from service.policies import store as policy_store
 from service.policies.precedence import Subject, effective
 from service.queue import breaker_store, held_store, lock_sighting_store
@@ -58,6 +59,7 @@ def facts(
     decisions = decision_store.current(connection, now - CURRENT, None if table_id is None else [table_id])
     incidents = incident_store.every_standing(connection, table_id)
     failures = _failures(connection, now, table_id)
+    objectives = objective_store.states(connection, now, None if table_id is None else [table_id])
     jobs = defaultdict(list)
     breakers = defaultdict(list)
     for breaker in breaker_store.every(connection, now, table_id):
@@ -83,6 +85,7 @@ def facts(
             unsettled=jobs.get((row.id, True), ()),
             held=jobs.get((row.id, False), ()),
             breakers=breakers.get(row.id, ()),
+            objective=objectives.get(row.id),
             lock=locks.get(row.id),
         )
         for row in rows

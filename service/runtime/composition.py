@@ -242,7 +242,7 @@ class Composition:
             discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
             ticks.append(Tick("discover", chosen.discover_seconds, discover))
         if chosen.automatic:
-            plan = partial(scheduler.run_once, context.database, context.queue.planning)
+            plan = partial(scheduler.run_once, context.database, context.queue.planning, context.monitoring.forecaster)
             ticks.append(Tick("plan", chosen.plan_seconds, plan))
         return ticks
 

@@ -22,6 +22,7 @@ from service.scheduling.decision_inputs import POLICIES, frozen_by, paused
 from service.scheduling.job_history import JobHistory
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.worth import LONGEST_WAIT
 from service.scheduling.writer_hazard import NO_HAZARD
 from service.simulation.simulated_files import SimulatedFiles
 
@@ -161,7 +162,7 @@ class SimulatedTable:
         job = Job(job_id, self.past.id, run.kind, at, at, run.params, priority=self.policy.priority, reason=run.because)
         self.active.append(job)
         before = self.history.get(run.kind, _NEVER)
-        self.history[run.kind] = JobHistory(at, before.began_at, before.ended_at, is_unfinished=before.is_unfinished)
+        self.history[run.kind] = replace(before, asked_at=at)
         if schedule := self._schedules.get(run.kind):
             schedule.is_due = False
         return job
@@ -181,9 +182,22 @@ class SimulatedTable:
         if self._has_objective:
             self._spent.append((_moment(now), gb_hours))
         self.active = [each for each in self.active if each.id != job.id]
-        asked_at = self.history[job.kind].asked_at
-        is_unfinished = taken.share < 1
-        self.history[job.kind] = JobHistory(asked_at, _moment(leased_at), _moment(now), is_unfinished=is_unfinished)
+        before = self.history[job.kind]
+        is_fruitless = job.kind is JobKind.CLEANING and not taken.files
+        self.history[job.kind] = JobHistory(
+            before.asked_at,
+            _moment(leased_at),
+            _moment(now),
+            is_unfinished=taken.share < 1,
+            fruitless=before.fruitless + 1 if is_fruitless else 0,
+        )
+
+    def starts_by(self, now: float) -> float:
+        """Returns when a job that is queued now goes before all others of its priority."""
+        longest, most = now + LONGEST_WAIT.total_seconds(), self.policy.objective.log_age_seconds
+        if most is None or self.files.oldest_at is None:
+            return longest
+        return min(longest, max(now, self.files.oldest_at + most))
 
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
         snapshot = self._snapshot(now)

@@ -219,25 +219,25 @@ def test_selected_tables_get_settings_and_an_owner(page: Page, installation: Ins
     page.keyboard.press("Tab")
     bulk.get_by_role("button", name="Add", exact=True).focus()
     page.keyboard.press("Enter")
-    bulk.get_by_label("Setting").select_option("cleaning.retain")
-    bulk.get_by_label("Value of Cleaning.retain").fill("7")
+    bulk.get_by_label("Setting").select_option("cleaning.commits")
+    bulk.get_by_label("Value of Cleaning.commits").fill("7")
     page.keyboard.press("Enter")
     calls = []
     page.on("request", lambda each: calls.append(each.url) if each.method == "POST" else None)
     bulk.get_by_role("button", name="Apply").focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#confirm-text")).to_contain_text("compaction.seconds: 2 h; cleaning.retain: 7")
+    expect(page.locator("#confirm-text")).to_contain_text("compaction.seconds: 2 h; cleaning.commits: 7")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(bulk).to_contain_text("2 done")
     assert barriers(page) == []
     for each in (ORDERS, TRIPS):
         found = installation.api.get(f"/tables/{each}/policy").json()["policy"]
-        assert (found["compaction"]["seconds"], found["cleaning"]["retain"]) == (7200, 7)
+        assert (found["compaction"]["seconds"], found["cleaning"]["commits"]) == (7200, 7)
     assert len(calls) == 1
     page.get_by_label("Select all tables of this page").check()
     bulk.get_by_role("button", name="Set policy").click()
-    for name in ("compaction.seconds", "cleaning.retain"):
+    for name in ("compaction.seconds", "cleaning.commits"):
         bulk.get_by_label("Setting").select_option(name)
         bulk.get_by_role("button", name="Leave to patterns and defaults").click()
     bulk.get_by_role("button", name="Apply").click()

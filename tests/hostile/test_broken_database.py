@@ -19,11 +19,12 @@ from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.db.probe import Probe, check_integrity
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError
+from tests.forked_service import ended
 from tests.integration.control_plane.databases import new_sqlite
 from tests.integration.serving import Serving, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 NAME = "groundskeeper.db"
@@ -183,10 +184,10 @@ def test_a_service_on_a_broken_database_does_not_start_and_says_why_in_a_line(
 ) -> None:
     migrated(tmp_path)
     breaks(tmp_path / NAME)
-    ended = serve(tmp_path)
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
-    assert words in ended.stderr
-    assert NAME in ended.stderr
+    said = serve(tmp_path)
+    assert (said.returncode, len(said.stderr.splitlines())) == (2, 1), said.stderr
+    assert words in said.stderr
+    assert NAME in said.stderr
 
 
 @pytest.mark.parametrize("mode", [pytest.param(0o000, marks=pytest.mark.exhaustive), 0o444])
@@ -195,9 +196,9 @@ def test_nor_does_it_without_the_permission_to_write(tmp_path: Path, mode: int) 
     (tmp_path / NAME).chmod(mode)
     # Root may write to all files unless it gives up this capability.
     bare = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-    ended = serve(tmp_path, *bare)
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
-    assert NAME in ended.stderr
+    said = serve_by(bare, tmp_path)
+    assert (said.returncode, len(said.stderr.splitlines())) == (2, 1), said.stderr
+    assert NAME in said.stderr
 
 
 def migrated(folder: Path) -> None:
@@ -205,9 +206,16 @@ def migrated(folder: Path) -> None:
     checkpoint(folder / NAME)
 
 
-def serve(folder: Path, *prefix: str) -> subprocess.CompletedProcess[str]:
+SERVE = ("serve", "--workers", "0", "--port", "0")
+
+
+def serve(folder: Path) -> subprocess.CompletedProcess[str]:
+    return ended(*SERVE, cwd=folder, env=os.environ)
+
+
+def serve_by(prefix: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*prefix, sys.executable, "-m", "service.cli", "serve", "--workers", "0", "--port", "0"],
+        [*prefix, sys.executable, "-m", "service.cli", *SERVE],
         cwd=folder,
         capture_output=True,
         text=True,

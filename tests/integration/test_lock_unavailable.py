@@ -144,6 +144,7 @@ def test_a_job_that_waits_for_a_server_ends_soon_when_it_is_cancelled(
         assert time.monotonic() - cancelled_at < 5
 
 
+@pytest.mark.exhaustive
 def test_a_lock_that_another_holds_is_waited_for_and_no_reason_to_refuse(spark: SparkSession, base: Path) -> None:
     with zookeeper.running() as server:
         table = hudi_table(spark, base, None, lock=server.lock("trips"))

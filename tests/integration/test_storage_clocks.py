@@ -82,7 +82,7 @@ def writers_are_told_from_dead_ones(spark: SparkSession, base: str) -> None:
 @pytest.mark.parametrize(
     ("ahead", "version", "kinds"),
     [
-        (-HOUR, 9, ["compaction"]),
+        pytest.param(-HOUR, 9, ["compaction"], marks=pytest.mark.exhaustive),
         *(
             pytest.param(ahead, version, list(PARAMS), marks=pytest.mark.exhaustive)
             for ahead in (-HOUR, -8 * HOUR, timedelta(minutes=10), 8 * HOUR)

@@ -385,6 +385,7 @@ def test_a_job_waits_for_a_lock_in_zookeeper(watched: Watched, zoo: zookeeper.Se
     assert leased(watched.service).id == job.id
 
 
+@pytest.mark.exhaustive
 def test_a_lock_in_dynamodb_ends_when_its_holder_does_not_renew_it(
     sqlite: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:

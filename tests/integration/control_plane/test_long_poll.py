@@ -90,6 +90,7 @@ def test_a_waiting_lease_is_answered_as_soon_as_one_that_comes_after_the_job(url
     assert fast < 0.1 + usual
 
 
+@pytest.mark.mostly_sqlite
 def test_without_a_job_the_call_ends_when_its_time_is_over(url: str) -> None:
     before = time.monotonic()
     answer, came = lease(url, 1.2)
@@ -137,6 +138,7 @@ def test_a_job_that_waited_for_another_of_its_table_starts_when_that_one_ends(ur
     assert min(waits) < 0.5
 
 
+@pytest.mark.mostly_sqlite
 def test_a_worker_that_went_away_while_it_waited_gets_no_job(url: str) -> None:
     table_id = table(url)
     with pytest.raises(httpx.ReadTimeout):
@@ -148,6 +150,7 @@ def test_a_worker_that_went_away_while_it_waited_gets_no_job(url: str) -> None:
     assert lease(url, 0)[0].json()["plan"]["attempt"] == 1
 
 
+@pytest.mark.mostly_sqlite
 def test_a_service_that_stops_lets_nobody_wait_and_hands_out_nothing(url: str, live: AppContext) -> None:
     table_id = table(url)
     with ThreadPoolExecutor(1) as pool:
@@ -179,6 +182,7 @@ def test_a_call_that_waits_for_a_job_is_answered_at_its_end(url: str) -> None:
         assert time.monotonic() - before < 5
 
 
+@pytest.mark.mostly_sqlite
 def test_a_wait_for_a_job_ends_after_its_time(url: str) -> None:
     job_id = submit(url, table(url)).json()["id"]
     before = time.monotonic()
@@ -189,6 +193,7 @@ def test_a_wait_for_a_job_ends_after_its_time(url: str) -> None:
         assert httpx.get(f"{url}/v1/jobs/{path}").status_code == status
 
 
+@pytest.mark.mostly_sqlite
 def test_the_number_of_waiting_calls_is_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobWaits, "most", 2)
     job_id = submit(url, table(url)).json()["id"]
