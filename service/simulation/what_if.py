@@ -1,4 +1,4 @@
-"""What would have happened under another policy: the same commits, replayed under the present one and the new one."""
+"""Replays the same commits under the present policy and under a new one, and compares both with what happened."""
 
 from __future__ import annotations
 
