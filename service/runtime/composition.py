@@ -85,8 +85,7 @@ _READ_SECONDS = 60.0
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
-_SIMULATION_SECONDS = 120.0
-_QUEUED_SIMULATIONS = 4
+_SIMULATIONS = ReaderLimits(seconds=50.0, queued=2, niceness=_POLL_NICENESS)
 # A storage that does not answer keeps a reader busy for no longer: nothing else waits for this answer.
 _GLANCE_SECONDS = 5.0
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection", "service.simulation.what_if")
@@ -119,11 +118,7 @@ class Composition:
         # Reads of locks have readers of their own too: a lock server that does not answer keeps neither calls nor polls
         # waiting.
         # A simulation takes a processor for seconds, so there is one at a time.
-        self._simulators = ReaderPool(
-            1,
-            ReaderLimits(seconds=_SIMULATION_SECONDS, queued=_QUEUED_SIMULATIONS, niceness=_POLL_NICENESS),
-            preload=_READERS_IMPORT,
-        )
+        self._simulators = ReaderPool(1, _SIMULATIONS, preload=_READERS_IMPORT)
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -140,9 +135,6 @@ class Composition:
         )
         secret, token = issued("local worker", Role.WORKER, self._clock(), groups=(chosen.worker_group,))
         queue = queue_settings(chosen, self.rng)
-        replayer = Replayer(
-            self.engine.url.render_as_string(hide_password=False), queue.planning.limits, chosen.poll_seconds
-        )
         context = AppContext(
             database=Database(self.engine, self._clock, self.notifier, self._cipher),
             lake=LakeAccess(
@@ -165,7 +157,7 @@ class Composition:
             exposure=exposure(chosen, token),
             guard=self._guard,
             identity=identity(chosen, self._cipher),
-            simulator=self._simulators.isolated(replayer),
+            simulator=self._simulators.isolated(Replayer.of(self.engine, queue.planning.limits, chosen.poll_seconds)),
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
