@@ -75,7 +75,7 @@ def sick(fleet: Fleet) -> tuple[str, Callable[[], None]]:
         fleet.table(name).commit()
     scene = compaction_behind(fleet)
     name = next(scene)
-    assert eventually(lambda: bool(problems(fleet)), 30)
+    assert eventually(lambda: bool(problems(fleet)), 60)
     return name, lambda: next(scene, None)
 
 
@@ -138,7 +138,7 @@ def test_mend_and_see_it_green(operator: Operator, sick: Any, fleet: Fleet) -> N
     mend()
     result = {"attempt": 1, "result": Result(Outcome.SUCCEEDED).to_json()}
     fleet.api.post(f"/worker/leases/{job['id']}/result", json=result)
-    assert eventually(lambda: not problems(fleet), 30)
+    assert eventually(lambda: not problems(fleet), 60)
     expect(page.locator(".matrix tbody tr").filter(has_text=name)).to_contain_text("healthy")
 
 
