@@ -2285,7 +2285,7 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends, later than it begins"""
     tables: list[str] | UnsetType = UNSET
-    """Patterns of the names of tables; all by default"""
+    """Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
 
@@ -2312,7 +2312,7 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends"""
     tables: list[str]
-    """Patterns of the names of tables"""
+    """Ids of tables or patterns of their names; empty for all"""
     reason: str
     """Why, for other users"""
     set_by: str
@@ -3941,7 +3941,7 @@ class ProblemCountsOut(Model, frozen=True, kw_only=True):
     """Problems that opened and ended in the period."""
 
     opened: int
-    """Problems that opened, or became more serious"""
+    """Problems that opened or became more serious, each once"""
     resolved: int
     """Problems that ended"""
     open: int
