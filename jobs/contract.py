@@ -286,7 +286,7 @@ class WorkerInfo(JsonMapped):
     Spark's notation. The worker gets the jobs of tables whose policy names its `group`. `executors` is the number of
     Spark's executors, None if the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is
     the reason why Spark did not start. `application_id` is that of its Spark application, and `ui_url` the address of
-    Spark's UI, if it has one.
+    Spark's UI, if it has one. `read_rates` are processor seconds for a GiB (`jobs.worker.read_probe`).
     """
 
     version: str | None = None
@@ -301,6 +301,7 @@ class WorkerInfo(JsonMapped):
     error: Problem | None = None
     application_id: str | None = None
     ui_url: str | None = None
+    read_rates: Mapping[str, float] | None = None
 
 
 class LogLevel(StrEnum):

@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
     """Writes a Parquet file to a stream, which stays open. `options` are pyarrow's.
 
-    A file without gzip and annotations is pyarrow's own, and so is gzip where ISA-L is missing.
+    A file without gzip and annotations is pyarrow's own, and so is gzip where ISA-L is missing or the file is small.
     """
 
     def __init__(
-        self, stream: pa.NativeFile | io.BytesIO, schema: pa.Schema, annotations: Annotations, **options: Any
+        self,
+        stream: pa.NativeFile | io.BytesIO,
+        schema: pa.Schema,
+        annotations: Annotations,
+        *,
+        is_small: bool = False,
+        **options: Any,
     ) -> None:
         self._sink: _HeldEnd | None = None
-        if options.get("compression") == "gzip" and gzip_pages.IS_AVAILABLE:
+        if options.get("compression") == "gzip" and gzip_pages.IS_AVAILABLE and not is_small:
             options |= {"compression": "none", "compression_level": None}
             self._sink = _HeldEnd(stream, annotations, GzipPages(stream))
         elif annotations.places:

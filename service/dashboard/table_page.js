@@ -11,6 +11,7 @@ import { jobForm } from "./job_form.js";
 import { Latest } from "./last_jobs.js";
 import { Layout } from "./layout.js";
 import { Lock } from "./lock.js";
+import { Outcome } from "./outcome.js";
 import { Problems } from "./problems.js";
 import { Recent } from "./recent.js";
 import { may } from "./role.js";
@@ -36,6 +37,7 @@ export function tablePage(id, changed, query = {}) {
   const recent = new Recent({ table_id: id });
   const latest = new Latest();
   const incidents = new Incidents(id);
+  const outcome = new Outcome(id);
   const problems = new Problems(id);
   const commits = new Commits(id);
   const state = new TableState(id);
@@ -53,7 +55,7 @@ export function tablePage(id, changed, query = {}) {
 
   /** What each tab asks for, besides what the head of the page has. */
   const loads = {
-    health: () => [trend.load(state.snapshot), lock.load()],
+    health: () => [Promise.all([trend.load(state.snapshot), outcome.load()]), lock.load()],
     jobs: () => [recent.load(), latest.fill([table])],
     policy: () => [],
     writers: () => [],
@@ -72,7 +74,7 @@ export function tablePage(id, changed, query = {}) {
   }
 
   const panels = {
-    health: () => [h("div", { class: "columns", "data-key": "columns" }, h("div", { class: "stack" }, state.draw()), h("div", { class: "stack" }, lock.draw())), trend.draw(changed)],
+    health: () => [h("div", { class: "columns", "data-key": "columns" }, h("div", { class: "stack" }, state.draw()), h("div", { class: "stack" }, lock.draw(), outcome.draw())), trend.draw(changed)],
     jobs: () => [
       h(
         "div",

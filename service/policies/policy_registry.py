@@ -120,9 +120,7 @@ def change_table(
         table_store.get(connection, table_id, for_update=True)
         level = store.of_table(connection, table_id)
         before = dict(level.settings) if level else {}
-        after = _without(
-            {**before, **{name: _merged(before.get(name), each) for name, each in settings.items()}}, unset
-        )
+        after = _without(merged(before, settings), unset)
         if after == before:
             return False
         if after:
@@ -131,6 +129,11 @@ def change_table(
             store.delete_table(connection, table_id)
         decision_times.wake(connection, table_id, now)
         return True
+
+
+def merged(before: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a level with some settings changed; all others stay."""
+    return {**before, **{name: _merged(before.get(name), each) for name, each in settings.items()}}
 
 
 def _merged(before: Any, after: Any) -> Any:

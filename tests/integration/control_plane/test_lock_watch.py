@@ -311,7 +311,7 @@ def awaited(watched: Watched, table_id: str) -> list[ProblemKind]:
     """The kinds of problems with the table's lock and with attempts."""
     now = watched.clock()
     with reading(watched.engine) as connection:
-        (facts,) = table_store.facts(connection, now, table_id)
+        (facts,) = table_store.facts(connection, now, [table_id])
     return [each.kind for each in (*fleet.awaited_locks(facts, now), *held_back.held_back(facts, now))]
 
 
