@@ -75,7 +75,7 @@ HELD_UP = Definition(
 
 HELD_UP_AFTER = timedelta(hours=6)
 
-_EXPLAINED = frozenset({"incident-open", "failed-before", "outside-window", "too-soon"}) | _CANNOT_ACT
+_EXPLAINED = frozenset({"incident-open", "failed-before", "gained-nothing", "outside-window", "too-soon"}) | _CANNOT_ACT
 """Codes of waits that are intended, or that are shown as another kind of problem."""
 
 WARNED = Definition(

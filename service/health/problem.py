@@ -48,6 +48,7 @@ class ProblemKind(StrEnum):
     COMPACTION_BEHIND = "compaction-behind"
     COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"
+    OBJECTIVE_MISSED = "objective-missed"
     TIMELINE_LONG = "timeline-long"
     BUCKET_TOO_LARGE = "bucket-too-large"
     BUCKETS_SKEWED = "buckets-skewed"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from service.delivery.webhook import Webhook
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
+    from service.outcome.objective import ObjectiveState
     from service.policies.policy import Pause
     from service.queue.breaker import Breaker
     from service.queue.job import Job
@@ -56,6 +57,7 @@ class TableFacts:
     unsettled: Sequence[Job] = ()
     held: Sequence[Job] = ()  # Jobs at workers, and jobs that are queued because of the table's lock.
     breakers: Sequence[Breaker] = ()
+    objective: ObjectiveState | None = None  # None unless the last look found it missed.
     lock: LockSighting | None = None  # The last look at the lock, if the lock holds jobs back.
 
     @cached_property

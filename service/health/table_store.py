@@ -18,8 +18,9 @@ from service.health.late_services import CURRENT
 from service.health.polling import OVERDUE
 from service.health.problem_facts import Failures, TableFacts
 from service.incidents import store as incident_store
+from service.outcome import objective_store
 from service.policies import store as policy_store
-from service.policies.precedence import Subject, effective
+from service.policies.precedence import Subject, effective_of_each
 from service.queue import breaker_store, held_store, lock_sighting_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from service.incidents.incident import Incident
-    from service.policies.policy import Policy
+    from service.outcome.objective import ObjectiveState
     from service.queue.breaker import Breaker
     from service.queue.job import Job
     from service.queue.lock_sighting import LockSighting
@@ -112,6 +113,7 @@ class Rare:
     breakers: Mapping[str, Sequence[Breaker]]
     locks: Mapping[str, LockSighting]
     begun: Mapping[str, Sequence[Job]]
+    missed: Mapping[str, ObjectiveState]
 
     def of(self, table_id: str) -> dict[str, Any]:
         """Returns members of the table's `TableFacts`."""
@@ -121,6 +123,7 @@ class Rare:
             "failures": self.failures.get(table_id, ()),
             "breakers": self.breakers.get(table_id, ()),
             "lock": self.locks.get(table_id),
+            "objective": self.missed.get(table_id),
             "unsettled": [job for job in jobs if job.state is JobState.UNKNOWN],
             "held": [job for job in jobs if job.state is not JobState.UNKNOWN],
         }
@@ -167,7 +170,8 @@ def rare(connection: Connection, now: datetime, table_ids: Collection[str] | Non
     for job in held_store.begun_or_locked_out(connection, locks, table_ids):
         jobs[job.table_id].append(job)
     incidents = incident_store.every_standing(connection, table_ids)
-    return Rare(incidents, _failures(connection, now, table_ids), breakers, locks, jobs)
+    missed = objective_store.missed(connection, now, table_ids)
+    return Rare(incidents, _failures(connection, now, table_ids), breakers, locks, jobs, missed)
 
 
 def facts(
@@ -178,7 +182,8 @@ def facts(
     query = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(_t.c.id.in_(table_ids))
     rows = connection.execute(query).all()
     watches = watch_store.of_tables(connection, table_ids)
-    policies = _policies(connection, {row.id: Subject.of(row) for row in rows})
+    levels = policy_store.of_tables(connection, list(table_ids))
+    policies = effective_of_each(policy_store.every(connection), levels, {row.id: Subject.of(row) for row in rows})
     snapshots = snapshot_store.of_tables(connection, table_ids)
     decisions = decision_store.current(connection, now - CURRENT, table_ids)
     return [
@@ -187,7 +192,7 @@ def facts(
             name=row.name,
             base_path=row.base_path,
             watch=watches[row.id],
-            policy=policies[row.id],
+            policy=policies[row.id].policy,
             snapshot=snapshots.get(row.id),
             overdue_since=due_at if (due_at := watches[row.id].next_poll_at) <= now - OVERDUE else None,
             decisions=decisions.get(row.id, {}),
@@ -197,25 +202,6 @@ def facts(
         # A table that has just been registered may have no watch in this transaction's view of the database.
         if row.id in watches
     ]
-
-
-def _policies(connection: Connection, subjects: dict[str, Subject]) -> dict[str, Policy]:
-    """Returns the policies by table id. Tables without settings of their own that match the same patterns share one
-    merged policy."""
-    patterns = policy_store.every(connection)
-    levels = policy_store.of_tables(connection, list(subjects))
-    merged: dict[tuple[str, ...], Policy] = {}
-    found = {}
-    for each, subject in subjects.items():
-        matching = [pattern for pattern in patterns if subject.matches(pattern.pattern)]
-        key = tuple(pattern.pattern for pattern in matching)
-        if each in levels:
-            found[each] = effective(matching, subject, levels[each]).policy
-            continue
-        if key not in merged:
-            merged[key] = effective(matching, subject, None).policy
-        found[each] = merged[key]
-    return found
 
 
 def _failures(connection: Connection, now: datetime, table_ids: Collection[str] | None) -> dict[str, list[Failures]]:

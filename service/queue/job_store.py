@@ -145,6 +145,22 @@ def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
     return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(_COUNT_ACTIVE)})
 
 
+# A literal, not a parameter: only then does SQLite use the small partial index of queued jobs.
+_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+
+
+def count_weighed(connection: Connection, group: str, priority: int, worth: float) -> tuple[int, int]:
+    """Counts the queued jobs of this group and priority with a worth: those with a higher one, and all."""
+    is_better = sa.func.coalesce(sa.func.sum(sa.case((_j.c.worth > worth, 1), else_=0)), 0)
+    found = connection.execute(
+        sa.select(is_better, sa.func.count()).where(
+            _IS_QUEUED, _j.c.worker_group == group, _j.c.priority == priority, _j.c.worth.is_not(None)
+        )
+    )
+    better, waiting = found.one()
+    return int(better), int(waiting)
+
+
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:
     """Cancels the jobs that the service submitted by itself and that no worker has leased yet, on one table or on all.
 
