@@ -160,7 +160,7 @@ GuardDep = Annotated[Guard, Depends(_part("guard"))]
 
 async def _simulator(request: Request) -> Simulator:
     context: AppContext = request.app.state.context
-    return context.simulator or Replayer(context.database.engine.url.render_as_string(hide_password=False))
+    return context.simulator or Replayer.of(context.database.engine)
 
 
 SimulatorDep = Annotated[Simulator, Depends(_simulator)]

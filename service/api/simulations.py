@@ -7,6 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from jobs.contract import JobKind
 from service.api.answers import Shown, made
 from service.api.dependencies import DatabaseDep, SimulatorDep
 from service.api.policy_models import PatternPolicyIn
@@ -68,13 +69,11 @@ class SimulateIn(Request):
 class KindOutcomeOut(Shown, declared=KindOutcome):
     """The jobs of one kind."""
 
+    kind: JobKind
+
 
 class PointOut(Shown, declared=Point):
     """All tables together at one time."""
-
-    read_overhead: float = Field(
-        description="What a read costs, compared with one right after a compaction of all tables", examples=[1.08]
-    )
 
 
 class OutcomeOut(BaseModel):

@@ -9,6 +9,7 @@ import { nested, valueOf } from "./policy_level.js";
 import { shown } from "./quantities.js";
 import { may } from "./role.js";
 import { settingsOf } from "./schemas.js";
+import { Simulation } from "./simulation.js";
 
 const CHANGED_MEANWHILE = 412;
 const HEADINGS = ["Table", "Setting", "Before", "After", "From"];
@@ -25,8 +26,10 @@ export function patternPage(pattern, changed) {
   let said = null;
   const form = new PolicyForm("this pattern", () => {
     [preview, failure, said] = [null, null, null];
+    simulation.forget();
     changed.redraw();
   });
+  const simulation = new Simulation(changed.redraw);
   form.isOpenIfOwn = true;
 
   async function load() {
@@ -51,6 +54,7 @@ export function patternPage(pattern, changed) {
       said && h("p", { class: "problem good", role: "status", "data-key": "said" }, said),
       h("form", { onsubmit: ask, "data-key": "form" }, ...form.draw(), may("operator") && buttons()),
       preview && drawPreview(),
+      preview && simulation.draw(),
     ];
   }
 
@@ -88,6 +92,7 @@ export function patternPage(pattern, changed) {
     try {
       const wanted = isDeletion ? null : nested(form.entries());
       preview = { wanted, found: await post("v1/policy-preview", { pattern, policy: wanted }) };
+      if (preview.found.tables) simulation.ask({ pattern, policy: wanted });
     } catch (error) {
       failure = problemOf(error);
     }

@@ -7,7 +7,6 @@ computes them once for all callers. Until the result is there it returns the pre
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from service.health.known_problems import Known
 from service.health.problem_search import ProblemSearch
 from service.health.problems import Found
 from service.health.result_cache import FEW, ResultCache
-from service.model.errors import DatabaseUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from service.health.problem import HealthProblem
     from service.health.problem_search import Search
     from service.model.clock import Clock
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -88,14 +84,10 @@ class ProblemCache:
         written = {each.id: each if each.id in ids else self.written.get(each.id) for each in found}
         self.written = {key: each for key, each in written.items() if each is not None}
 
-    def prepare(self, engine: Engine, clock: Clock) -> None:
-        """Reads what the first call needs, before there is one."""
-        try:
-            self.known(engine, clock)
-            self.tables(engine, clock)
-        except DatabaseUnavailableError as error:
-            # The call will find out whether it is back.
-            _log.warning("The tables cannot be read in advance: %s", error)
+    def prepare(self, engine: Engine) -> bool:
+        """Reads what the last round has stored, and returns whether it is of many tables. Raises
+        DatabaseUnavailableError."""
+        return self._looks.of_before(engine) is not None
 
     def _look(self, engine: Engine, now: datetime) -> _Look:
         search = self._search.run(engine, now)

@@ -24,6 +24,8 @@ _FRESH_SECONDS = 2.0
 _AT_ONCE_SECONDS = 0.1
 # A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
 _AFTER_SECONDS = 0.3
+# The first computation of a process takes longest, and comes after what there is to do at a start.
+_AFTER_START_SECONDS = 2.0
 # Largest part of the time that goes into computing, as long as results do not become too old.
 _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
@@ -65,9 +67,9 @@ class ResultCache(Generic[_Value]):
         """Returns the last value if it is not older than MOST_AGE, and computes a new one for the next call; or for
         this call, if that is fast. Raises DatabaseUnavailableError."""
         last = self._last
-        if last is None and (before := self._of_before(engine)) is not None:
+        if last is None and (before := self.of_before(engine)) is not None:
             if self._computing.acquire(blocking=False):
-                self._renew_later(engine, clock)
+                self._renew_later(engine, clock, _AFTER_START_SECONDS)
             # Meanwhile another caller may have computed it.
             return self._last[0] if self._last else before
         if last is None or not timedelta(0) <= clock() - last[1] <= MOST_AGE:
@@ -80,7 +82,7 @@ class ResultCache(Generic[_Value]):
             if self._took < _AT_ONCE_SECONDS:
                 self._renew(engine, clock)
                 return (self._last or last)[0]
-            self._renew_later(engine, clock)
+            self._renew_later(engine, clock, _AFTER_SECONDS)
         return last[0]
 
     def now(self, engine: Engine, clock: Clock) -> _Value:
@@ -103,14 +105,15 @@ class ResultCache(Generic[_Value]):
         latest = MOST_AGE.total_seconds() - 3 * self._took
         return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / _SHARE, latest))
 
-    def _of_before(self, engine: Engine) -> _Value | None:
+    def of_before(self, engine: Engine) -> _Value | None:
+        """Returns the last value of an earlier process, or None if this process has computed one."""
         with self._reading_before:
             if not self._has_read_before:
                 self._before, self._has_read_before = self._stored(engine), True
             return self._before
 
-    def _renew_later(self, engine: Engine, clock: Clock) -> None:
-        thread = threading.Timer(_AFTER_SECONDS, self._renew, (engine, clock))
+    def _renew_later(self, engine: Engine, clock: Clock, seconds: float) -> None:
+        thread = threading.Timer(seconds, self._renew, (engine, clock))
         thread.name, thread.daemon = self._what, True
         try:
             thread.start()

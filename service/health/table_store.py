@@ -19,7 +19,7 @@ from service.health.problem_facts import Failures, TableFacts
 from service.incidents import store as incident_store
 from service.outcome import objective_store
 from service.policies import store as policy_store
-from service.policies.precedence import Subject, effective
+from service.policies.precedence import Subject, effective_of_each
 from service.queue import breaker_store, held_store, lock_sighting_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from service.incidents.incident import Incident
     from service.outcome.objective import ObjectiveState
-    from service.policies.policy import Policy
     from service.queue.breaker import Breaker
     from service.queue.job import Job
     from service.queue.lock_sighting import LockSighting
@@ -169,7 +168,8 @@ def facts(
     query = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(_t.c.id.in_(table_ids))
     rows = connection.execute(query).all()
     watches = watch_store.of_tables(connection, table_ids)
-    policies = _policies(connection, {row.id: Subject.of(row) for row in rows})
+    levels = policy_store.of_tables(connection, list(table_ids))
+    policies = effective_of_each(policy_store.every(connection), levels, {row.id: Subject.of(row) for row in rows})
     snapshots = snapshot_store.of_tables(connection, table_ids)
     decisions = decision_store.current(connection, now - CURRENT, table_ids)
     return [
@@ -178,7 +178,7 @@ def facts(
             name=row.name,
             base_path=row.base_path,
             watch=watches[row.id],
-            policy=policies[row.id],
+            policy=policies[row.id].policy,
             snapshot=snapshots.get(row.id),
             overdue_since=due_at if (due_at := watches[row.id].next_poll_at) <= now - OVERDUE else None,
             decisions=decisions.get(row.id, {}),
@@ -188,25 +188,6 @@ def facts(
         # A table that has just been registered may have no watch in this transaction's view of the database.
         if row.id in watches
     ]
-
-
-def _policies(connection: Connection, subjects: dict[str, Subject]) -> dict[str, Policy]:
-    """Returns the policies by table id. Tables without settings of their own that match the same patterns share one
-    merged policy."""
-    patterns = policy_store.every(connection)
-    levels = policy_store.of_tables(connection, list(subjects))
-    merged: dict[tuple[str, ...], Policy] = {}
-    found = {}
-    for each, subject in subjects.items():
-        matching = [pattern for pattern in patterns if subject.matches(pattern.pattern)]
-        key = tuple(pattern.pattern for pattern in matching)
-        if each in levels:
-            found[each] = effective(matching, subject, levels[each]).policy
-            continue
-        if key not in merged:
-            merged[key] = effective(matching, subject, None).policy
-        found[each] = merged[key]
-    return found
 
 
 def _failures(connection: Connection, now: datetime, table_ids: Collection[str] | None) -> dict[str, list[Failures]]:

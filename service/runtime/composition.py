@@ -16,6 +16,7 @@ from jobs.format.spark_options import is_local
 from jobs.local_process import ids_of_process
 from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
+from service.api import overview
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
@@ -85,8 +86,7 @@ _READ_SECONDS = 60.0
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
-_SIMULATION_SECONDS = 120.0
-_QUEUED_SIMULATIONS = 4
+_SIMULATIONS = ReaderLimits(seconds=50.0, queued=2, niceness=_POLL_NICENESS)
 # A storage that does not answer keeps a reader busy for no longer: nothing else waits for this answer.
 _GLANCE_SECONDS = 5.0
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection", "service.simulation.what_if")
@@ -119,11 +119,7 @@ class Composition:
         # Reads of locks have readers of their own too: a lock server that does not answer keeps neither calls nor polls
         # waiting.
         # A simulation takes a processor for seconds, so there is one at a time.
-        self._simulators = ReaderPool(
-            1,
-            ReaderLimits(seconds=_SIMULATION_SECONDS, queued=_QUEUED_SIMULATIONS, niceness=_POLL_NICENESS),
-            preload=_READERS_IMPORT,
-        )
+        self._simulators = ReaderPool(1, _SIMULATIONS, preload=_READERS_IMPORT)
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -140,9 +136,6 @@ class Composition:
         )
         secret, token = issued("local worker", Role.WORKER, self._clock(), groups=(chosen.worker_group,))
         queue = queue_settings(chosen, self.rng)
-        replayer = Replayer(
-            self.engine.url.render_as_string(hide_password=False), queue.planning.limits, chosen.poll_seconds
-        )
         context = AppContext(
             database=Database(self.engine, self._clock, self.notifier, self._cipher),
             lake=LakeAccess(
@@ -165,12 +158,11 @@ class Composition:
             exposure=exposure(chosen, token),
             guard=self._guard,
             identity=identity(chosen, self._cipher),
-            simulator=self._simulators.isolated(replayer),
+            simulator=self._simulators.isolated(Replayer.of(self.engine, queue.planning.limits, chosen.poll_seconds)),
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
-        prepare = partial(context.monitoring.problems.prepare, self.engine, self._clock)
-        threading.Thread(target=prepare, name="overview", daemon=True).start()
+        threading.Thread(target=overview.prepare, args=(context,), name="overview", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),
             listening,

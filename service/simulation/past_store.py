@@ -16,7 +16,8 @@ from service.catalog import sample_store, snapshot_store
 from service.db import schema
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, SERVICE_OPERATIONS, WRITING_ACTIONS
 from service.lake.table import TableType
-from service.queue import attempt_figures
+from service.outcome.read_cost import ReadWork, read_cost
+from service.queue import attempt_figures, worker_store
 from service.queue.attempt_figures import Figures
 from service.simulation.growth import Growth, Merged, Seen, fitted
 from service.simulation.outcome import KindOutcome, Outcome, Point
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from service.catalog.sample import Sample
     from service.lake.snapshot import TableSnapshot
+    from service.outcome.read_cost import ReadRates
     from service.policies.policy import Policy
     from service.policies.precedence import Subject
 
@@ -68,6 +70,18 @@ class _Commit:
     file_groups: int
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What is known about one table."""
+
+    snapshot: TableSnapshot
+    subject: Subject
+    policy: Policy
+    commits: Sequence[_Commit]
+    samples: Sequence[Sample]
+    ended: Mapping[JobKind, float]
+
+
 def read(
     connection: Connection,
     tables: Mapping[str, tuple[Subject, Policy]],
@@ -84,32 +98,31 @@ def read(
     commits, rewritten = _commits(connection, ids, begin - LOOK_BACK, end)
     samples = sample_store.of_tables(connection, ids, begin, end, now, before=LOOK_BACK)
     ended = _ended(connection, ids, begin)
-    first = begin.timestamp()
-    for table_id, (subject, policy) in tables.items():
-        snapshot = snapshots.get(table_id)
-        if snapshot is None:
-            continue
-        found = commits.get(table_id, [])
-        past.pasts[table_id] = _past(
-            table_id, snapshot, found, samples.get(table_id, []), first, (subject, policy), ended.get(table_id, {})
+    known = {
+        table_id: _Known(
+            snapshots[table_id],
+            *(subject, policy, commits.get(table_id, []), samples.get(table_id, []), ended.get(table_id, {})),
         )
+        for table_id, (subject, policy) in tables.items()
+        if table_id in snapshots
+    }
+    past.pasts = {table_id: _past(each, begin.timestamp()) for table_id, each in known.items()}
     starts = [each.writes[0].at for each in past.pasts.values() if each.writes]
     past.known_since = datetime.fromtimestamp(min(starts), UTC) if starts else None
     past.commits = sum(len(each.writes) for each in past.pasts.values())
     past.actual = Outcome(
         _kinds(connection, past.pasts, begin, end),
-        _points({each: samples.get(each, []) for each in past.pasts}, begin, end, points),
+        _points(known, worker_store.read_rates(connection), begin, end, points),
         sum(rewritten.get(each, 0) for each in past.pasts),
     )
     return past
 
 
 def _snapshots(connection: Connection, ids: Sequence[str]) -> dict[str, TableSnapshot]:
-    if len(ids) > _AT_ONCE:
-        known = snapshot_store.every(connection)
-        return {each: known[each] for each in ids if each in known}
-    found = {each: snapshot_store.find(connection, each) for each in ids}
-    return {table_id: each.snapshot for table_id, each in found.items() if each is not None}
+    found: dict[str, TableSnapshot] = {}
+    for part in range(0, len(ids), _AT_ONCE):
+        found |= snapshot_store.of_tables(connection, ids[part : part + _AT_ONCE])
+    return found
 
 
 def _commits(
@@ -157,29 +170,21 @@ def _ended(connection: Connection, ids: Collection[str], before: datetime) -> di
     return found
 
 
-def _past(
-    table_id: str,
-    snapshot: TableSnapshot,
-    commits: Sequence[_Commit],
-    samples: Sequence[Sample],
-    begin: float,
-    of_table: tuple[Subject, Policy],
-    ended: Mapping[JobKind, float],
-) -> TablePast:
-    writes = [Write(each.at, each.bytes, each.file_groups) for each in commits if each.run is None and each.at >= begin]
+def _past(known: _Known, begin: float) -> TablePast:
+    snapshot, commits = known.snapshot, known.commits
     return TablePast(
-        table_id,
-        of_table[0],
+        snapshot.table_id,
+        known.subject,
         snapshot.table_type,
-        of_table[1],
-        writes,
-        _beginning(snapshot, samples, commits, begin),
-        _growth(snapshot, samples, commits),
+        known.policy,
+        [Write(each.at, each.bytes, each.file_groups) for each in commits if each.run is None and each.at >= begin],
+        _beginning(known, begin),
+        _growth(known),
         num_buckets=snapshot.num_buckets,
         small_file_bytes=snapshot.small_file_bytes,
         first_commit_at=snapshot.first_commit_at.timestamp() if snapshot.first_commit_at else None,
         ran={kind: _ran(commits, kind, begin) for kind in (*_RUNS.values(), JobKind.CLEANING)},
-        ended=ended,
+        ended=known.ended,
     )
 
 
@@ -190,10 +195,9 @@ def _ran(commits: Sequence[_Commit], kind: JobKind, begin: float) -> Ran:
     return Ran(at, len(since), sum(each.bytes for each in since))
 
 
-def _beginning(
-    snapshot: TableSnapshot, samples: Sequence[Sample], commits: Sequence[_Commit], begin: float
-) -> Beginning:
+def _beginning(known: _Known, begin: float) -> Beginning:
     """Returns the last sample before the period, or else the first one in it."""
+    snapshot, samples, commits = known.snapshot, known.samples, known.commits
     earlier = [each for each in samples if each.at.timestamp() <= begin]
     found = earlier[-1] if earlier else samples[0] if samples else None
     totals, large = snapshot.totals, snapshot.large
@@ -210,8 +214,7 @@ def _beginning(
             if each.run is None and min(at, begin) < each.at <= max(at, begin):
                 log += each.bytes if at <= begin else -each.bytes
         log = max(0, log)
-        groups = [each.file_groups for each in commits if each.run is None]
-        log_files = int(found.delta_commits * sum(groups) / len(groups)) if log and groups else int(log > 0)
+        log_files = int(found.delta_commits * _mean_groups(commits)) if log else 0
     average = max(1.0, base / max(base_files, 1))
     return Beginning(
         base_files,
@@ -226,7 +229,8 @@ def _beginning(
     )
 
 
-def _growth(snapshot: TableSnapshot, samples: Sequence[Sample], commits: Sequence[_Commit]) -> Growth:
+def _growth(known: _Known) -> Growth:
+    snapshot, samples, commits = known.snapshot, known.samples, known.commits
     writes = [each for each in commits if each.run is None]
     times = [each.at for each in writes]
     sums = [0, *accumulate(each.bytes for each in writes)]
@@ -267,16 +271,33 @@ def _kinds(connection: Connection, known: Collection[str], begin: datetime, end:
     return sorted((each for each in found if each.jobs or each.seconds), key=lambda each: -each.seconds)
 
 
-def _points(samples: Mapping[str, Sequence[Sample]], begin: datetime, end: datetime, points: int) -> list[Point]:
+def _points(known: Mapping[str, _Known], rates: ReadRates, begin: datetime, end: datetime, points: int) -> list[Point]:
     """Returns the sums of all tables at equidistant moments. A sample counts until the next one."""
     moments = [begin + (end - begin) * (number + 1) / points for number in range(points)]
     logs, base, freed = [0] * points, [0] * points, [0] * points
-    for found in samples.values():
-        times = [each.at for each in found]
+    reads, compacted = [0.0] * points, [0.0] * points
+    for table in known.values():
+        times = [each.at for each in table.samples]
+        groups = _mean_groups(table.commits)
         for number, at in enumerate(moments):
             if last := bisect_right(times, at):
-                each = found[last - 1]
+                each = table.samples[last - 1]
                 logs[number] += each.log_bytes
                 base[number] += each.base_bytes
                 freed[number] += each.freed_bytes
-    return [Point(*each) for each in zip(moments, logs, base, freed, strict=True) if each[2]]
+                files = int(each.delta_commits * groups) if each.log_bytes else 0
+                work = ReadWork(each.base_bytes, each.base_files, each.log_bytes, files, each.base_files)
+                cost = read_cost(work, rates)
+                reads[number] += cost.now
+                compacted[number] += cost.compacted
+    return [
+        Point(at, logs[number], base[number], freed[number], reads[number] / compacted[number])
+        for number, at in enumerate(moments)
+        if compacted[number]
+    ]
+
+
+def _mean_groups(commits: Sequence[_Commit]) -> float:
+    """Returns the number of file groups that a commit of a writer touches on average."""
+    groups = [each.file_groups for each in commits if each.run is None]
+    return sum(groups) / len(groups) if groups else 0.0

@@ -14,10 +14,12 @@ from jobs.kinds.registry import KINDS
 from jobs.kinds.results import NO_WORK, Work
 from service.lake.snapshot import PartitionState
 from service.lake.table import TableType
+from service.outcome.read_cost import ReadWork, read_cost
 from service.simulation.growth import distinct
 from service.simulation.table_past import Ran
 
 if TYPE_CHECKING:
+    from service.outcome.read_cost import ReadCost
     from service.policies.policy import Policy
     from service.policies.settings import CleaningSettings
     from service.simulation.table_past import TablePast, Write
@@ -59,6 +61,9 @@ class SimulatedFiles:
         size = begin.base_bytes + begin.log_bytes
         self.largest_share = begin.largest_bucket_bytes / size if size else 0.0
         self.commits, self.written = 0, 0
+        # The first commit whose logs wait, and the first one since the last compaction has begun.
+        self.oldest_at: float | None = None
+        self._first_at: float | None = None
         # The share of the file groups without logs.
         self.untouched = 1 - min(1.0, begin.log_files / begin.base_files) if begin.base_files else 1.0
         # Commit, time, number and bytes of files that came out of use together, the oldest first.
@@ -84,6 +89,8 @@ class SimulatedFiles:
         self.base_files += growth.new_files
         self.small_files += growth.small_files
         if self.is_merge_on_read:
+            self.oldest_at = self.oldest_at or write.at
+            self._first_at = self._first_at or write.at
             self.log_bytes += growth.logged * write.bytes
             self.log_files += write.file_groups
             self.base_bytes += (1 - growth.logged) * write.bytes
@@ -135,11 +142,13 @@ class SimulatedFiles:
         taken.work = Work(int(taken.bytes + taken.log_bytes), int(taken.files + taken.log_files))
         taken.rewritten = taken.bytes + self.growth.kept * taken.log_bytes
         self.untouched = 1 - (1 - taken.share) * (1 - self.untouched)
+        self._first_at = None
 
     def end(self, taken: Taken, policy: Policy, now: float) -> None:
         """Changes the files as the job has done that ends now."""
         match taken.kind:
             case JobKind.COMPACTION:
+                self.oldest_at = self._first_at
                 self.log_bytes -= taken.log_bytes
                 self.log_files -= taken.log_files
                 self.base_bytes += self.growth.kept * taken.log_bytes
@@ -200,6 +209,12 @@ class SimulatedFiles:
     def _small_bytes(self) -> float:
         average = self.base_bytes / max(self.base_files, 1.0)
         return self.small_files * min(average, self.past.small_file_bytes)
+
+    def cost_of_reads(self) -> ReadCost:
+        work = ReadWork(
+            int(self.base_bytes), int(self.base_files), int(self.log_bytes), int(self.log_files), int(self.base_files)
+        )
+        return read_cost(work, self.past.aim.rates)
 
     def state(self) -> PartitionState:
         """Returns all files as those of one partition."""

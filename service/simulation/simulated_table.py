@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from copy import copy
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,14 @@ from service.scheduling.decision_inputs import POLICIES, frozen_by, paused
 from service.scheduling.job_history import JobHistory
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.worth import LONGEST_WAIT
 from service.scheduling.writer_hazard import NO_HAZARD
 from service.simulation.simulated_files import SimulatedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from service.outcome.aim import Aim
     from service.policies.freeze import Freeze
     from service.policies.policy import Window
     from service.scheduling.admission import Limits, Load
@@ -43,6 +46,7 @@ _FOREVER = frozenset({"off", "not-merge-on-read", "no-bucket-index", "no-sort-co
 """Codes of proposals that stay while policy and table stay."""
 
 _NEVER = JobHistory()
+_DAY = timedelta(days=1)
 _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
 
 
@@ -77,6 +81,11 @@ class SimulatedTable:
             ended = _moment(at)
             self.history[kind] = JobHistory(ended, ended, ended)
         self._wanted_since: dict[JobKind, datetime] = {}
+        objective = past.policy.objective
+        self._usual_aim = replace(past.aim, objective=objective)
+        self._has_objective = objective.is_set or objective.max_gb_hours_per_day is not None
+        # The ends of the jobs of the last day, and their GB-hours.
+        self._spent: deque[tuple[datetime, float]] = deque()
         self._next = 0
         # The number of commits at the last start of a job, and of those since the start before.
         self._run_at = self._stride = 0
@@ -153,7 +162,7 @@ class SimulatedTable:
         job = Job(job_id, self.past.id, run.kind, at, at, run.params, priority=self.policy.priority, reason=run.because)
         self.active.append(job)
         before = self.history.get(run.kind, _NEVER)
-        self.history[run.kind] = JobHistory(at, before.began_at, before.ended_at, is_unfinished=before.is_unfinished)
+        self.history[run.kind] = replace(before, asked_at=at)
         if schedule := self._schedules.get(run.kind):
             schedule.is_due = False
         return job
@@ -167,13 +176,28 @@ class SimulatedTable:
         ]
         return taken
 
-    def end(self, job: Job, leased_at: float, now: float) -> None:
+    def end(self, job: Job, leased_at: float, now: float, gb_hours: float = 0.0) -> None:
         taken = self.taken.pop(job.id)
         self.files.end(taken, self.policy, now)
+        if self._has_objective:
+            self._spent.append((_moment(now), gb_hours))
         self.active = [each for each in self.active if each.id != job.id]
-        asked_at = self.history[job.kind].asked_at
-        is_unfinished = taken.share < 1
-        self.history[job.kind] = JobHistory(asked_at, _moment(leased_at), _moment(now), is_unfinished=is_unfinished)
+        before = self.history[job.kind]
+        is_fruitless = job.kind is JobKind.CLEANING and not taken.files
+        self.history[job.kind] = JobHistory(
+            before.asked_at,
+            _moment(leased_at),
+            _moment(now),
+            is_unfinished=taken.share < 1,
+            fruitless=before.fruitless + 1 if is_fruitless else 0,
+        )
+
+    def starts_by(self, now: float) -> float:
+        """Returns when a job that is queued now goes before all others of its priority."""
+        longest, most = now + LONGEST_WAIT.total_seconds(), self.policy.objective.log_age_seconds
+        if most is None or self.files.oldest_at is None:
+            return longest
+        return min(longest, max(now, self.files.oldest_at + most))
 
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
         snapshot = self._snapshot(now)
@@ -181,8 +205,21 @@ class SimulatedTable:
 
     def _inputs(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> PolicyInputs:
         history = self.history.get(kind, _NEVER)
-        context = TriggerContext(now, self._calendar(kind, now), history.began_at, is_unfinished=history.is_unfinished)
+        calendar, aim = self._calendar(kind, now), self._aim(now)
+        context = TriggerContext(now, calendar, history.began_at, is_unfinished=history.is_unfinished, aim=aim)
         return PolicyInputs(self.policy, snapshot, context, (), (), NO_HAZARD, (), False, None)
+
+    def _aim(self, now: datetime) -> Aim:
+        if not self._has_objective:
+            return self._usual_aim
+        while self._spent and self._spent[0][0] <= now - _DAY:
+            self._spent.popleft()
+        return replace(
+            self._usual_aim,
+            oldest_log_at=None if self.files.oldest_at is None else _moment(self.files.oldest_at),
+            gb_hours=sum(each for _, each in self._spent),
+            spent_until=self._spent[0][0] + _DAY if self._spent else None,
+        )
 
     def _calendar(self, kind: JobKind, now: datetime) -> Calendar | None:
         schedule = self._schedules.get(kind)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
+from service.outcome.gain import gain_of
 from service.queue.job import mutates
 from service.queue.lease_order import NEVER, Candidate, turn
 from service.queue.slot_use import AT_LEAST, used_after
 from service.scheduling.admission import Limits, Load
-from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, overhead, percentile
+from service.scheduling.worth import WEIGHED
+from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, percentile
 from service.simulation.simulated_table import SIMULATED, SimulatedTable
 
 if TYPE_CHECKING:
@@ -31,8 +34,8 @@ _POINTS = 168
 _SEEN_AFTER = 1.0
 _MUTATES = {kind: mutates(kind, dry_run=False) for kind in SIMULATED}
 
-Order = Callable[[Candidate, float], tuple[float, ...]]
-"""The sort key of a job that waits for a slot, by the slot use of its table."""
+Order = Callable[[Candidate, float, float], tuple[float, ...]]
+"""The sort key of a job that waits for a slot, by the slot use of its table and the time since the beginning."""
 
 
 class Expected(Protocol):
@@ -89,6 +92,8 @@ class _Simulation:
         self.free: defaultdict[str, int] = defaultdict(
             lambda: 1, {group: max(1, each) for group, each in fleet.slots.items()}
         )
+        # Jobs by the time from which they go before others.
+        self.urgent: defaultdict[str, list[tuple[float, int, _Queued]]] = defaultdict(list)
         self.ready: defaultdict[str, list[tuple[tuple[float, ...], int, _Queued]]] = defaultdict(list)
         self.busy: set[str] = set()
         self.blocked: defaultdict[str, list[_Queued]] = defaultdict(list)
@@ -139,7 +144,7 @@ class _Simulation:
             job = table.begin(answer.run, str(self.counter), now)
             self._queue(number, job, answer.run.worker_group or table.policy.worker_group, now)
         if any(_MUTATES[each.kind] for each in table.active):
-            # Its end wakes the table; nothing else starts before.
+            # The end of that job wakes the table; nothing else starts before.
             self.wakes[number] = 0.0
             return
         if answer.is_limited and number not in self.is_limited:
@@ -164,25 +169,51 @@ class _Simulation:
     def _queue(self, number: int, job: Job, group: str, now: float) -> None:
         self.active[job.kind, group] += 1
         since = now - self.begin
-        candidate = Candidate(job.id, job.table_id, job.priority, since, since, _MUTATES[job.kind], 0.0, is_last=True)
-        self._offer(_Queued(self.tables[number], job, candidate, group))
+        queued = _Queued(
+            self.tables[number],
+            job,
+            Candidate(job.id, job.table_id, job.priority, since, since, _MUTATES[job.kind], 0.0, is_last=True),
+            group,
+        )
+        if job.kind in WEIGHED:
+            self._weigh(queued, now)
+        self._offer(queued, now)
         self._lease(group, now)
 
-    def _offer(self, queued: _Queued) -> None:
-        key = self.fleet.order(queued.candidate, self.used.get(queued.job.table_id, NEVER))
+    def _weigh(self, queued: _Queued, now: float) -> None:
+        """Gives the job its worth (`scheduling.worth`)."""
+        table, job = queued.table, queued.job
+        gain = gain_of(job.kind, table.files.cost_of_reads(), table.past.aim.reads)
+        if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
+            return
+        work = copy(table.files).begin(job.kind, table.policy, now).work
+        seconds = self.expected(job.table_id, job.kind.value, work, dry_run=False).seconds
+        queued.candidate.worth = gain.per_second(seconds)
+        queued.candidate.starts_by = table.starts_by(now) - self.begin
         self.counter += 1
-        heapq.heappush(self.ready[queued.group], (key, self.counter, queued))
+        heapq.heappush(self.urgent[queued.group], (queued.candidate.starts_by, self.counter, queued))
+
+    def _offer(self, queued: _Queued, now: float) -> None:
+        self.counter += 1
+        heapq.heappush(self.ready[queued.group], (self._key(queued, now), self.counter, queued))
+
+    def _key(self, queued: _Queued, now: float) -> tuple[float, ...]:
+        return self.fleet.order(queued.candidate, self.used.get(queued.job.table_id, NEVER), now - self.begin)
 
     def _lease(self, group: str, now: float) -> None:
         """Hands out jobs while there are slots, in the order of `lease_store`."""
-        ready = self.ready[group]
+        ready, urgent = self.ready[group], self.urgent[group]
+        while urgent and urgent[0][0] <= now - self.begin:
+            self._offer(heapq.heappop(urgent)[2], now)
         while ready and self.free[group] > 0:
             key, _, queued = heapq.heappop(ready)
             table_id = queued.job.table_id
+            if queued.taken is not None:
+                continue
             if queued.candidate.mutating and table_id in self.busy:
                 self.blocked[table_id].append(queued)
-            elif self.fleet.order(queued.candidate, self.used.get(table_id, NEVER)) != key:
-                self._offer(queued)
+            elif self._key(queued, now) != key:
+                self._offer(queued, now)
             else:
                 self._start(queued, now)
 
@@ -204,7 +235,7 @@ class _Simulation:
         queued.table.advance(now)
         assert queued.taken is not None
         self.rewritten += queued.taken.rewritten
-        queued.table.end(queued.job, queued.leased_at, now)
+        queued.table.end(queued.job, queued.leased_at, now, queued.candidate.seconds * queued.gib / 3600)
         for sums in (self.sums[queued.job.kind], self.of_tables[number]):
             sums.jobs += 1
             sums.seconds += queued.candidate.seconds
@@ -215,7 +246,7 @@ class _Simulation:
         if queued.candidate.mutating:
             self.busy.discard(table_id)
             for each in self.blocked.pop(table_id, ()):
-                self._offer(each)
+                self._offer(each, now)
         self._wake_at(number, now + _SEEN_AFTER)
         if self.limited:
             first = self.limited.popleft()
@@ -232,13 +263,16 @@ class _Simulation:
 
     def _look(self, at: float) -> None:
         """Notes the state of all tables."""
-        logs = base = freed = 0.0
+        logs = base = freed = reads = compacted = 0.0
         for number, table in enumerate(self.tables):
             table.advance(at)
             files = table.files
             logs, base, freed = logs + files.log_bytes, base + files.base_bytes, freed + files.freed_bytes
-            self.overheads[number].append(overhead(files.log_bytes, files.base_bytes))
-        self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed)))
+            cost = files.cost_of_reads()
+            reads, compacted = reads + cost.now, compacted + cost.compacted
+            self.overheads[number].append(cost.of_logs)
+        overhead = reads / compacted if compacted else 1.0
+        self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed), overhead))
 
     def _outcome(self) -> Outcome:
         kinds = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from service.outcome.aim import Aim
 from service.simulation.growth import Growth
 
 if TYPE_CHECKING:
@@ -68,3 +69,4 @@ class TablePast:
     first_commit_at: float | None = None
     ran: Mapping[JobKind, Ran] = field(default_factory=dict)
     ended: Mapping[JobKind, float] = field(default_factory=dict)
+    aim: Aim = field(default_factory=Aim)  # What is known about its reads; the policy has the objective.

@@ -1,4 +1,4 @@
-"""What would have happened under another policy: the same commits, replayed under the present one and the new one."""
+"""Replays the same commits under the present policy and under a new one, and compares both with what happened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.policies import freeze_store
 from service.queue import worker_store
 from service.queue.cost_store import Lessons
 from service.scheduling.admission import Limits
-from service.simulation import past_store
+from service.simulation import aims, past_store
 from service.simulation.edit import edited
 from service.simulation.errors import SimulationTooLargeError
 from service.simulation.outcome import Outcome
@@ -24,7 +24,7 @@ from service.simulation.simulator import Fleet, simulated
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
     from service.policies.policy import Policy
     from service.simulation.edit import Edit
@@ -84,6 +84,10 @@ class Replayer:
     limits: Limits = field(default_factory=Limits)
     poll_seconds: float = 60.0
 
+    @classmethod
+    def of(cls, engine: Engine, limits: Limits | None = None, poll_seconds: float = 60.0) -> Replayer:
+        return cls(engine.url.render_as_string(hide_password=False), limits or Limits(), poll_seconds)
+
     def __call__(self, edit: Edit, period: Period) -> WhatIf:
         """Raises SimulationTooLargeError, TableNotFoundError or PolicyNotFoundError."""
         with reading(_engine(self.database)) as connection:
@@ -101,11 +105,13 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
         return WhatIf(period.begin, period.end)
     check(len(tables), period)
     current = {table_id: (each.subject, each.now) for table_id, each in tables.items()}
+    aimed = [table_id for table_id, each in tables.items() if each.now.objective.is_set or each.new.objective.is_set]
     try:
         past = past_store.read(connection, current, period.begin, period.end, period.now)
     except TooManyCommits as error:
         detail = f"The tables have more than {past_store.MOST_COMMITS} commits in this period."
         raise SimulationTooLargeError(detail) from error
+    aims.add(connection, past.pasts, aimed, period.now)
     fleet = with_facts(connection, fleet, period.now)
     expected = learned(connection)
     new = {table_id: each.new for table_id, each in tables.items()}

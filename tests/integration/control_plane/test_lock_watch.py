@@ -86,7 +86,7 @@ class Watched:
         """Advances the clock, checks the locks that are due, and returns their number."""
         self.clock.advance(seconds)
         begun = self.watch.run_once().begun
-        assert self.watch.pool.wait(10)
+        assert self.watch.pool.wait(60)
         return begun
 
     def sighting(self, name: str = "a") -> LockSighting | None:
@@ -212,7 +212,7 @@ def test_replicas_share_the_looks(watched: Watched) -> None:
 
     def run(number: int, watch: LockWatch) -> None:
         begun[number] = watch.run_once().begun
-        watch.pool.wait(10)
+        watch.pool.wait(60)
 
     for _ in range(3):
         watched.clock.advance(2)

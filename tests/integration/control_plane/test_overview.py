@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from jobs.contract import BucketIndex, JobKind, WorkerInfo
 from service.access.token import Role
+from service.api import overview
 from service.api.app import create_app
 from service.catalog import table_store
 from service.catalog.registration import Registration
@@ -279,6 +280,21 @@ def test_after_a_start_the_first_answer_is_what_the_last_round_has_stored(
             break
         time.sleep(0.05)
     assert cache.known(engine, clock).as_of == clock()
+
+
+def test_the_answer_about_many_tables_is_prepared_at_a_start(
+    engine: sa.Engine, clock: FakeClock, examine: FakeExamine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ill(engine, clock, range(3))
+    problem_rounds.run_once(engine, Notifier(), clock, every=timedelta(seconds=30), cache=ProblemCache())
+    monkeypatch.setattr(cached_problems, "FEW", 1)
+    context = context_of(engine, examine=examine, clock=clock)
+    overview.prepare(context)
+    with writing(engine) as connection:
+        connection.execute(schema.standing_problems.delete())
+    with TestClient(create_app(context), base_url="http://127.0.0.1/v1") as client:
+        rows = get(client)["tables"]["items"]
+    assert {row["id"]: row["problem_count"] > 0 for row in rows} == {f"tbl_{number}": True for number in range(3)}
 
 
 def test_a_reader_may_see_it_and_a_worker_may_not(

@@ -2294,7 +2294,7 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends, later than it begins"""
     tables: list[str] | UnsetType = UNSET
-    """Patterns of the names of tables; all by default"""
+    """Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
 
@@ -2321,7 +2321,7 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends"""
     tables: list[str]
-    """Patterns of the names of tables"""
+    """Ids of tables or patterns of their names; empty for all"""
     reason: str
     """Why, for other users"""
     set_by: str
@@ -2982,6 +2982,8 @@ class KindOutcomeOut(Model, frozen=True, kw_only=True):
     """Time that workers spent on them"""
     gb_hours: float
     """That time in hours, times the memory of a slot in GiB"""
+    kind: JobKind
+    """Kind of job"""
 
 
 class LabelsOfTables(Model, frozen=True, kw_only=True):
@@ -3933,7 +3935,7 @@ class PointOut(Model, frozen=True, kw_only=True):
     freed_bytes: int
     """Size of files that are out of use"""
     read_overhead: float
-    """What a read costs, compared with one right after a compaction of all tables"""
+    """What a read of all tables costs, compared with one right after compactions"""
 
 
 class PolicyIn(Model, frozen=True, kw_only=True):
