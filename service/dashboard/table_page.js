@@ -66,7 +66,7 @@ export function tablePage(id, changed, query = {}) {
   async function load() {
     const asked = tab;
     [table, activeJobs] = await Promise.all([get(tablePath(id)), active.load(), state.load(), upkeep.load(), incidents.load(), problems.load()]);
-    // The storage is read for the lock, which may take long.
+    // The service reads the lock from the storage, which may take long.
     const [first, ...others] = loads[asked]();
     await (asked === "health" ? first : Promise.all([first, ...others]));
     recent.learn(activeJobs);
@@ -112,7 +112,7 @@ export function tablePage(id, changed, query = {}) {
     title: () => table?.name ?? "Table",
     load,
     draw,
-    /** Another tab. */
+    /** Opens another tab. */
     choose(wanted) {
       tab = tabOf(wanted);
       changed.redraw();

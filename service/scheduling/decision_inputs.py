@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from service.scheduling.budgets import Budgets
     from service.scheduling.decision import Decision, Proposal
 
-_POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
+POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
     kind: import_module(f"service.scheduling.{kind.value}").propose for kind in DECIDED
 }
 _REMEMBERED = 60
@@ -150,7 +150,7 @@ def inputs_of(
         unproved=_unproved(table, sightings),
     )
     proposals = {
-        kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in _POLICIES.items()
+        kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in POLICIES.items()
     }
     return DecisionInputs(
         subject=subject,

@@ -99,7 +99,7 @@ def short_index(table: Json) -> str:
 
 
 def _index(index: Json | None) -> str | None:
-    """Returns how the table was created: an expansion changes what `buckets` says, and not this."""
+    """Returns the index with which the table was created. An expansion changes `buckets`, but not this index."""
     return f"bucket by {', '.join(index['hash_fields'])}, {index['num_buckets']} at creation" if index else None
 
 

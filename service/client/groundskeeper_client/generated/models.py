@@ -2294,7 +2294,7 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends, later than it begins"""
     tables: list[str] | UnsetType = UNSET
-    """Patterns of the names of tables; all by default"""
+    """Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
 
@@ -2321,7 +2321,7 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends"""
     tables: list[str]
-    """Patterns of the names of tables"""
+    """Ids of tables or patterns of their names; empty for all"""
     reason: str
     """Why, for other users"""
     set_by: str
@@ -2973,6 +2973,19 @@ class KindCount(Model, frozen=True, kw_only=True):
     """Problems of this kind that ended"""
 
 
+class KindOutcomeOut(Model, frozen=True, kw_only=True):
+    """The jobs of one kind."""
+
+    jobs: int
+    """Jobs that succeeded"""
+    seconds: float
+    """Time that workers spent on them"""
+    gb_hours: float
+    """That time in hours, times the memory of a slot in GiB"""
+    kind: JobKind
+    """Kind of job"""
+
+
 class LabelsOfTables(Model, frozen=True, kw_only=True):
     """Declares the owner and tags of each table. Needs the role admin, as every declaration does."""
 
@@ -3526,7 +3539,7 @@ class Outcome(Word):
     FAILED = "failed"
 
 
-class OutcomeOut(Model, frozen=True, kw_only=True):
+class OutcomesOutcomeOut(Model, frozen=True, kw_only=True):
     objective: dict[str, float | None]
     """The objective of the effective policy"""
     is_set: bool
@@ -3910,6 +3923,21 @@ class PlanState(Word):
     GONE = "gone"
 
 
+class PointOut(Model, frozen=True, kw_only=True):
+    """All tables together at one time."""
+
+    at: datetime
+    """Time"""
+    log_bytes: int
+    """Log files that wait for a compaction"""
+    base_bytes: int
+    """Size of the base files"""
+    freed_bytes: int
+    """Size of files that are out of use"""
+    read_overhead: float
+    """What a read of all tables costs, compared with one right after compactions"""
+
+
 class PolicyIn(Model, frozen=True, kw_only=True):
     """Members that differ from the previous level: defaults, then patterns of names, then the table."""
 
@@ -4011,7 +4039,7 @@ class ProblemCountsOut(Model, frozen=True, kw_only=True):
     """Problems that opened and ended in the period."""
 
     opened: int
-    """Problems that opened, or became more serious"""
+    """Problems that opened or became more serious, each once"""
     resolved: int
     """Problems that ended"""
     open: int
@@ -4767,6 +4795,86 @@ class SightingOut(Model, frozen=True, kw_only=True):
     """When it was first seen"""
     last_seen: datetime
     """When it was last seen"""
+
+
+class SimulateIn(Model, frozen=True, kw_only=True):
+    """Either a pattern, a tag or tables, and the policy that they would have had."""
+
+    policy: PatternPolicyIn | None
+    """The policy of the pattern or tag instead of the present one, null for its deletion; or settings that the
+    tables would have had beside their own
+    """
+    pattern: str | UnsetType | None = UNSET
+    """A pattern of tables, as of a policy"""
+    tag: str | UnsetType | None = UNSET
+    """A tag: the same as the pattern `tag:` with it"""
+    tables: list[str] | UnsetType | None = UNSET
+    """Ids of tables"""
+    from_: datetime | UnsetType | None = field(default=UNSET, name="from")
+    """Beginning of the period; default: 14 days before its end"""
+    to: datetime | UnsetType | None = UNSET
+    """End of the period; default: now"""
+
+
+class SimulatedTableOut(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the table"""
+    name: str
+    """Name"""
+    jobs_now: int
+    """Simulated jobs of the present policy"""
+    jobs_new: int
+    """Simulated jobs of the new policy"""
+    gb_hours_now: float
+    """Their GB-hours"""
+    gb_hours_new: float
+    """Their GB-hours"""
+    read_overhead_now: float
+    """Not exceeded in 95 % of the time"""
+    read_overhead_new: float
+    """Not exceeded in 95 % of the time"""
+
+
+class SimulationOut(Model, frozen=True, kw_only=True):
+    from_: datetime = field(name="from")
+    """Beginning of the period"""
+    to: datetime
+    """End of the period"""
+    tables: int
+    """Tables that the edit is about"""
+    commits: int
+    """Commits of writers that were replayed"""
+    known_since: datetime | None
+    """First known commit of the period; null if there is none"""
+    text: str
+    """The difference in a sentence"""
+    now: SimulationsOutcomeOut
+    """What the present policy does with these commits, in the simulation"""
+    new: SimulationsOutcomeOut
+    """What the new policy does with them"""
+    actual: SimulationsOutcomeOut
+    """What really happened, with jobs by hand, failures and writers' own services"""
+    items: list[SimulatedTableOut]
+    """The 20 tables whose work changes the most"""
+
+
+class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
+    jobs: int
+    """Jobs that succeeded"""
+    seconds: float
+    """Time that workers spent on them"""
+    gb_hours: float
+    """That time in hours, times the memory of a slot in GiB"""
+    rewritten_bytes: int
+    """Bytes that they wrote into base files"""
+    read_overhead: float | None
+    """The read overhead of all tables together that was not exceeded in 95 % of the time; null if nothing is known"""
+    longest_wait: float | None
+    """Longest time for which a due job waited for a slot, in seconds; null if it is not known"""
+    kinds: list[KindOutcomeOut]
+    """By kind; that on which workers spent the most time comes first"""
+    points: list[PointOut]
+    """At equidistant times, without those about which nothing is known"""
 
 
 class SinceOut(Model, frozen=True, kw_only=True):
