@@ -286,8 +286,7 @@ class WorkerInfo(JsonMapped):
     Spark's notation. The worker gets the jobs of tables whose policy names its `group`. `executors` is the number of
     Spark's executors, None if the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is
     the reason why Spark did not start. `application_id` is that of its Spark application, and `ui_url` the address of
-    Spark's UI, if it has one. `read_rates` are processor seconds for a GiB, as it has measured once
-    (`jobs.worker.read_probe`).
+    Spark's UI, if it has one. `read_rates` are processor seconds for a GiB (`jobs.worker.read_probe`).
     """
 
     version: str | None = None

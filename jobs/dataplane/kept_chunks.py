@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-# Encoded bytes of a row group, whose changed columns are held compressed, and decoded ones of a column of it.
-_MOST_OF_GROUP, _MOST_OF_COLUMN = 160 * 1024 * 1024, 64 * 1024 * 1024
+# Bytes of one column of a row group, encoded and decoded, and of its changed columns as they are written.
+_MOST_OF_COLUMN, _MOST_HELD = 48 * 1024 * 1024, 64 * 1024 * 1024
 # Decoded bytes of a row group of rows that only the logs have.
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 # These columns are the same in all versions of a row: `MergedSlice` proves it.
@@ -81,8 +81,8 @@ def _require_copyable(layout: Layout, raw: RawFile, reader: pq.ParquetFile, leas
     if sum(group.uncompressed_bytes for group in groups) < least_bytes * (len(groups) + 1):
         raise NotCopyableError("small row groups")
     for group in groups:
-        if column_chunks.SORTING in group.struct or group.uncompressed_bytes > _MOST_OF_GROUP:
-            raise NotCopyableError("a sorted row group, or a large one")
+        if column_chunks.SORTING in group.struct:
+            raise NotCopyableError("a sorted row group")
         for chunk in group.chunks:
             if column_chunks.CODECS.get(chunk.codec) != layout.codec:
                 raise NotCopyableError("chunks of another codec")
@@ -135,6 +135,8 @@ class _NewFile:
             changed = self._replacement.changed(name, column, rows, places)
             if changed is not None:
                 instead.append(file_of(self._layout, raw, pa.table([without_hidden_nulls(changed)], [name])))
+                if sum(chunk.length for made in instead for chunk in made.groups[0].chunks) > _MOST_HELD:
+                    raise NotCopyableError("large changes")
             merged.newest.rows.release()
         self.writer.add(raw, number, instead)
         merged.counts.updates += len(rows)

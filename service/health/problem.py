@@ -145,6 +145,11 @@ class HealthProblem(Told):
         parts = (str(self.kind), str(self.about.type), self.about.id, self.part)
         return f"prb_{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
 
+    @cached_property
+    def place(self) -> tuple[int, datetime, str]:
+        """The most serious problem has the first place, of several the oldest."""
+        return RANKS[self.severity], self.since, self.id
+
     @property
     def words(self) -> dict[str, Any]:
         """The texts, the evidence and the action, as JSON."""

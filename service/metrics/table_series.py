@@ -73,7 +73,7 @@ def read(connection: Connection, chosen: Chosen, now: datetime) -> Series:
     found = []
     for table_id, subject in subjects.items():
         if any(map(subject.matches, chosen.patterns)):
-            log_bytes, commits = backlogs.get(table_id, (0, 0))
+            backlog = backlogs.get(table_id)
             # A comma before and behind each tag lets a regular expression ask for one.
             tags = "".join(f",{each}" for each in tag_words(subject.tags))
             found.append(
@@ -82,8 +82,8 @@ def read(connection: Connection, chosen: Chosen, now: datetime) -> Series:
                     subject.name,
                     subject.owner or "",
                     f"{tags}," if tags else "",
-                    log_bytes,
-                    commits,
+                    backlog.log_bytes if backlog else 0,
+                    backlog.commits if backlog else 0,
                     problems[table_id],
                     objectives.get(table_id),
                 )

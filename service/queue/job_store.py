@@ -224,14 +224,14 @@ def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]
     return set(connection.execute(_WITH_UNKNOWN, {"of_tables": list(table_ids)}).scalars())
 
 
-def begun(connection: Connection, table_id: str | None = None) -> list[Job]:
+def begun(connection: Connection, table_ids: Collection[str] | None = None) -> list[Job]:
     """Returns the jobs that workers hold, those of unknown outcome, and those that found their table's lock held and
-    are queued again, of all tables or of one, the oldest first."""
+    are queued again, of all tables or of these, the oldest first."""
     states = [JobState.UNKNOWN.value, *(state.value for state in HELD)]
     locked_out = sa.and_(_j.c.state == JobState.QUEUED.value, _j.c.error["type"].as_string() == TABLE_LOCKED)
     query = sa.select(_j).where(sa.or_(_j.c.state.in_(states), locked_out)).order_by(_j.c.created_at, _j.c.id)
-    if table_id is not None:
-        query = query.where(_j.c.table_id == table_id)
+    if table_ids is not None:
+        query = query.where(_j.c.table_id.in_(table_ids))
     return [Job.of_row(row) for row in connection.execute(query)]
 
 

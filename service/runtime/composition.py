@@ -16,6 +16,7 @@ from jobs.format.spark_options import is_local
 from jobs.local_process import ids_of_process
 from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
+from service.api import overview
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
@@ -161,6 +162,7 @@ class Composition:
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
+        threading.Thread(target=overview.prepare, args=(context,), name="overview", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),
             listening,

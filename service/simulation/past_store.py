@@ -119,11 +119,10 @@ def read(
 
 
 def _snapshots(connection: Connection, ids: Sequence[str]) -> dict[str, TableSnapshot]:
-    if len(ids) > _AT_ONCE:
-        known = snapshot_store.every(connection)
-        return {each: known[each] for each in ids if each in known}
-    found = {each: snapshot_store.find(connection, each) for each in ids}
-    return {table_id: each.snapshot for table_id, each in found.items() if each is not None}
+    found: dict[str, TableSnapshot] = {}
+    for part in range(0, len(ids), _AT_ONCE):
+        found |= snapshot_store.of_tables(connection, ids[part : part + _AT_ONCE])
+    return found
 
 
 def _commits(

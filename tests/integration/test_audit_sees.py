@@ -226,7 +226,7 @@ def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, t
 def test_instants_of_a_writer_in_another_time_zone(spark: SparkSession, tmp_path: Path) -> None:
     """The test renames the instants on the timeline; the storage's times remain unchanged."""
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=200, updates=1, partitioned=False)
+    tables.write_table(spark, base, count=200, updates=4, partitioned=False)
     time.sleep(2.5)  # Otherwise both could have been running concurrently.
     tables.upsert(tables.rows(spark, 0, 9, ts=9), base, tables.writer_options(base, partitioned=False))
     assert "instants-out-of-order" not in found(spark, base, index=INDEX)

@@ -72,7 +72,7 @@ def writers_are_told_from_dead_ones(spark: SparkSession, base: str) -> None:
         beat = table.jvm.hudi.storage.StoragePath(f"{base}/.hoodie/.heartbeat/{INSTANT}")
         table.meta.getStorage().create(beat, True).close()
         assert not client.is_dead(INSTANT)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not client.is_dead(INSTANT):
             assert time.monotonic() < deadline
             time.sleep(0.5)

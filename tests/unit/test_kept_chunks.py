@@ -209,8 +209,9 @@ def test_files_that_cannot_be_copied_are_written(tmp_path: Path, reason: str, op
     assert pq.read_table(file, partitioning=None)["ts"].to_pylist()[6:9] == [5, 6, 5]
 
 
+@pytest.mark.parametrize("what", ["a column", "its changes"])
 def test_a_file_that_turns_out_not_to_be_copyable_halfway_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     rows = [wide(key, 5, T0, random.Random(key)) for key in range(300)]
     work = make(
@@ -228,7 +229,10 @@ def test_a_file_that_turns_out_not_to_be_copyable_halfway_is_written(
             raise NotCopyableError("a large column")
         return original(reader, number, *others)
 
-    monkeypatch.setattr(kept_chunks, "_column", too_large)
+    if what == "a column":
+        monkeypatch.setattr(kept_chunks, "_column", too_large)
+    else:
+        monkeypatch.setattr(kept_chunks, "_MOST_HELD", 0)
     found, file = compacted(work, tmp_path, 0)
     assert found.counts == expected.counts
     require_same_rows(file, other)

@@ -48,7 +48,7 @@ class Screen:
         self._terminal = terminal
         self.written = ""
 
-    def line_with(self, text: str, seconds: float = 20) -> str:
+    def line_with(self, text: str, seconds: float = 60) -> str:
         """Waits for a line with this text."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -78,7 +78,7 @@ def test_a_watched_job_has_a_bar_that_grows_and_goes(cli: CommandLine, worker: W
         assert worker.report(order, Result(Outcome.SUCCEEDED, details={"misplaced": 0})).is_success
         assert screen.line_with("audit succeeded").startswith("audit succeeded after")
         assert "misplaced" in screen.line_with("misplaced")
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     # The line of the bar is cleared, and the cursor shown again.
     _, _, end = screen.written.rpartition("━")
     assert "\x1b[2K" in end

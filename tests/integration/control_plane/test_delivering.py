@@ -316,15 +316,15 @@ def test_receivers_that_hang_do_not_delay_the_others(post: Post) -> None:
         post.webhook(fast.url)
         for table in range(10):
             post.publish(2, table=table)
-        dispatcher = post.dispatcher(limits=SendLimits(connect=10, read=10, total=10))
+        dispatcher = post.dispatcher(limits=SendLimits(connect=60, read=60, total=60))
         started = time.monotonic()
 
         async def work() -> None:
-            while len(fast.received) < 20 and time.monotonic() - started < 9:
+            while len(fast.received) < 20 and time.monotonic() - started < 50:
                 await dispatcher.run_once()
                 await asyncio.sleep(0.01)
 
         post.runner.run(work())
         assert len(fast.received) == 20
-        assert time.monotonic() - started < 9  # The hanging ones are given up after 10 seconds.
+        assert time.monotonic() - started < 50  # The hanging ones are given up after a minute.
         assert len(hanging.received) <= 10 * post.config.per_webhook

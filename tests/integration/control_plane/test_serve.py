@@ -66,7 +66,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str],
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def _send(connection: socket.socket, piece: bytes, count: int) -> None:
@@ -90,7 +90,7 @@ def test_the_service_starts_answers_and_stops_when_asked(
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/not-a-hudi-table")
     # A waiting worker must not delay the end of the service.
     waiting = threading.Thread(
-        target=lambda: httpx.post(f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": 20}, timeout=30)
+        target=lambda: httpx.post(f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": 20}, timeout=60)
     )
     began = time.monotonic()
     waiting.start()
@@ -164,9 +164,9 @@ def test_a_lease_that_ran_out_is_recovered_by_the_tick(tmp_path: Path) -> None:
             job_store.submit(connection, Job("job_1", "tbl_1", JobKind.AUDIT, now, now))
         lease = {"worker_id": "w", "wait_seconds": 5}
         leases = f"{service.url}/v1/worker/leases"
-        assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 1
+        assert httpx.post(leases, json=lease, timeout=60).json()["plan"]["attempt"] == 1
         # No worker sends heartbeats; the waiting call gets the job after its lease has expired.
-        assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 2
+        assert httpx.post(leases, json=lease, timeout=60).json()["plan"]["attempt"] == 2
 
 
 def test_an_address_that_is_taken_is_one_line_and_exit_code_2(
@@ -244,7 +244,7 @@ def _workers(code: str, count: int = 1, **more: Any) -> LocalWorkers:
     )
 
 
-def _eventually(holds: Callable[[], bool], seconds: float = 10) -> bool:
+def _eventually(holds: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if holds():

@@ -86,16 +86,16 @@ def run(folder: Path, database: str, *arguments: str, **more: str) -> subprocess
 
 
 def create(service: Serving) -> int:
-    return httpx.post(f"{service.url}/v1/webhooks", json=HOOK, timeout=15).status_code
+    return httpx.post(f"{service.url}/v1/webhooks", json=HOOK, timeout=60).status_code
 
 
 def webhooks(service: Serving) -> int:
-    answer = httpx.get(f"{service.url}/v1/webhooks", timeout=15)
+    answer = httpx.get(f"{service.url}/v1/webhooks", timeout=60)
     return len(answer.json()["items"])
 
 
 def ready(service: Serving) -> tuple[int, str]:
-    answer = httpx.get(f"{service.url}/readyz", timeout=15)
+    answer = httpx.get(f"{service.url}/readyz", timeout=60)
     return answer.status_code, answer.json().get("type", "")
 
 
@@ -137,7 +137,7 @@ def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and
     with Serving(here, database=database) as old:
         assert ready(old) == (200, "")
         assert f"revision {CONTRACTED}" in run(here, database, "migrate", **newer.environment).stdout
-        assert eventually(lambda: ready(old) == (503, "/problems/not-ready"), 5)
+        assert eventually(lambda: ready(old) == (503, "/problems/not-ready"), 60)
         assert "newer version" in httpx.get(f"{old.url}/readyz").json()["detail"]
         assert old.stop() == 0
     refused = ended("serve", "--workers", "0", "--port", "0", cwd=here, env=environment(database))

@@ -68,6 +68,7 @@ def _unread() -> TableFacts:
     failed = Failures(JobKind.CLEANING, 3, ago(days=1), ago(hours=1), "job_'3'", Problem("x", "It failed"))
     return _table(
         watch=watch,
+        overdue_since=watch.next_poll_at,
         incidents=[an_incident(kind) for kind in IncidentKind],
         failures=[failed],
         unsettled=[Job("job_1", kind=JobKind.COMPACTION, state=JobState.UNKNOWN, **_JOB)],

@@ -2294,7 +2294,7 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends, later than it begins"""
     tables: list[str] | UnsetType = UNSET
-    """Patterns of the names of tables; all by default"""
+    """Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
 
@@ -2321,7 +2321,7 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends"""
     tables: list[str]
-    """Patterns of the names of tables"""
+    """Ids of tables or patterns of their names; empty for all"""
     reason: str
     """Why, for other users"""
     set_by: str
