@@ -37,8 +37,8 @@ def first_come(job: Candidate, used: float, now: float) -> tuple[float, ...]:
 
 
 def read(tables: Sequence[TablePast], seed: int) -> tuple[list[TablePast], list[TablePast]]:
-    """Returns the fleet as the service knows it, and as it is: reads are independent of writes, and the service is wrong
-    about them by a factor of two."""
+    """Returns the fleet as the service knows it, and as it is: reads are independent of writes, and the service knows
+    them up to a factor of about two."""
     rng = Random(seed)
     ranks = rng.sample(range(1, len(tables) + 1), len(tables))
     true, known = [], []
