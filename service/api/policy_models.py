@@ -7,6 +7,7 @@ is left out comes from the previous level.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from datetime import datetime
 from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, get_args, get_type_hints
@@ -22,6 +23,7 @@ from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.params import PrefixOfPolicy, as_model
 from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
+from service.policies.objective import BudgetSettings, ObjectiveSettings
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
@@ -65,6 +67,13 @@ class WindowIn(TypedDict):
 
 
 _DEFAULTS = Policy().to_json()
+_ABOUT: Mapping[type[Section], tuple[str, dict[str, float]]] = {
+    ObjectiveSettings: (
+        "What reads and storage may cost, from which the service derives when jobs run",
+        {"read_overhead": 1.2},
+    ),
+    BudgetSettings: ("What the jobs of all tables of a pattern may cost in a day", {"gb_hours_per_day": 20}),
+}
 
 
 def _general(name: str) -> Any:
@@ -74,11 +83,14 @@ def _general(name: str) -> Any:
     return _with_default(as_model(Annotated[own, *get_args(hint)[1:]] if own else hint), _DEFAULTS[name])
 
 
-def _member(kind: str) -> Any:
-    """Returns the type of the member of a policy for one kind of job."""
-    policy = KINDS[JobKind(kind)].policy
+def _member(name: str) -> Any:
+    """Returns the type of a member of a policy that has settings of its own."""
+    section = _section(SECTIONS[name])
+    if about := _ABOUT.get(SECTIONS[name]):
+        return Annotated[section, Field(description=about[0], examples=[about[1]])]
+    policy = KINDS[JobKind(name)].policy
     assert policy is not None
-    return Annotated[_section(SECTIONS[kind]), Field(description=policy.summary, examples=[dict(policy.example)])]
+    return Annotated[section, Field(description=policy.summary, examples=[dict(policy.example)])]
 
 
 def _section(settings: type[Section]) -> Any:
@@ -166,6 +178,9 @@ EXAMPLES: dict[str, Any] = {
             "clustering": {"enabled": True, "sort_by": ["city"], "cron": "0 3 * * 6"},
             "bucket_expansion": {"mode": "auto", "max_bucket_bytes": 2 * GIB},
         }
+    },
+    "a read costs at most 1.2 times that of a compacted table": {
+        "value": {"objective": {"read_overhead": 1.2, "log_age_seconds": 900, "max_gb_hours_per_day": 2}}
     },
     "start nothing": {"value": {"paused": True}},
 }

@@ -17,7 +17,8 @@ from jobs.spec import Spec, Told
 from service.db import schema
 from service.db.upsert import insert_into
 from service.delivery import outbox
-from service.queue import cost_store
+from service.outcome.gain import saved_by
+from service.queue import cost_store, gain_store, worker_store
 from service.queue.cost_model import Ended
 from service.queue.job import AttemptOutcome
 from service.queue.job_tally import amount
@@ -138,6 +139,9 @@ def record(
         is_good = bool(figures.succeeded)
         ended = Ended(job.table_id, job.kind.value, job.dry_run, figures.seconds, work=work, gib=gib, is_good=is_good)
         cost_store.record(connection, ended, now)
+    if figures.succeeded and job.worth is not None:
+        saved = saved_by(vars(figures), worker_store.read_rates(connection))
+        gain_store.end(connection, job.id, saved, now)
 
 
 def add(connection: Connection, table_id: str, kind: JobKind, figures: Figures, ended_at: datetime) -> None:
@@ -190,6 +194,22 @@ def sums(connection: Connection, since: datetime, until: datetime, *, by_kind: b
     if by_kind:
         return [Sums(table_id, kind, found) for table_id, kind, *found in connection.execute(query)]
     return [Sums(table_id, None, found) for table_id, *found in connection.execute(query)]
+
+
+def gb_hours_since(connection: Connection, table_id: str, since: datetime) -> tuple[float, datetime | None]:
+    """Returns the GB-hours of the table's attempts that have ended since, and when the first of these ended."""
+    ended = _f.c.table_id == table_id, _f.c.ended_at >= since
+    before = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most")).where(
+        _f.c.table_id == table_id, _f.c.ended_at < since
+    )
+    earlier = {row.kind: row.most for row in connection.execute(before.group_by(_f.c.kind))}
+    rows = connection.execute(
+        sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most"), sa.func.min(_f.c.ended_at).label("first"))
+        .where(*ended)
+        .group_by(_f.c.kind)
+    ).all()
+    spent = sum(row.most - earlier.get(row.kind, 0.0) for row in rows)
+    return spent / 3600, min((row.first for row in rows), default=None)
 
 
 def _newest(before: datetime) -> sa.ScalarSelect[int]:

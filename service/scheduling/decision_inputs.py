@@ -23,6 +23,7 @@ from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import decision_store, delegated
 from service.scheduling.admission import Situation
+from service.scheduling.aims import aim_of
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import TableSnapshot
+    from service.outcome.aim import Aim
     from service.policies.freeze import Freeze
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
+    from service.scheduling.budgets import Budgets
     from service.scheduling.decision import Decision, Proposal
 
-_POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
+POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
     kind: import_module(f"service.scheduling.{kind.value}").propose for kind in DECIDED
 }
 _REMEMBERED = 60
@@ -61,6 +64,7 @@ class DecisionInputs:
     subject: Subject
     policy: Policy
     proposals: Mapping[JobKind, Proposal]
+    aim: Aim
     situation: Situation
     before: Mapping[JobKind, Decision]  # The last decisions.
     calendars: Mapping[JobKind, Calendar]
@@ -87,8 +91,11 @@ class DecisionInputs:
         return [job for job in of_policy if job.hand_over is None]
 
 
-def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionInputs | None:
-    """Returns the decision inputs, or None before the first poll of the table. Raises TableNotFoundError."""
+def inputs_of(
+    connection: Connection, table_id: str, now: datetime, budgets: Budgets | None = None
+) -> DecisionInputs | None:
+    """Returns the decision inputs, or None before the first poll of the table. `budgets` are those that are spent; None
+    to read them. Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
     stored = snapshot_store.find(connection, table_id)
     if stored is None:
@@ -109,7 +116,8 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     frozen = frozen_by(freezes, subject, now)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
-    contexts = _trigger_contexts(now, calendars, history, recent)
+    aim = aim_of(connection, table, effective, now, budgets)
+    contexts = _trigger_contexts(now, calendars, history, recent, aim)
     plans = plan_store.open_plans(connection, table_id)
     facts = _facts(connection, table_id, plans, now, policy)
     ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], facts)
@@ -142,12 +150,13 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         unproved=_unproved(table, sightings),
     )
     proposals = {
-        kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in _POLICIES.items()
+        kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in POLICIES.items()
     }
     return DecisionInputs(
         subject=subject,
         policy=policy,
         proposals=proposals,
+        aim=aim,
         situation=situation,
         before=before,
         calendars=calendars,
@@ -157,6 +166,14 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         plans=plans,
         ended_plans=ended,
     )
+
+
+def read_aim(connection: Connection, table_id: str, now: datetime) -> tuple[Aim, TableSnapshot | None]:
+    """Returns the aim of a table and its snapshot; None before the first poll. Raises TableNotFoundError."""
+    table = table_store.get(connection, table_id)
+    stored = snapshot_store.find(connection, table_id)
+    aim = aim_of(connection, table, effective_of(connection, table), now)
+    return aim, snapshot_store.with_partitions(connection, stored.snapshot) if stored else None
 
 
 def _facts(
@@ -217,7 +234,11 @@ def _attempted(recent: Sequence[Job]) -> list[str]:
 
 
 def _trigger_contexts(
-    now: datetime, calendars: Mapping[JobKind, Calendar], history: Mapping[JobKind, JobHistory], recent: Sequence[Job]
+    now: datetime,
+    calendars: Mapping[JobKind, Calendar],
+    history: Mapping[JobKind, JobHistory],
+    recent: Sequence[Job],
+    aim: Aim,
 ) -> dict[JobKind, TriggerContext]:
     own = frozenset(instant for job in recent for instant in job.instants)
     withheld = withheld_plans(recent, now)
@@ -229,6 +250,7 @@ def _trigger_contexts(
             own,
             withheld=withheld,
             is_unfinished=history[kind].is_unfinished,
+            aim=aim,
             seen_instant=history[kind].last_instant,
         )
         for kind in DECIDED

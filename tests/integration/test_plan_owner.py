@@ -72,6 +72,7 @@ def test_the_plan_of_a_live_runner_is_left_to_it_at_every_attempt(
     assert proved(spark, base, 4) == before
 
 
+@pytest.mark.exhaustive
 def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     runner, plan = _begun_by_another(spark, base)
@@ -83,6 +84,7 @@ def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, tmp_path: Pa
     assert left_behind(spark, base) == []
 
 
+@pytest.mark.exhaustive
 def test_a_runner_without_heartbeats_is_alive_until_its_files_are_old(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     runner, plan = _begun_by_another(spark, base)
@@ -145,6 +147,7 @@ def test_an_attempt_that_died_before_its_note_left_a_plan_of_nobody(
     assert proved(spark, base, 4) == before
 
 
+@pytest.mark.exhaustive
 def test_a_plan_that_another_runner_took_after_our_death_is_its_own(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
@@ -248,7 +251,8 @@ def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(
     assert proved(spark, base, 4) == before
 
 
-@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
 def test_a_clustering_plan_has_one_runner_too_and_is_taken_back_whole(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:

@@ -72,7 +72,7 @@ def keys(spark: SparkSession, base: Path) -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize(
     ("generator", "version", "table_type"),
     [
-        ("timestamp", 9, MOR),
+        pytest.param("timestamp", 9, MOR, marks=pytest.mark.exhaustive),
         pytest.param("timestamp", 6, COW, marks=pytest.mark.exhaustive),
         pytest.param("complex of one", 8, MOR, marks=pytest.mark.exhaustive),
         pytest.param("custom", 6, MOR, marks=pytest.mark.exhaustive),
@@ -104,6 +104,7 @@ def test_rows_come_back_under_the_keys_that_they_have(
     assert len(after) == ROWS + 5
 
 
+@pytest.mark.exhaustive
 def test_a_repair_that_is_not_as_it_should_be_is_taken_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ def show(out: Output, table: Json) -> None:
             ("lock", table["lock"]["provider"]),
             ("lock wait", _lock_wait(table["lock"])),
             ("writers", _writers(writers)),
-            ("readers", table["readers"]["hudi_version"] and f"Hudi {table['readers']['hudi_version']}"),
+            ("readers", _readers(table["readers"])),
             ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
             ("clock", _clock(table["clock"])),
             ("incidents", incidents(table)),
@@ -70,6 +70,21 @@ def show_state(out: Output, state: Json) -> None:
     )
 
 
+def show_outcome(out: Output, outcome: Json) -> None:
+    cost, kept = outcome["cost"], outcome["kept"]
+    wanted = [f"{name} {value:g}" for name, value in outcome["objective"].items() if value is not None]
+    out.say("")
+    out.pairs(
+        [
+            ("reads", outcome["reads"]["text"]),
+            ("read overhead", cost and f"{cost['overhead']:.2f} times a read after a compaction ({cost['basis']})"),
+            ("objective", ", ".join(wanted) if outcome["is_set"] else None),
+            ("kept", kept and kept["text"]),
+            ("missed", kept and kept["missed"] and f"{kept['missed']}, since {ago(kept['missed_since'])}"),
+        ]
+    )
+
+
 def _since(state: Json) -> str:
     return ", ".join(f"{kind} {state[f'since_{kind}']['commits']}" for kind in ("compaction", "cleaning", "clustering"))
 
@@ -84,7 +99,7 @@ def short_index(table: Json) -> str:
 
 
 def _index(index: Json | None) -> str | None:
-    """Returns how the table was created: an expansion changes what `buckets` says, and not this."""
+    """Returns the index with which the table was created. An expansion changes `buckets`, but not this index."""
     return f"bucket by {', '.join(index['hash_fields'])}, {index['num_buckets']} at creation" if index else None
 
 
@@ -98,7 +113,7 @@ def _clock(clock: Json | None) -> str | None:
     if clock is None or clock["utc_offset_seconds"] is None:
         return None
     words = spoken(timedelta(seconds=clock["utc_offset_seconds"]))
-    found = f"{words} ({clock['ahead_seconds']:+.0f} s beside its zone), by {count(clock['samples'], 'commit')}"
+    found = f"{words} ({round(clock['ahead_seconds']):+d} s beside its zone), by {count(clock['samples'], 'commit')}"
     other, back = clock["disagreement"], clock.get("set_back")
     if other is None and back is not None:
         return f"{found}; one went back by {duration(back['seconds'])} before {back['instant']}"
@@ -111,6 +126,15 @@ def _clock(clock: Json | None) -> str | None:
 def incidents(table: Json) -> str:
     counts = table["incidents"]
     return ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "none"
+
+
+def _readers(readers: Json) -> str | None:
+    reads = readers["reads_per_day"]
+    parts = [
+        readers["hudi_version"] and f"Hudi {readers['hudi_version']}",
+        reads is not None and f"{reads:g} reads a day",
+    ]
+    return ", ".join(part for part in parts if part) or None
 
 
 def _writers(writers: Json) -> str:

@@ -101,6 +101,7 @@ def show(service: Connection, out: Output, table: TableName) -> None:
         if error.code is not ExitCode.NOT_FOUND:
             raise
         out.say(f"Its state is not known yet. {error.document.get('detail') or ''}".strip())
+    table_details.show_outcome(out, service.send(calls.get_outcome(found["id"])))
     decisions = service.send(calls.list_decisions(found["id"], current=True))["items"]
     if decisions:
         out.say("")
@@ -143,6 +144,7 @@ def set_table(
     stored, tag = service.tagged(calls.get_table(arguments.table_of(service, table)["id"]))
     before = {
         "lock": {each: stored["lock"][each] for each in ("provider", "options", "wait_seconds")},
+        "readers": stored["readers"],
         "tags": {key: value for key, value in stored["tags"].items() if key not in (untag or ())},
     }
     if declares.hudi_version is not None:

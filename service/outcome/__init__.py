@@ -1,0 +1,1 @@
+"""Reads and what they cost, gains of jobs, and objectives."""

@@ -1,0 +1,71 @@
+"""The gain of a job: what it saves readers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.model.formatting import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from service.outcome.read_cost import ReadCost, ReadRates
+    from service.outcome.reads import Reads
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a job saves: processor seconds in each read of the whole table."""
+
+    seconds_per_read: float
+    reads_per_day: float
+
+    @property
+    def seconds_per_hour(self) -> float:
+        """Seconds in all reads of an hour."""
+        return self.seconds_per_read * self.reads_per_day / 24
+
+    def text(self, work_seconds: float | None) -> str:
+        """Returns words such as "saves 3.1 reader-minutes an hour for 8 s of work"."""
+        saved = f"saves {self.seconds_per_hour / 60:.2g} reader-minutes an hour"
+        return f"{saved} for {duration(work_seconds)} of work" if work_seconds else saved
+
+    def per_second(self, work_seconds: float) -> float:
+        """Returns the seconds an hour that each second of work saves."""
+        return self.seconds_per_hour / max(work_seconds, 0.001)
+
+
+def gain_of(kind: JobKind, cost: ReadCost, reads: Reads) -> Gain | None:
+    """Returns the expected gain; None for kinds that do not make reads cheaper."""
+    match kind:
+        case JobKind.COMPACTION:
+            saved = cost.now - cost.compacted
+        case JobKind.CLUSTERING:
+            saved = cost.compacted - cost.merged
+        case _:
+            return None
+    return Gain(saved, reads.per_day)
+
+
+def saved_by(amounts: Mapping[str, float], rates: ReadRates) -> float:
+    """Returns the seconds of a read that a job has saved. `amounts` are the figures that its result contributes to
+    reports (`KindResult.amounts`)."""
+    files = amounts.get("log_files", 0) + max(0, amounts.get("files_before", 0) - amounts.get("files_after", 0))
+    return rates.open_seconds * files + rates.merge_seconds_per_gib * amounts.get("log_bytes", 0) / 2**30
+
+
+@dataclass(frozen=True)
+class MeasuredGain:
+    """What a job was expected to save, and what it has saved, in processor seconds of one read. `overhead_after` is
+    that of the first poll after the job."""
+
+    job_id: str
+    kind: JobKind
+    created_at: datetime
+    expected_seconds: float
+    saved_seconds: float | None
+    overhead_before: float
+    overhead_after: float | None

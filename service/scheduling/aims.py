@@ -1,0 +1,45 @@
+"""Reads what a decision by objective depends on, beside the state of the table."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.catalog import commit_store
+from service.outcome import read_store
+from service.outcome.aim import Aim
+from service.outcome.reads import reads_of
+from service.queue import attempt_figures, worker_store
+from service.scheduling import budgets as budgets_now
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.catalog.registration import Registration
+    from service.policies.precedence import Effective
+    from service.scheduling.budgets import Budgets
+
+_DAY = timedelta(days=1)
+
+
+def aim_of(
+    connection: Connection, table: Registration, effective: Effective, now: datetime, budgets: Budgets | None = None
+) -> Aim:
+    """Returns the aim of a table. `budgets` are those that are spent, None to read them."""
+    objective = effective.policy.objective
+    spends = budgets or budgets_now.read(connection, now, [table.id])
+    overspent = spends.over(effective, table.id)
+    spent, first_at = 0.0, None
+    if objective.max_gb_hours_per_day is not None:
+        spent, first_at = attempt_figures.gb_hours_since(connection, table.id, now - _DAY)
+    return Aim(
+        objective=objective,
+        rates=worker_store.read_rates(connection),
+        reads=reads_of(table.readers.reads_per_day, read_store.seen(connection, table.id, now)),
+        oldest_log_at=commit_store.oldest_log_at(connection, table.id) if objective.concerns_reads else None,
+        gb_hours=spent,
+        spent_until=spends.ends_at if overspent else first_at + _DAY if first_at else None,
+        overspent=overspent,
+    )

@@ -1,0 +1,28 @@
+"""Reads what is known about the reads of simulated tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from service.catalog import table_store
+from service.outcome import read_store
+from service.outcome.aim import Aim
+from service.outcome.reads import reads_of
+from service.queue import worker_store
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.simulation.table_past import TablePast
+
+
+def add(connection: Connection, pasts: dict[str, TablePast], now: datetime) -> None:
+    """Adds what reads cost, and how often each table is read at present: objectives and the order of jobs depend on
+    both."""
+    rates = worker_store.read_rates(connection)
+    for table_id, table in table_store.get_all(connection, list(pasts)).items():
+        reads = reads_of(table.readers.reads_per_day, read_store.seen(connection, table_id, now))
+        pasts[table_id] = replace(pasts[table_id], aim=Aim(rates=rates, reads=reads))
