@@ -226,7 +226,7 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(url: s
         first,
     )
     assert "warning The policy asks for something that can never happen trips" in first
-    assert "critical The table cannot be read +1 1 note" in rest
+    assert "critical The table cannot be read +1 1 remark" in rest
     assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders · MOR v9" in words
     assert re.search(
         r"Active jobs 1 queued, about .{1,60} Audit on &lt;b&gt;orders&lt;/b&gt; queued waits .* Cancel", words
