@@ -57,7 +57,7 @@ class OpenIdProvider:
         self.persons = persons
         self._process: subprocess.Popen[str] | None = None
 
-    def settings(self, roles: Mapping[str, str]) -> dict[str, str]:
+    def settings(self, roles: Mapping[str, Any]) -> dict[str, str]:
         return {
             "OIDC_ISSUER": self.issuer,
             "OIDC_CLIENT_ID": CLIENT,

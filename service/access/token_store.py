@@ -30,10 +30,12 @@ def add_if_absent(connection: Connection, token: Token) -> bool:
 
 
 def meet(connection: Connection, person: Token) -> Token:
-    """Stores a person with the name and the role of now. Returns what is stored: a revoked person stays revoked."""
-    known = insert(connection, _t).values(person.to_row())
-    known = known.on_conflict_do_update(index_elements=[_t.c.id], set_={"name": person.name, "role": person.role.value})
-    connection.execute(known)
+    """Stores a person with the name, the role and its tables of now. Returns what is stored: a revoked person stays
+    revoked."""
+    row = person.to_row()
+    known = insert(connection, _t).values(row)
+    renewed = {name: row[name] for name in ("name", "role", "tables")}
+    connection.execute(known.on_conflict_do_update(index_elements=[_t.c.id], set_=renewed))
     stored = find(connection, person.id)
     assert stored is not None
     return stored

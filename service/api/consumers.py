@@ -20,6 +20,8 @@ from service.catalog.consumer import Consumer
 from service.catalog.errors import ConsumerNotFoundError
 from service.db.engine import reading, writing
 from service.events.database import Database
+from service.outcome import read_store
+from service.outcome.reads import ReadSource
 from service.policies.policy_registry import effective_of
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ def put_consumer(
         if consumer_store.put(connection, Consumer(table_id, name, wanted.instant, now, now)):
             response.status_code = CREATED
         found = consumer_store.get(connection, table_id, name)
+        read_store.count(connection, {table_id: 1}, ReadSource.CONSUMERS, now)
     return _shown(found, hours, database)
 
 

@@ -28,7 +28,7 @@ audit = logging.getLogger("groundskeeper.audit")
 
 READS = {"GET", "HEAD", "OPTIONS"}
 _MOST_BODIES = 8
-_FREQUENT_PATHS = ("/v1/worker/", "/v1/callbacks/")
+_FREQUENT_PATHS = ("/v1/worker/", "/v1/callbacks/", "/v1/lineage")
 
 
 class SizeLimit:
@@ -81,7 +81,7 @@ class AuditLog:
     """Logs one line of JSON for each call that may change something: caller, path and status. Bodies are not logged.
     The audit trail in the database gets an entry before the call is answered.
 
-    The frequent calls of workers and writers are logged at the level DEBUG, and get no entry.
+    The frequent calls of workers, writers and readers are logged at the level DEBUG, and get no entry.
     """
 
     def __init__(self, app: ASGIApp, trail: AuditTrail) -> None:

@@ -22,6 +22,7 @@ from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.params import PrefixOfPolicy, as_model
 from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
+from service.policies.objective import ObjectiveSettings
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
@@ -65,6 +66,7 @@ class WindowIn(TypedDict):
 
 
 _DEFAULTS = Policy().to_json()
+_OBJECTIVE = "What reads and storage may cost, from which the service derives when jobs run"
 
 
 def _general(name: str) -> Any:
@@ -74,11 +76,14 @@ def _general(name: str) -> Any:
     return _with_default(as_model(Annotated[own, *get_args(hint)[1:]] if own else hint), _DEFAULTS[name])
 
 
-def _member(kind: str) -> Any:
-    """Returns the type of the member of a policy for one kind of job."""
-    policy = KINDS[JobKind(kind)].policy
+def _member(name: str) -> Any:
+    """Returns the type of a member of a policy that has settings of its own."""
+    section = _section(SECTIONS[name])
+    if SECTIONS[name] is ObjectiveSettings:
+        return Annotated[section, Field(description=_OBJECTIVE, examples=[{"read_overhead": 1.2}])]
+    policy = KINDS[JobKind(name)].policy
     assert policy is not None
-    return Annotated[_section(SECTIONS[kind]), Field(description=policy.summary, examples=[dict(policy.example)])]
+    return Annotated[section, Field(description=policy.summary, examples=[dict(policy.example)])]
 
 
 def _section(settings: type[Section]) -> Any:
@@ -166,6 +171,9 @@ EXAMPLES: dict[str, Any] = {
             "clustering": {"enabled": True, "sort_by": ["city"], "cron": "0 3 * * 6"},
             "bucket_expansion": {"mode": "auto", "max_bucket_bytes": 2 * GIB},
         }
+    },
+    "a read costs at most 1.2 times that of a compacted table": {
+        "value": {"objective": {"read_overhead": 1.2, "log_age_seconds": 900, "max_gb_hours_per_day": 2}}
     },
     "start nothing": {"value": {"paused": True}},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPMethod
 from typing import Any
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from jobs.contract import JobKind, Problem
+from jobs.contract import Problem
 from jobs.logs import request_id
 from service.api.health import Checks
 from service.api.request_ids import HEADER
@@ -117,8 +117,7 @@ def install(app: FastAPI) -> None:
         return answer(error, instance=request.url.path)
 
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        is_of_a_kind = isinstance(error.body, dict) and "kind" in error.body
-        return answer(invalid_request(error.errors(), _TAGS if is_of_a_kind else ()), instance=request.url.path)
+        return answer(invalid_request(error.errors(), error.body), instance=request.url.path)
 
     async def bare(request: Request, error: HTTPException) -> JSONResponse:
         kind = raised_by_framework(error.status_code)
@@ -149,12 +148,9 @@ def _allow(request: Request) -> dict[str, str] | None:
     return None if takes(request.method) else {"Allow": ", ".join(each for each in HTTPMethod if takes(each))}
 
 
-_TAGS = frozenset(kind.value for kind in JobKind)
-
-
-def invalid_request(errors: Sequence[Mapping[str, Any]], tags: Collection[str] = _TAGS) -> InvalidError:
-    """Converts the errors of pydantic; each `field` is a path as the caller sent it. `tags` are those of a union."""
-    found = [{"field": _field(error, tags), "message": _message(error)} for error in errors]
+def invalid_request(errors: Sequence[Mapping[str, Any]], body: Any = None) -> InvalidError:
+    """Converts the errors of pydantic; each `field` is a path as the caller sent it, in `body` or in the parameters."""
+    found = [{"field": _field(error, body), "message": _message(error)} for error in errors]
     named = [
         f"{each['field']}: {each['message']}" if each["field"] else f"{_OF_BODY} {each['message']}" for each in found
     ]
@@ -167,25 +163,32 @@ def invalid_request(errors: Sequence[Mapping[str, Any]], tags: Collection[str] =
 _PLACES = {"body", "query", "path", "header"}
 
 
-def _field(error: Mapping[str, Any], tags: Collection[str]) -> str:
+def _field(error: Mapping[str, Any], body: Any) -> str:
     """Returns the name of a member or parameter as the caller would write it, empty for the whole body."""
     if error["type"] == "json_invalid":
         return ""
+    place, *way = error["loc"] or ("",)
+    if place not in _PLACES:
+        way = [place, *way]
+    elif place == "body":
+        way = list(_sent(way, body, ends_with_member=error["type"] == "missing"))
     if error["type"].startswith("union_tag"):
-        # No model has been chosen yet, so pydantic refers to the whole body.
-        return "kind"
-    context = list(error["loc"])
-    if context and context[0] in _PLACES:
-        context = context[1:]
-    # A leading tag is not a member that the caller sent.
-    if context and context[0] in tags:
-        context = context[1:]
-    # Tags in angle brackets are no members either, at any position.
-    context = [part for part in context if not str(part).startswith("<")]
+        way.append(error["ctx"]["discriminator"].strip("'"))
     name = ""
-    for part in context:
+    for part in way:
         name += f"[{part}]" if isinstance(part, int) and name else f".{part}" if name else str(part)
     return name
+
+
+def _sent(way: Sequence[Any], body: Any, *, ends_with_member: bool) -> Iterator[Any]:
+    """Yields the parts of the way that the caller sent: pydantic also names the chosen members of unions."""
+    for index, part in enumerate(way):
+        try:
+            body = body[part]
+        except (LookupError, TypeError):
+            if not (ends_with_member and index == len(way) - 1):
+                continue
+        yield part
 
 
 _PLAIN = {

@@ -197,8 +197,15 @@ class WritersIn(Request):
 class ReadersIn(Request):
     """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
 
-    hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] = Field(
-        description="The oldest one among them"
+    hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] | None = Field(
+        None, description="The oldest one among them"
+    )
+    reads_per_day: float | None = Field(
+        None,
+        ge=0,
+        le=1_000_000_000,
+        description="How often the whole table is read. Default: what lineage, event logs and consumers tell",
+        examples=[240.0],
     )
 
 

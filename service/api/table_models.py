@@ -98,6 +98,7 @@ class WritersOut(Declared, declared=Writers):
 
 class ReadersOut(BaseModel):
     hudi_version: str | None
+    reads_per_day: float | None = Field(description="How often the whole table is read, as declared", examples=[240.0])
 
 
 class IncidentCounts(BaseModel):

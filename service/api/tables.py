@@ -273,7 +273,7 @@ def _declared(wanted: TableIn | TableChange, before: Writers, database: Database
         "index": wanted.index.to_contract() if wanted.index else None,
         "lock": wanted.lock.to_contract() if wanted.lock else TableLock(),
         "writers": writers,
-        "readers": Readers(wanted.readers.hudi_version) if wanted.readers else Readers(),
+        "readers": Readers(**wanted.readers.model_dump()) if wanted.readers else Readers(),
         "hudi_options": wanted.hudi_options or {},
         "owner": wanted.owner,
         "tags": wanted.tags or {},

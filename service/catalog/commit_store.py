@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, PageRequest, page_of
-from service.lake.commit import CLEAN, SERVICE_OPERATIONS, WRITING_ACTIONS, Commit
+from service.lake.commit import CLEAN, COMPACTION, SERVICE_OPERATIONS, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ _LAST_RUN = {
 # A floating-point sum does not overflow.
 _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
     _OF_TABLE, _INGESTS
+)
+_OLDEST_SINCE = sa.select(sa.func.min(_c.c.completed_at)).where(
+    _OF_TABLE, _INGESTS, sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME
 )
 _COUNTED_SINCE = _COUNTED.where(sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME)
 
@@ -156,6 +159,14 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
     )
     commits, written = counted.one()
     return Since(commits=commits, bytes_written=int(written), at=last.completed_at if last else None)
+
+
+def oldest_log_at(connection: Connection, table_id: str) -> datetime | None:
+    """Returns when the first commit completed that `since_run` counts for compactions; None without one."""
+    last = connection.execute(_LAST_RUN["operation"], {"of_table": table_id, "run": COMPACTION}).one_or_none()
+    given = {"of_table": table_id, "since": last.requested_time if last else ""}
+    found: datetime | None = connection.execute(_OLDEST_SINCE, given).scalar()
+    return found
 
 
 def since_run_among(commits: Sequence[Commit], run: str) -> Since:

@@ -76,6 +76,7 @@ class Readers(JsonMapped):
     """The owner's declarations about the programs that read the table. `hudi_version` is the oldest one among them."""
 
     hudi_version: str | None = None
+    reads_per_day: float | None = None  # None if unknown: then what was seen counts (`service.outcome.reads`).
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,12 @@ def find_all(connection: Connection, base_paths: Collection[str]) -> dict[str, s
     return {row.base_path: row.id for row in connection.execute(query)}
 
 
+def named(connection: Connection, names: Collection[str]) -> list[tuple[str, str]]:
+    """Returns id and name of each table with one of these names."""
+    rows = connection.execute(sa.select(_t.c.id, _t.c.name).where(_t.c.name.in_(names))) if names else ()
+    return [(row.id, row.name) for row in rows]
+
+
 def page(
     connection: Connection,
     asked: PageRequest,

@@ -1,4 +1,4 @@
-// The forms of the selection: a setting of each table's own policy, and owner and tags.
+// The forms of the selection: settings of each table's own policy, and owner and tags.
 
 import { h } from "./dom.js";
 import { sentence } from "./format.js";
@@ -10,7 +10,7 @@ import { settingsOf } from "./schemas.js";
 
 const words = (text) => text.split(",").map((each) => each.trim()).filter(Boolean);
 
-/** `send` gets the members of the call, besides the tables. */
+/** Collects settings, and sends all of them in one call. `send` gets the members of the call, besides the tables. */
 export class SettingForm {
   constructor(redraw, send) {
     this.redraw = redraw;
@@ -18,6 +18,8 @@ export class SettingForm {
     this.schemas = settingsOf("PolicyIn");
     this.name = "compaction.commits";
     this.value = undefined;
+    /** What is to be changed: values by name; undefined for a setting that is left to the level below. */
+    this.changes = new Map();
   }
 
   draw() {
@@ -32,17 +34,38 @@ export class SettingForm {
       this.value = entered;
       this.redraw();
     };
-    const save = (event) => {
+    const add = (event, wanted) => {
       event.preventDefault();
-      void this.send({ policy: nested([[this.name, value]]) }, `${this.name}: ${shown(this.name, value)}`);
+      this.changes.set(this.name, wanted);
+      this.redraw();
     };
-    const leave = () => this.send({ unset: [this.name] }, `${this.name}: as the level below says`);
     return h(
       "form",
-      { class: "filters again", onsubmit: save, "data-key": "setting" },
+      { class: "filters again", onsubmit: (event) => add(event, value), "data-key": "setting" },
       field("Setting", select({ onchange: choose }, [...this.schemas.keys()].map((each) => [each, each.replaceAll("_", " ").replace(".", ": ")]), this.name)),
       h("div", { class: "field", "data-key": this.name }, h("span", { "aria-hidden": "true" }, "Value"), control(this.name, schema, value, set, { "aria-label": `Value of ${sentence(this.name)}`, "data-key": this.name }), h("small", {}, [rangeOf(this.name, schema), `default: ${shown(this.name, usual)}`].filter(Boolean).join("; "))),
-      h("div", { class: "actions" }, h("button", { class: "small" }, "Set"), h("button", { type: "button", class: "small", onclick: leave }, "Leave to patterns and defaults")),
+      h("div", { class: "actions" }, h("button", { class: "small" }, "Add"), h("button", { type: "button", class: "small", onclick: (event) => add(event, undefined) }, "Leave to patterns and defaults")),
+      this.changes.size > 0 && this.#list(),
+    );
+  }
+
+  #list() {
+    const changes = [...this.changes];
+    const words = ([name, value]) => `${name}: ${value === undefined ? "as the level below says" : shown(name, value)}`;
+    const drop = (name) => {
+      this.changes.delete(name);
+      this.redraw();
+    };
+    const apply = () => {
+      const kept = changes.filter(([, value]) => value !== undefined);
+      const unset = changes.filter(([, value]) => value === undefined).map(([name]) => name);
+      void this.send({ ...(kept.length > 0 && { policy: nested(kept) }), unset }, changes.map(words).join("; "));
+    };
+    return h(
+      "div",
+      { class: "line wide", "data-key": "changes" },
+      ...changes.map((each) => h("span", { class: "tag", "data-key": each[0] }, words(each), " ", h("button", { type: "button", class: "link", "aria-label": `Do not change ${each[0]}`, onclick: () => drop(each[0]) }, "×"))),
+      h("button", { type: "button", class: "small primary", onclick: apply }, "Apply"),
     );
   }
 }

@@ -7,6 +7,7 @@ import { zone } from "./format.js";
 import { loginPage } from "./login_page.js";
 import { problem } from "./components.js";
 import { listenToKeys } from "./keys.js";
+import { fitMenu, listenToWindow } from "./menu.js";
 import { learn } from "./role.js";
 import { address, parsed } from "./route.js";
 import { Stream } from "./stream.js";
@@ -258,6 +259,7 @@ function showCaller(found) {
   who.textContent = who.hidden ? "" : `${found.who} (${found.role})`;
   document.getElementById("log-out").hidden = found?.way !== "session";
   for (const name of ["audit", "register"]) document.getElementById(name).hidden = found?.role !== "admin";
+  fitMenu();
 }
 
 /** Fills an area above the view, or hides it without nodes. */
@@ -338,6 +340,7 @@ setInterval(() => {
 }, REDRAW_MS);
 addEventListener("hashchange", navigate);
 listenToKeys();
+listenToWindow();
 navigate();
 run();
 // While the first answer is awaited, since it is slow.

@@ -18,7 +18,7 @@ import { legend, tableList } from "./table_list.js";
 const TYPING_MS = 250;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
 const ORDERS = [
-  ["", "most serious problems"],
+  ["", "most serious"],
   ["name", "name"],
   ["backlog", "largest backlog"],
   ["ratio", "largest log ratio"],
@@ -51,7 +51,7 @@ const PROBLEMS = {
   "job-unsettled": "unsettled job",
   "lock-awaited": "waits for a lock",
 };
-const FILTERS = ["q", "health", "kind", "table_type", "state", "sort"];
+const FILTERS = ["q", "health", "kind", "table_type", "state", "owner", "tag", "sort"];
 
 /** `query` is the query of the address: the filter, the order and the page. */
 export function overview(changed, query = {}) {
@@ -70,7 +70,8 @@ export function overview(changed, query = {}) {
     const answer = await get("v1/overview", known(asked));
     if (asked !== chosen) return;
     await problems.take(answer.problems);
-    active.take(answer.jobs.items, answer.jobs.forecast);
+    // The line above has the forecast.
+    active.take(answer.jobs.items, {});
     suggestions.take(answer.suggestions);
     found = answer;
   }
@@ -127,17 +128,30 @@ export function overview(changed, query = {}) {
   }
 
   function filters() {
-    const pick = (name) => (event) => changed.go({ ...chosen, [name]: event.target.value, cursor: "" });
+    const pick = (name) => (event) => event.target.reportValidity() && changed.go({ ...chosen, [name]: event.target.value.trim(), cursor: "" });
     const chooser = (label, name, choices) => field(label, select({ onchange: pick(name), name }, choices, chosen[name] ?? ""));
     const any = (words, choices) => [["", words], ...choices];
+    const text = (label, name, pattern, known) => [
+      field(label, h("input", { name, pattern, value: chosen[name], onchange: pick(name), list: `every-${name}`, placeholder: "any", maxlength: 200, autocomplete: "off", spellcheck: "false" })),
+      h("datalist", { id: `every-${name}`, "data-key": `every-${name}` }, ...[...new Set(found.tables.items.flatMap(known))].sort().map((value) => h("option", { value }))),
+    ];
+    const isChosen = FILTERS.some((name) => name !== "q" && chosen[name]);
+    // Narrow windows show the filters only once somebody wants them.
     return h(
-      "div",
-      { class: "filters tight", "data-key": "filters" },
-      chooser("Health", "health", any("any", HEALTHS.map((each) => [each, each]))),
-      chooser("Problem", "kind", any("any", Object.entries(PROBLEMS))),
-      chooser("Type", "table_type", any("any", [["MERGE_ON_READ", "merge on read"], ["COPY_ON_WRITE", "copy on write"]])),
-      chooser("State", "state", any("any", STATES.map((each) => [each, each]))),
-      chooser("Sort by", "sort", ORDERS),
+      "details",
+      { class: "narrowing", "data-key": "filters", open: isChosen || matchMedia("(min-width: 761px)").matches },
+      h("summary", {}, "Filter and order"),
+      h(
+        "div",
+        { class: "filters tight" },
+        chooser("Health", "health", any("any", HEALTHS.map((each) => [each, each]))),
+        chooser("Problem", "kind", any("any", Object.entries(PROBLEMS))),
+        chooser("Type", "table_type", any("any", [["MERGE_ON_READ", "merge on read"], ["COPY_ON_WRITE", "copy on write"]])),
+        chooser("State", "state", any("any", STATES.map((each) => [each, each]))),
+        ...text("Owner", "owner", ".*\\S.*", ({ owner }) => owner ?? []),
+        ...text("Tag", "tag", "[A-Za-z0-9]([A-Za-z0-9_.\\/\\-]*[A-Za-z0-9])?(=.*)?", ({ tags }) => Object.entries(tags).map(([key, value]) => (value ? `${key}=${value}` : key))),
+        chooser("Sort by", "sort", ORDERS),
+      ),
     );
   }
 
@@ -151,7 +165,7 @@ export function overview(changed, query = {}) {
       chosen = wanted;
       const search = document.getElementById("search");
       if (search && search !== document.activeElement) search.value = wanted.q ?? "";
-      for (const box of document.querySelectorAll("#tables select")) box.value = wanted[box.name] ?? "";
+      for (const box of document.querySelectorAll("#tables .filters [name]")) box.value = wanted[box.name] ?? "";
     },
     isBusy: () => active.isMoving,
     refresh: () => active.refresh(),

@@ -16,7 +16,7 @@ const ACTIONS = {
   run: ["Run", "A job of this kind is submitted for each."],
   acknowledge: ["Acknowledge", "Their present problems are marked as known until they end. A problem that comes back, or a new one, is shown again."],
   poll: ["Poll", "Their timelines are read now."],
-  policy: ["Set policy", "The setting becomes one of each table's own policy."],
+  policy: ["Set policy", "Each table's own policy is changed; its other settings stay."],
   label: ["Owner and tags", "They are declared of each table. Policies, notifications and reports select tables by them."],
 };
 
@@ -100,6 +100,7 @@ export class Selection {
     const body = { action, tables: [...this.tables.keys()], ...(action === "run" && { job: { kind: this.kind } }), ...more };
     try {
       this.result = await post("v1/tables/bulk", body);
+      this.form = this.opened = null;
       for (const each of this.result.items) if (each.outcome !== "refused") this.tables.delete(each.table_id);
       this.changed();
     } catch (error) {

@@ -10,7 +10,8 @@ export function stateLine({ problems: { counts }, jobs, incidents, workers, webh
   const ill = webhooks.failing + webhooks.disabled;
   const unresolved = incidents.open + incidents.suspected;
   const { default: forecast, ...others } = jobs.forecast;
-  const expected = [forecast?.replace(/^[\d,]+ queued,? ?|; a guess$/g, ""), ...Object.entries(others).map(([group, text]) => `${group}: ${text}`)].filter(Boolean);
+  const inShort = (text) => text.replace(/^[\d,]+ queued,? ?|; a guess$/g, "");
+  const expected = [forecast && inShort(forecast), ...Object.entries(others).map(([group, text]) => `${group}: ${inShort(text)}`)].filter(Boolean);
   return h(
     "ul",
     { class: "figures", "data-key": "figures", "aria-label": "Figures" },
@@ -19,13 +20,13 @@ export function stateLine({ problems: { counts }, jobs, incidents, workers, webh
     figure("notices", counts.notice, plural(counts.notice, "notice"), address([], { health: "notice" }), counts.notice && "note"),
     figure("incidents", unresolved, plural(unresolved, "incident"), address([], { kind: "incident-standing" }), incidents.open && "bad"),
     figure("running", jobs.leased + jobs.running, "running", address(["jobs"], { state: "running" })),
-    figure("queued", jobs.queued, expected.length ? `queued, ${expected.join("; ")}` : "queued", address(["jobs"], { state: "queued" })),
-    figure("workers", workers.alive, `${plural(workers.alive, "worker")}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, address(["workers"], {}), workers.alive ? null : "warn"),
+    figure("queued", jobs.queued, expected.length ? `queued, ${expected.join("; ")}` : "queued", address(["jobs"], { state: "queued" }), "long"),
+    figure("workers", workers.alive, `${plural(workers.alive, "worker")}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, address(["workers"], {}), workers.alive ? "long" : "warn"),
     figure("webhooks", webhooks.total, `${plural(webhooks.total, "webhook")}${ill ? `, ${number(ill)} failing` : ""}`, address(["webhooks"], {}), ill && "warn"),
     pause.paused && h("li", { class: "warn", "data-key": "paused" }, link(address(["workers"], {}), "Automatic jobs are paused")),
   );
 }
 
 function figure(key, value, words, where, look) {
-  return h("li", { class: look || null, "data-key": key }, link(where, h("strong", {}, number(value)), " ", words));
+  return h("li", { class: look || null, title: look === "long" ? `${number(value)} ${words}` : null, "data-key": key }, link(where, h("strong", {}, number(value)), " ", words));
 }

@@ -37,6 +37,7 @@ export function writerFacts(table) {
       ["Lock", lock.provider],
       ["Writers", writers.stopped ? "stopped" : writers.hudi_version ? `Hudi ${writers.hudi_version}` : "not declared"],
       ["Readers", readers.hudi_version && `Hudi ${readers.hudi_version}`],
+      ["Reads a day", readers.reads_per_day],
       ["Engines", listed(writers.engines) ?? "not declared"],
       ["Flink job", writers.flink && `${writers.flink.job} at ${writers.flink.rest_url}`],
       ["Detected", detected(writers.detected)],

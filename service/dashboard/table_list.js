@@ -17,8 +17,8 @@ const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowD
  * one. */
 const COLUMNS = [
   ["name", "Table", "name", name],
-  ["owner", "Owner", null, (table) => table.owner ?? "–"],
-  ["tags", "Tags", null, ({ tags }) => Object.entries(tags).map(([key, value]) => [h("span", { class: "tag", "data-key": key }, value ? `${key}=${value}` : key), " "])],
+  ["owner", "Owner", null, ({ owner }) => h("span", { title: owner }, owner ?? "–")],
+  ["tags", "Tags", null, ({ tags }) => Object.entries(tags).map(([key, value]) => [h("span", { class: "tag", title: value ? `${key}=${value}` : key, "data-key": key }, value ? `${key}=${value}` : key), " "])],
   ["health", "Health", "problems", health],
   ["now", "What now", null, now],
   ["ratio", "Log ratio", "ratio", ratio],
@@ -89,7 +89,7 @@ function health({ problems: [first], problem_count: all, warnings, incidents: { 
   if (!first) return [h("span", { class: "healthy" }, "healthy"), notes];
   return [
     tag(first.severity, first.severity),
-    ` ${first.title}`,
+    h("span", { class: "words" }, ` ${first.title}`),
     all > 1 && h("b", {}, ` +${number(all - 1)}`),
     suspected > 0 && h("span", { class: "quiet" }, ` ${suspected} suspected`),
     notes,

@@ -28,7 +28,8 @@ SCHEME = "openlineage+"
 MEDIA_TYPE = "application/json"
 
 _SPEC = "https://openlineage.io/spec"
-_PRODUCER = f"urn:groundskeeper:service:{version('groundskeeper')}"
+PRODUCER = "urn:groundskeeper:service:"
+_PRODUCER = f"{PRODUCER}{version('groundskeeper')}"
 _RUNS = UUID("9d0a6b8e-6a53-4d0e-9b43-5e0f3d1c7a11")
 _ENDS = {
     EventType.JOB_STARTED: "START",

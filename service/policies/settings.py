@@ -89,9 +89,10 @@ Limit = Annotated[int | None, Spec("Parameter of the job; what it leaves is due 
 
 
 class Section:
-    """The settings of one kind of job. `params` are the parameters of the job."""
+    """Settings that belong together, such as those of one kind of job. `params` are the parameters of the job; others
+    have none."""
 
-    params: ClassVar[type[Parameters]]
+    params: ClassVar[type[Parameters]] = Parameters
 
     def job_params(self, **more: Any) -> dict[str, Any]:
         """Returns the parameters of a job as JSON, by these settings, `more` and the defaults of the job. None and

@@ -192,6 +192,22 @@ def sums(connection: Connection, since: datetime, until: datetime, *, by_kind: b
     return [Sums(table_id, None, found) for table_id, *found in connection.execute(query)]
 
 
+def gb_hours_since(connection: Connection, table_id: str, since: datetime) -> tuple[float, datetime | None]:
+    """Returns the GB-hours of the table's attempts that have ended since, and when the first of these ended."""
+    ended = _f.c.table_id == table_id, _f.c.ended_at >= since
+    before = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most")).where(
+        _f.c.table_id == table_id, _f.c.ended_at < since
+    )
+    earlier = {row.kind: row.most for row in connection.execute(before.group_by(_f.c.kind))}
+    rows = connection.execute(
+        sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most"), sa.func.min(_f.c.ended_at).label("first"))
+        .where(*ended)
+        .group_by(_f.c.kind)
+    ).all()
+    spent = sum(row.most - earlier.get(row.kind, 0.0) for row in rows)
+    return spent / 3600, min((row.first for row in rows), default=None)
+
+
 def _newest(before: datetime) -> sa.ScalarSelect[int]:
     """The newest row of a table and kind before that moment."""
     return (

@@ -188,6 +188,11 @@ class Job(Record):
     finished_at: datetime | None = None
     waits_for_writers: bool = False  # Queued, but no worker gets it until its `hand_over` says that they have stopped.
     hand_over: HandOver | None = None
+    worth: Annotated[
+        float | None,
+        Spec("Processor seconds an hour that each second of its work is expected to save readers; null if unknown"),
+    ] = None
+    starts_by: Annotated[datetime | None, Spec("From then on it starts before others, whatever these save")] = None
     held_back: str | None = None  # The pause or window for which a further attempt waits although it is due.
 
     def evolve(self, **changes: Any) -> Job:

@@ -12,6 +12,7 @@ from jobs.contract import WorkerInfo, WorkerState
 from service.db import schema
 from service.db.upsert import upsert
 from service.model.record import read
+from service.outcome.read_cost import ReadRates
 from service.queue.job import HELD
 from service.queue.worker import Worker
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _w = schema.workers
 _j = schema.jobs
+
+_PROBED = 9
+"""Number of workers whose probes count."""
 
 # Every job executes these statements, so they are built once.
 _IS_WORKER = _w.c.id == sa.bindparam("of_worker")
@@ -34,6 +38,8 @@ _HELD = (
     .where(_j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]))
     .order_by(_j.c.leased_at, _j.c.id)
 )
+
+_RATES = sa.select(_w.c.read_rates).where(_w.c.read_rates.is_not(None)).order_by(_w.c.last_seen.desc()).limit(_PROBED)
 
 _PRECISION = timedelta(seconds=5)
 """Accuracy of `last_seen`. It saves writes, because workers call all the time."""
@@ -79,6 +85,12 @@ def every(connection: Connection) -> list[Worker]:
         )
         for row in connection.execute(_EVERY)
     ]
+
+
+def read_rates(connection: Connection) -> ReadRates:
+    """Returns what a read costs on the workers that have called last, by their probes: the medians."""
+    found = [each for row in connection.execute(_RATES) if (each := ReadRates.from_json(row.read_rates))]
+    return ReadRates.middle(found)
 
 
 def prune(connection: Connection, before: datetime) -> int:

@@ -6,13 +6,39 @@ from pathlib import Path  # noqa: TC003 - pydantic reads it at run time
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode
 
 from jobs.storage.permissions import listed
-from service.access.oidc.provider import Provider
+from service.access.oidc.provider import Grant, Provider
 from service.access.token import RANK, Role
 from service.model.loopback import is_loopback
+
+
+class GroupRole(BaseModel):
+    """What a group gives its members. As for a token with `--tables`, the holder of a role on some tables is a reader
+    of all others."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Role
+    tables: (
+        Annotated[tuple[Annotated[str, StringConstraints(min_length=1, max_length=255)], ...], Field(min_length=1)]
+        | None
+    ) = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_role(cls, given: Any) -> Any:
+        return {"role": given} if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _is_of_persons(self) -> Self:
+        if self.role not in RANK:
+            raise ValueError(f"must be {', '.join(RANK)}")
+        if self.tables and self.role is Role.READER:
+            raise ValueError("only the roles operator and admin can be limited to tables")
+        return self
 
 
 class LoginSettings(BaseSettings):
@@ -25,8 +51,10 @@ class LoginSettings(BaseSettings):
         ("openid", "profile", "email"), description="What a log-in asks for, separated by commas"
     )
     oidc_groups_claim: str = Field("groups", min_length=1, description="Claim with the groups of a person")
-    oidc_roles: dict[str, Role] = Field(
-        default_factory=dict, description="JSON object: groups with the role of their members; `*` is everybody"
+    oidc_roles: dict[str, GroupRole] = Field(
+        default_factory=dict,
+        description="JSON object: groups with the role of their members, or with the role and the tables on which it"
+        " holds; `*` is everybody",
     )
     oidc_audience: str | None = Field(
         None, min_length=1, description="Audience of the issuer's access tokens that calls may carry. Default: none may"
@@ -44,7 +72,7 @@ class LoginSettings(BaseSettings):
             client_secret=secret.get_secret_value() if secret else None,
             scopes=self.oidc_scopes,
             groups_claim=self.oidc_groups_claim,
-            roles=self.oidc_roles,
+            roles={group: Grant(each.role, each.tables) for group, each in self.oidc_roles.items()},
             audience=self.oidc_audience,
             ca_file=str(self.oidc_ca_file) if self.oidc_ca_file else None,
         )
@@ -71,13 +99,6 @@ class LoginSettings(BaseSettings):
     def _ask_for_an_id_token(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if "openid" not in value:
             raise ValueError("must have openid")
-        return value
-
-    @field_validator("oidc_roles")
-    @classmethod
-    def _are_of_persons(cls, value: dict[str, Role]) -> dict[str, Role]:
-        if any(role not in RANK for role in value.values()):
-            raise ValueError(f"must be {', '.join(RANK)}")
         return value
 
     @field_validator("oidc_ca_file")

@@ -14,6 +14,7 @@ from service.db.engine import writing
 from service.delegation import plan_store
 from service.delivery import outbox
 from service.incidents import store
+from service.outcome import objective_store, read_store
 from service.queue import attempt_figures, cost_store, job_store, worker_store
 from service.reports import fleet_samples
 from service.scheduling import decision_store
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 _BATCH_ROWS = 500
 # Each worker process has an id of its own, so most ids never return.
 _WORKERS = timedelta(days=1)
+_OBJECTIVE_HOURS = timedelta(days=30)
 # Only a flood of calls makes more.
 _MOST_REFUSED_CALLS = 10_000
 
@@ -63,6 +65,8 @@ class Pruned:
     figures: int = 0
     costs: int = 0
     fleet_samples: int = 0
+    reads: int = 0
+    objective_hours: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{count} {name}" for name, count in dataclasses.asdict(self).items() if count) or "nothing"
@@ -100,6 +104,10 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
         costs=in_batches(lambda connection: cost_store.prune(connection, now - keep.samples, _BATCH_ROWS)),
         fleet_samples=in_batches(
             lambda connection: fleet_samples.prune(connection, now, now - keep.samples, _BATCH_ROWS)
+        ),
+        reads=in_batches(lambda connection: read_store.prune(connection, now, _BATCH_ROWS)),
+        objective_hours=in_batches(
+            lambda connection: objective_store.prune(connection, now - _OBJECTIVE_HOURS, _BATCH_ROWS)
         ),
     )
     if pruned != Pruned():

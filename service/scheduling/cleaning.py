@@ -9,8 +9,9 @@ from jobs.job_params import CleaningPolicy
 from service.catalog.consumer import awaited
 from service.incidents.incident import IncidentKind
 from service.model.formatting import count, size
+from service.scheduling.by_objective import of_versions, within_budget
 from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import by_calendar, by_thresholds
+from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,16 +55,20 @@ def decide(
     # Under KEEP_LATEST_BY_HOURS files come out of use even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last cleaning job", warning=warning)
-    timing = (
-        by_calendar(context.calendar)
-        if context.calendar
-        else by_thresholds(settings, snapshot.since_cleaning, snapshot.first_commit_at, context, "cleaning")
-    )
+    timing = within_budget(_timing(settings, snapshot, context), context.aim)
     if not timing.is_due:
         return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning)
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
     because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
     return Run(JobKind.CLEANING, params, f"{because}{kept}", warning)
+
+
+def _timing(settings: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
+    if context.calendar:
+        return by_calendar(context.calendar)
+    if context.aim.objective.storage_overhead is not None:
+        return of_versions(snapshot, context.aim)
+    return by_thresholds(settings, snapshot.since_cleaning, snapshot.first_commit_at, context, "cleaning")
 
 
 def _kept_for(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout
 from service.model.formatting import count, size
+from service.scheduling.by_objective import of_small_files, within_budget
 from service.scheduling.decision import Run, Skip
 from service.scheduling.pending_plans import plans_of
 from service.scheduling.trigger_context import Timing, by_calendar
@@ -44,8 +45,15 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
         return Run(JobKind.CLUSTERING, _params(settings, snapshot), f"{because} ({', '.join(plans.waiting)})", warning)
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last clustering job", warning=warning)
-    timing = by_calendar(context.calendar) if context.calendar else _by_thresholds(settings, snapshot)
-    return timing.proposal(JobKind.CLUSTERING, _params(settings, snapshot), warning=warning)
+    timing = by_calendar(context.calendar) if context.calendar else _timing(settings, snapshot, context)
+    return within_budget(timing, context.aim).proposal(JobKind.CLUSTERING, _params(settings, snapshot), warning=warning)
+
+
+def _timing(settings: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
+    # An objective says nothing about the order of rows.
+    if context.aim.objective.read_overhead is not None and not settings.sort_by and not snapshot.num_buckets:
+        return of_small_files(snapshot, context)
+    return _by_thresholds(settings, snapshot)
 
 
 def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Timing:

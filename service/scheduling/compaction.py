@@ -8,6 +8,7 @@ from jobs.contract import JobKind
 from jobs.job_params import CompactionEngine
 from service.lake.table import TableType
 from service.model.formatting import count, size
+from service.scheduling.by_objective import of_logs, within_budget
 from service.scheduling.decision import Run, Skip
 from service.scheduling.pending_plans import plans_of
 from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds
@@ -46,7 +47,8 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
         return Run(JobKind.COMPACTION, _params(settings), because, warning)
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last compaction job", warning=warning)
-    return _timing(settings, snapshot, context).proposal(JobKind.COMPACTION, _params(settings), warning=warning)
+    timing = within_budget(_timing(settings, snapshot, context), context.aim)
+    return timing.proposal(JobKind.COMPACTION, _params(settings), warning=warning)
 
 
 def _params(settings: CompactionSettings) -> dict[str, object]:
@@ -58,6 +60,8 @@ def _params(settings: CompactionSettings) -> dict[str, object]:
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     if context.calendar:
         return by_calendar(context.calendar)
+    if context.aim.objective.concerns_reads:
+        return of_logs(snapshot, context)
     timing = by_thresholds(settings, snapshot.since_compaction, snapshot.first_commit_at, context, "compaction")
     if timing.is_due or settings.log_ratio is None:
         return timing

@@ -23,6 +23,7 @@ from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import decision_store, delegated
 from service.scheduling.admission import Situation
+from service.scheduling.aims import aim_of
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import TableSnapshot
+    from service.outcome.aim import Aim
     from service.policies.freeze import Freeze
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
@@ -61,6 +63,7 @@ class DecisionInputs:
     subject: Subject
     policy: Policy
     proposals: Mapping[JobKind, Proposal]
+    aim: Aim
     situation: Situation
     before: Mapping[JobKind, Decision]  # The last decisions.
     calendars: Mapping[JobKind, Calendar]
@@ -109,7 +112,8 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     frozen = frozen_by(freezes, subject, now)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
-    contexts = _trigger_contexts(now, calendars, history, recent)
+    aim = aim_of(connection, table, policy, now)
+    contexts = _trigger_contexts(now, calendars, history, recent, aim)
     plans = plan_store.open_plans(connection, table_id)
     facts = _facts(connection, table_id, plans, now, policy)
     ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], facts)
@@ -148,6 +152,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         subject=subject,
         policy=policy,
         proposals=proposals,
+        aim=aim,
         situation=situation,
         before=before,
         calendars=calendars,
@@ -217,7 +222,11 @@ def _attempted(recent: Sequence[Job]) -> list[str]:
 
 
 def _trigger_contexts(
-    now: datetime, calendars: Mapping[JobKind, Calendar], history: Mapping[JobKind, JobHistory], recent: Sequence[Job]
+    now: datetime,
+    calendars: Mapping[JobKind, Calendar],
+    history: Mapping[JobKind, JobHistory],
+    recent: Sequence[Job],
+    aim: Aim,
 ) -> dict[JobKind, TriggerContext]:
     own = frozenset(instant for job in recent for instant in job.instants)
     withheld = withheld_plans(recent, now)
@@ -229,6 +238,7 @@ def _trigger_contexts(
             own,
             withheld=withheld,
             is_unfinished=history[kind].is_unfinished,
+            aim=aim,
             seen_instant=history[kind].last_instant,
         )
         for kind in DECIDED

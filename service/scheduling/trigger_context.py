@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from service.model.formatting import count, duration
+from service.outcome.aim import Aim
 from service.policies.settings import Trigger
 from service.scheduling.decision import Run, Skip
 
@@ -37,6 +38,7 @@ class TriggerContext:
     own_instants: frozenset[str] = frozenset()  # Instants that jobs of this service created.
     withheld: frozenset[str] = frozenset()  # Plans that a job left out a short while ago, because they harm the table.
     is_unfinished: bool = False  # The last successful job of a policy had a limit, and left something.
+    aim: Aim = field(default_factory=Aim)
     seen_instant: str | None = None  # The last completed instant that the last successful job saw, by its result.
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from tests.browser import barriers
+from tests.browser import PHONE, barriers, is_wider_than_the_window
 from tests.dashboard.installation import ORDERS, TRIPS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+    from tests.dashboard.conftest import OpenPage
     from tests.dashboard.installation import Installation
 
 
@@ -80,15 +81,57 @@ def test_the_parts_of_a_table_are_tabs_with_one_stop_of_the_tab_key(page: Page, 
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
 
 
-def test_three_hundred_tables_take_less_than_two_screens(page: Page, installation: Installation) -> None:
+SCREENS = {"wide": (1440, 900), "narrow": (1024, 768), "phone": PHONE}
+
+
+def test_three_hundred_tables_take_less_than_two_screens(new_page: OpenPage, installation: Installation) -> None:
     names = [f"many_{number:03}" for number in range(300)]
     installation.add(names)
-    page.set_viewport_size({"width": 1440, "height": 900})
-    page.goto(f"{installation.url}/")
-    expect(page.locator(".matrix tbody tr")).to_have_count(50)
-    heights = page.evaluate("[...document.querySelectorAll('.matrix tbody tr')].map((row) => row.offsetHeight)")
-    assert max(heights) <= 32
-    assert page.evaluate("document.documentElement.scrollHeight") <= 1800
-    page.goto("about:blank")
+    for theme in ("light", "dark"):
+        for name, (width, height) in SCREENS.items():
+            shown = new_page(theme, (width, height))
+            shown.goto(f"{installation.url}/")
+            rows = shown.locator(".matrix tbody tr")
+            expect(rows).to_have_count(50)
+            heights = rows.evaluate_all("(rows) => rows.map((row) => row.offsetHeight)")
+            assert max(heights) <= 32, name
+            assert shown.evaluate("document.documentElement.scrollHeight") <= 2 * height, name
+            # The menu is one line.
+            assert shown.locator("header").evaluate("(each) => each.offsetHeight") < 64, name
+            assert barriers(shown) == []
+            assert not is_wider_than_the_window(shown), name
+            shown.goto("about:blank")
     for name in names:
         assert installation.api.delete(f"/tables/tbl_{name}").status_code == 204
+
+
+def test_links_without_room_are_below_more(new_page: OpenPage, installation: Installation) -> None:
+    page = new_page("light", PHONE)
+    page.goto(f"{installation.url}/")
+    expect(page.get_by_role("link", name="Report")).to_be_hidden()
+    page.get_by_text("More", exact=True).focus()
+    page.keyboard.press("Enter")
+    assert barriers(page) == []
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="Report")).to_be_hidden()
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Report").click()
+    expect(page.locator("h1")).to_have_text("Report")
+    expect(page.get_by_role("link", name="Report")).to_be_hidden()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    expect(page.get_by_text("More", exact=True)).to_be_hidden()
+    expect(page.get_by_role("link", name="Report")).to_have_attribute("aria-current", "page")
+
+
+def test_tables_are_filtered_by_owner_and_tag(page: Page, installation: Installation) -> None:
+    installation.api.patch(f"/tables/{TRIPS}", json={"owner": "shop", "tags": {"team": "eu"}}).raise_for_status()
+    page.goto(f"{installation.url}/")
+    page.get_by_label("Tag").fill("team=eu")
+    page.keyboard.press("Enter")
+    expect(page.locator(".matrix tbody tr")).to_have_count(1)
+    page.get_by_label("Owner").fill("nobody")
+    page.keyboard.press("Enter")
+    expect(page.locator("#tables")).to_contain_text("No matching tables.")
+    assert page.url.endswith("#/?tag=team%3Deu&owner=nobody")
+    page.goto("about:blank")
+    installation.api.patch(f"/tables/{TRIPS}", json={"owner": None, "tags": {}}).raise_for_status()

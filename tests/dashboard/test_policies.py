@@ -186,7 +186,7 @@ def test_a_notification_is_added_tested_snoozed_changed_and_removed(
         assert installation.api.get("/notifications/night-shift").status_code == 404
 
 
-def test_selected_tables_get_a_setting_and_an_owner(page: Page, installation: Installation) -> None:
+def test_selected_tables_get_settings_and_an_owner(page: Page, installation: Installation) -> None:
     before = installation.api.get(f"/tables/{ORDERS}/policy").json()["policy"]
     page.goto(installation.address("overview"))
     page.get_by_label("Select all tables of this page").check()
@@ -197,17 +197,30 @@ def test_selected_tables_get_a_setting_and_an_owner(page: Page, installation: In
     value = bulk.get_by_label("Value of Compaction.seconds")
     value.fill("2 h")
     page.keyboard.press("Tab")
-    bulk.get_by_role("button", name="Set", exact=True).focus()
+    bulk.get_by_role("button", name="Add", exact=True).focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#confirm-text")).to_contain_text("compaction.seconds: 2 h")
+    bulk.get_by_label("Setting").select_option("cleaning.retain")
+    bulk.get_by_label("Value of Cleaning.retain").fill("7")
+    page.keyboard.press("Enter")
+    calls = []
+    page.on("request", lambda each: calls.append(each.url) if each.method == "POST" else None)
+    bulk.get_by_role("button", name="Apply").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#confirm-text")).to_contain_text("compaction.seconds: 2 h; cleaning.retain: 7")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(bulk).to_contain_text("2 done")
     assert barriers(page) == []
     for each in (ORDERS, TRIPS):
-        assert installation.api.get(f"/tables/{each}/policy").json()["policy"]["compaction"]["seconds"] == 7200
+        found = installation.api.get(f"/tables/{each}/policy").json()["policy"]
+        assert (found["compaction"]["seconds"], found["cleaning"]["retain"]) == (7200, 7)
+    assert len(calls) == 1
     page.get_by_label("Select all tables of this page").check()
-    bulk.get_by_role("button", name="Leave to patterns and defaults").click()
+    bulk.get_by_role("button", name="Set policy").click()
+    for name in ("compaction.seconds", "cleaning.retain"):
+        bulk.get_by_label("Setting").select_option(name)
+        bulk.get_by_role("button", name="Leave to patterns and defaults").click()
+    bulk.get_by_role("button", name="Apply").click()
     page.locator("#confirm-yes").click()
     expect(bulk).to_contain_text("2 done")
     assert installation.api.get(f"/tables/{ORDERS}/policy").json()["policy"] == before

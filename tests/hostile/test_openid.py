@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from service.access import token_store
 from service.access.oidc import exchange, remembered
 from service.access.oidc.identity import Identity
-from service.access.oidc.provider import Provider
+from service.access.oidc.provider import Grant, Provider
 from service.access.token import Role
 from service.api.app import create_app
 from service.db import schema
@@ -55,7 +55,7 @@ def provider(_lying: LyingProvider, clock: FakeClock) -> LyingProvider:
 
 @pytest.fixture
 def identity(provider: LyingProvider) -> Identity:
-    roles = {"ops": Role.OPERATOR, "boss": Role.ADMIN}
+    roles = {"ops": Grant(Role.OPERATOR), "boss": Grant(Role.ADMIN)}
     return Identity(Provider(provider.issuer, CLIENT, roles=roles, audience="api"))
 
 
@@ -352,6 +352,9 @@ def test_without_a_provider_there_is_no_log_in(app_context: AppContext) -> None:
         ({"ISSUER": "https://sso.example.com/?a=b"}, "https"),
         ({"ISSUER": "ftp://sso.example.com"}, "https"),
         ({"ROLES": '{"ops": "worker"}'}, "reader"),
+        ({"ROLES": '{"ops": {"role": "reader", "tables": ["a"]}}'}, "operator and admin"),
+        ({"ROLES": '{"ops": {"role": "operator", "tables": []}}'}, "at least 1"),
+        ({"ROLES": '{"ops": {"role": "operator", "table": ["a"]}}'}, "ROLES_OPS_TABLE: Extra"),
         ({"ROLES": "{}"}, "GROUNDSKEEPER_OIDC_ROLES"),
         ({"SCOPES": "profile"}, "openid"),
         ({"CA_FILE": "/nowhere.pem"}, "no file"),

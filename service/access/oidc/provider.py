@@ -22,15 +22,24 @@ _NAMES = ("preferred_username", "email", "name", "sub")
 
 
 @dataclass(frozen=True)
+class Grant:
+    """What a group gives its members: a role, on the tables of some patterns, or on all of them."""
+
+    role: Role
+    tables: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Provider:
-    """`roles` maps groups to roles; `audience` is that of access tokens which calls may carry, None if none may."""
+    """`roles` maps groups to what they give; `audience` is that of access tokens which calls may carry, None if none
+    may."""
 
     issuer: str
     client_id: str
     client_secret: str | None = field(default=None, repr=False)
     scopes: tuple[str, ...] = ("openid", "profile", "email")
     groups_claim: str = "groups"
-    roles: Mapping[str, Role] = field(default_factory=dict)
+    roles: Mapping[str, Grant] = field(default_factory=dict)
     audience: str | None = None
     ca_file: str | None = None
 
@@ -51,18 +60,20 @@ class Provider:
         return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else None
 
     def person(self, claims: Mapping[str, Any], groups: tuple[str, ...], now: datetime) -> Token:
-        """Returns the person of checked claims, with the highest role of the groups. Raises LoginRefusedError if no
-        group has one."""
+        """Returns the person of checked claims, with the highest role of the groups, on the tables of all groups that
+        give it. Raises LoginRefusedError if no group has one."""
         name = name_in(claims)
-        roles = [self.roles[each] for each in (*groups, ANYBODY) if each in self.roles]
-        if not roles:
+        grants = [self.roles[each] for each in (*groups, ANYBODY) if each in self.roles]
+        if not grants:
             raise LoginRefusedError(
                 f"{name} is in no group that has a role here.",
                 hint="An administrator maps groups to roles in GROUNDSKEEPER_OIDC_ROLES.",
             )
-        return Token(
-            person_id(self.issuer, claims["sub"]), name, max(roles, key=RANK.__getitem__), digest="", created_at=now
-        )
+        role = max((each.role for each in grants), key=RANK.__getitem__)
+        limits = [each.tables for each in grants if each.role is role]
+        # One group without a limit is enough.
+        tables = None if None in limits else tuple(dict.fromkeys(one for each in limits for one in each or ()))
+        return Token(person_id(self.issuer, claims["sub"]), name, role, digest="", created_at=now, tables=tables)
 
 
 def person_id(issuer: str, subject: str) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 import typer
 
 from groundskeeper_client import Call, Client, ClientError, Retries, calls
+from jobs.contract import JobKind
 from service.cli.client import stored_contexts
 from service.cli.client.connection import DEFAULT_URL, token_of
 from service.cli.client.failure import CommandError
+from service.cli.client.kinds import parameters
 from service.policies.policy import SECTIONS, Policy
 
 _MOST, _SECONDS = 100, 2.0
@@ -37,6 +39,12 @@ def complete_setting(incomplete: str) -> list[str]:
     """Completes `name=` of the settings of a policy."""
     names = list(_settings())
     return [f"{name}=" for name in names if name.startswith(incomplete)]
+
+
+def every_member() -> Iterator[str]:
+    """Yields the members that a command may misspell: settings, and parameters of jobs as a problem names them."""
+    yield from _settings()
+    yield from dict.fromkeys(f"params.{each.name}" for kind in JobKind for each in parameters(kind))
 
 
 def _settings() -> Iterator[str]:

@@ -40,6 +40,10 @@ class OfTables:
     readers_hudi_version: Annotated[
         str | None, typer.Option(help="Hudi version of the oldest reader, such as 0.15.0")
     ] = None
+    reads_per_day: Annotated[
+        float | None,
+        typer.Option(min=0, help="How often the whole table is read; by default what lineage and consumers tell"),
+    ] = None
     writers_stopped: Annotated[bool, typer.Option("--writers-stopped", help="No writer is running")] = False
     owner: Annotated[
         str | None, typer.Option(help="Who is responsible: a team, a person, an address; '' for nobody")
@@ -59,8 +63,9 @@ class OfTables:
         said = {name: value for name, value in of_writers.items() if value is not None}
         if writers := {**self._writers(), **said}:
             found["writers"] = {**(before.get("writers") or {}), **writers}
-        if self.readers_hudi_version:
-            found["readers"] = {"hudi_version": self.readers_hudi_version}
+        given = {"hudi_version": self.readers_hudi_version, "reads_per_day": self.reads_per_day}
+        if readers := {name: value for name, value in given.items() if value is not None}:
+            found["readers"] = {**(before.get("readers") or {}), **readers}
         if self.owner is not None:
             found["owner"] = self.owner or None
         if self.tag:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from service.cli.client.spelling import guess
 from service.model.formatting import duration
 
 if TYPE_CHECKING:
@@ -127,6 +128,12 @@ class Output:
             self._errors.print(json.dumps(error.document, indent=2), soft_wrap=True)
             return
         title, detail, hint = (clean(str(error.document.get(part) or "")) for part in ("title", "detail", "hint"))
+        unknown = [each["field"] for each in error.document.get("errors", ()) if each["message"] == "is not known here"]
+        if unknown:
+            # The import takes as long as a whole command.
+            from service.cli.client.completion import every_member
+
+            detail += "".join(f".{each}" for name in unknown if (each := guess(clean(name), every_member())))
         self._errors.print(Text(f"groundskeeper: {title}", style="bold red"), soft_wrap=True)
         for text in (detail if detail != title else "", hint):
             if text:

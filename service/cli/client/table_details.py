@@ -32,7 +32,7 @@ def show(out: Output, table: Json) -> None:
             ("lock", table["lock"]["provider"]),
             ("lock wait", _lock_wait(table["lock"])),
             ("writers", _writers(writers)),
-            ("readers", table["readers"]["hudi_version"] and f"Hudi {table['readers']['hudi_version']}"),
+            ("readers", _readers(table["readers"])),
             ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
             ("clock", _clock(table["clock"])),
             ("incidents", incidents(table)),
@@ -98,7 +98,7 @@ def _clock(clock: Json | None) -> str | None:
     if clock is None or clock["utc_offset_seconds"] is None:
         return None
     words = spoken(timedelta(seconds=clock["utc_offset_seconds"]))
-    found = f"{words} ({clock['ahead_seconds']:+.0f} s beside its zone), by {count(clock['samples'], 'commit')}"
+    found = f"{words} ({round(clock['ahead_seconds']):+d} s beside its zone), by {count(clock['samples'], 'commit')}"
     other, back = clock["disagreement"], clock.get("set_back")
     if other is None and back is not None:
         return f"{found}; one went back by {duration(back['seconds'])} before {back['instant']}"
@@ -111,6 +111,15 @@ def _clock(clock: Json | None) -> str | None:
 def incidents(table: Json) -> str:
     counts = table["incidents"]
     return ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "none"
+
+
+def _readers(readers: Json) -> str | None:
+    reads = readers["reads_per_day"]
+    parts = [
+        readers["hudi_version"] and f"Hudi {readers['hudi_version']}",
+        reads is not None and f"{reads:g} reads a day",
+    ]
+    return ", ".join(part for part in parts if part) or None
 
 
 def _writers(writers: Json) -> str:

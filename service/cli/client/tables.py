@@ -143,6 +143,7 @@ def set_table(
     stored, tag = service.tagged(calls.get_table(arguments.table_of(service, table)["id"]))
     before = {
         "lock": {each: stored["lock"][each] for each in ("provider", "options", "wait_seconds")},
+        "readers": stored["readers"],
         "tags": {key: value for key, value in stored["tags"].items() if key not in (untag or ())},
     }
     if declares.hudi_version is not None:

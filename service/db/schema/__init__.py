@@ -41,6 +41,11 @@ from service.db.schema.incidents import INCIDENT_INSTANT as INCIDENT_INSTANT
 from service.db.schema.incidents import INCIDENT_IS_OF_LATE_FILES as INCIDENT_IS_OF_LATE_FILES
 from service.db.schema.incidents import INCIDENT_IS_STANDING as INCIDENT_IS_STANDING
 from service.db.schema.incidents import incidents as incidents
+from service.db.schema.outcome import job_gains as job_gains
+from service.db.schema.outcome import objective_hours as objective_hours
+from service.db.schema.outcome import objective_states as objective_states
+from service.db.schema.outcome import read_runs as read_runs
+from service.db.schema.outcome import table_reads as table_reads
 from service.db.schema.queue import JOB_HOLDING_TABLE as JOB_HOLDING_TABLE
 from service.db.schema.queue import JOB_IDEMPOTENCY as JOB_IDEMPOTENCY
 from service.db.schema.queue import JOB_IS_UNKNOWN as JOB_IS_UNKNOWN

@@ -58,6 +58,9 @@ jobs = sa.Table(
     sa.Column("traceparent", sa.String(64)),
     # Why a queued job is held back although its time has come: a pause, or a closed window.
     sa.Column("held_back", sa.Text),
+    # What a second of its work saves readers, in seconds an hour, and when it starts whatever that is.
+    sa.Column("worth", sa.Double),
+    sa.Column("starts_by", UtcDateTime),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
     sa.Index("ix_jobs_created_at", "created_at", "id"),
     sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),
@@ -164,4 +167,6 @@ workers = sa.Table(
     sa.Column("error", sa.JSON(none_as_null=True)),
     sa.Column("application_id", sa.String(128)),
     sa.Column("ui_url", sa.Text),
+    # What a reader needs there, by the probe of the worker (`jobs.worker.read_probe`).
+    sa.Column("read_rates", sa.JSON(none_as_null=True)),
 )

@@ -16,7 +16,8 @@ def params(kind: str, **given: Any) -> dict[str, Any]:
 def refusal(kind: str, **given: Any) -> list[dict[str, str]]:
     with pytest.raises(ValidationError) as caught:
         params(kind, **given)
-    errors: list[dict[str, str]] = invalid_request(caught.value.errors()).extensions["errors"]
+    found = [{**each, "loc": ("body", *each["loc"])} for each in caught.value.errors()]
+    errors: list[dict[str, str]] = invalid_request(found, {"kind": kind, "params": given}).extensions["errors"]
     return errors
 
 

@@ -58,6 +58,18 @@ def test_bare_errors_of_the_framework_get_a_type() -> None:
 
 def test_a_field_is_named_as_its_caller_wrote_it() -> None:
     error = invalid_request(
-        [{"loc": ("body", "clustering", "params", "sort_by", 1), "type": "string_type", "msg": "not a string"}]
+        [{"loc": ("body", "clustering", "params", "sort_by", 1), "type": "string_type", "msg": "not a string"}],
+        {"kind": "clustering", "params": {"sort_by": ["a", 2]}},
     )
     assert error.extensions["errors"] == [{"field": "params.sort_by[1]", "message": "must be a text"}]
+
+
+def test_a_misspelt_tag_is_named_by_the_member_that_the_caller_sent() -> None:
+    def fields(loc: tuple[object, ...], body: object, kind: str = "extra_forbidden") -> list[str]:
+        given = {"loc": loc, "type": kind, "msg": "", "ctx": {"discriminator": "'action'", "expected_tags": "'run'"}}
+        return [each["field"] for each in invalid_request([given], body).extensions["errors"]]
+
+    bulk = {"action": "policy", "policy": {"compaction": {"comits": 1}}}
+    assert fields(("body", "policy", "policy", "compaction", "comits"), bulk) == ["policy.compaction.comits"]
+    assert fields(("body",), {"action": "rum"}, "union_tag_invalid") == ["action"]
+    assert fields(("body", "run", "job"), {"action": "run"}, "missing") == ["job"]

@@ -65,6 +65,8 @@ from groundskeeper_client.generated.models import (
     JobState,
     LabelsOfTables,
     LearnedCostList,
+    LineageEventIn,
+    LineageOut,
     ListedPolicyList,
     LogLevel,
     LogOutOut,
@@ -1652,6 +1654,19 @@ def poll_table(table_id: str) -> Call[PollOut]:
     RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call("POST", f"/v1/tables/{segment(table_id)}/poll", PollOut)
+
+
+def post_lineage(body: LineageEventIn) -> Call[LineageOut]:
+    """Tell which tables a run reads.
+
+    Accepts the RunEvents of OpenLineage, as Spark, Flink, Trino and Airflow send them. Each run counts once for
+    each table, whatever number of events it sends. Tables are found by their path, or by their name in a
+    catalog.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/lineage", LineageOut, body=body)
 
 
 def preview_policy(body: PreviewIn) -> Call[PreviewOut]:

@@ -2665,6 +2665,10 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """The reason, if a policy submitted it"""
     leased_at: datetime | None
     """When a worker last took it; null before"""
+    worth: float | None
+    """Processor seconds an hour that each second of its work is expected to save readers; null if unknown"""
+    starts_by: datetime | None
+    """From then on it starts before others, whatever these save"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -2774,6 +2778,10 @@ class JobOut(Model, frozen=True, kw_only=True):
     """The reason, if a policy submitted it"""
     leased_at: datetime | None
     """When a worker last took it; null before"""
+    worth: float | None
+    """Processor seconds an hour that each second of its work is expected to save readers; null if unknown"""
+    starts_by: datetime | None
+    """From then on it starts before others, whatever these save"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -2963,6 +2971,42 @@ class LearnedCostOut(Model, frozen=True, kw_only=True):
     """
     error_on_known_tables: float | None
     """Median error if the model knows the attempt before on the same table; null if there is none"""
+
+
+class LineageDatasetIn(Model, frozen=True, kw_only=True):
+    """A dataset that the run has read."""
+
+    namespace: str
+    """Namespace of the dataset"""
+    name: str
+    """Its name there"""
+    facets: dict[str, Any] | UnsetType | None = UNSET
+    """Of these only `symlinks` is read: other names"""
+
+
+class LineageEventIn(Model, frozen=True, kw_only=True):
+    """A RunEvent. Events about jobs and datasets, which have no run, are accepted and not counted."""
+
+    run: LineageRunIn | UnsetType | None = UNSET
+    """The run; null in events about jobs and datasets"""
+    producer: str | UnsetType = UNSET
+    """Who sends the event"""
+    inputs: list[LineageDatasetIn] | UnsetType | None = UNSET
+    """What the run has read"""
+
+
+class LineageOut(Model, frozen=True, kw_only=True):
+    counted: int
+    """Tables whose read was counted"""
+    repeated: int
+    """Tables whose read by the same run was counted before"""
+    unknown: int
+    """Datasets that are no registered tables"""
+
+
+class LineageRunIn(Model, frozen=True, kw_only=True):
+    run_id: str = field(name="runId")
+    """Id of the run; it counts once"""
 
 
 class ListedPolicyList(Model, frozen=True, kw_only=True):
@@ -3359,6 +3403,23 @@ class ObjectType(Word):
     SERVICE = "service"
 
 
+class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
+    read_overhead: float | UnsetType | None = UNSET
+    """A read costs at most so many times what it costs right after a compaction, and a clustering if that is on;
+    or null
+    """
+    log_age_seconds: int | UnsetType | None = UNSET
+    """No log file waits longer for a compaction; or null"""
+    storage_overhead: float | UnsetType | None = UNSET
+    """All files together have at most so many times the size of those in use; or null"""
+    max_gb_hours_per_day: float | UnsetType | None = UNSET
+    """Most GB-hours that the table's jobs may take in 24 hours before compaction, clustering and cleaning wait,
+    whatever else is missed; or null
+    """
+    kept_percent: float | UnsetType = UNSET
+    """Share of the time for which the objective is to be kept; the rest is the error budget"""
+
+
 class Occasion(Word):
     """What a message is about."""
 
@@ -3639,6 +3700,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """Time zone of the windows and of the cron expressions"""
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
+    objective: ObjectivePolicyIn | UnsetType = UNSET
+    """What reads and storage may cost, from which the service derives when jobs run"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -3794,6 +3857,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """Time zone of the windows and of the cron expressions"""
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
+    objective: ObjectivePolicyIn | UnsetType = UNSET
+    """What reads and storage may cost, from which the service derives when jobs run"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -4035,13 +4100,17 @@ class ProgressOut(Model, frozen=True, kw_only=True):
 class ReadersIn(Model, frozen=True, kw_only=True):
     """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
 
-    hudi_version: str
+    hudi_version: str | UnsetType | None = UNSET
     """The oldest one among them"""
+    reads_per_day: float | UnsetType | None = UNSET
+    """How often the whole table is read. Default: what lineage, event logs and consumers tell"""
 
 
 class ReadersOut(Model, frozen=True, kw_only=True):
     hudi_version: str | None
     """The declared version of Hudi; null if not declared"""
+    reads_per_day: float | None
+    """How often the whole table is read, as declared"""
 
 
 class Readiness(Model, frozen=True, kw_only=True):

@@ -1,0 +1,26 @@
+// The menu in one line: the last links go below "More" where the window is too narrow for all of them.
+
+const nav = document.querySelector("header nav");
+const more = document.getElementById("more");
+const links = [...nav.querySelectorAll(":scope > a")];
+
+/** Fits the menu to the window, also after links were shown or hidden. */
+export function fitMenu() {
+  more.before(...links);
+  more.hidden = true;
+  const fits = () => nav.scrollWidth <= nav.clientWidth;
+  for (let kept = links.length - 1; kept > 0 && !fits(); kept -= 1) {
+    more.hidden = false;
+    more.lastElementChild.prepend(links[kept]);
+  }
+}
+
+export function listenToWindow() {
+  new ResizeObserver(fitMenu).observe(document.querySelector("header"));
+  const close = (event) => {
+    const isInside = more.contains(event.target);
+    if (event.key === "Escape" && isInside) more.firstElementChild.focus();
+    if (event.key === "Escape" || !isInside || event.target.closest("a")) more.open = false;
+  };
+  for (const type of ["click", "keydown"]) addEventListener(type, (event) => (type === "click" || event.key === "Escape") && close(event));
+}

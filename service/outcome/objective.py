@@ -1,0 +1,82 @@
+"""Whether an objective is kept, and how much of its error budget is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from service.model.formatting import duration
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.outcome.aim import Aim
+
+WEEK = timedelta(days=7)
+"""The period for which an objective is to be kept for a share of the time."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a look at a table finds. `overhead`: how many times a read costs what it would after the services that are
+    on. `missed`: how the objective is missed, as a sentence without a full stop; None if it is kept."""
+
+    overhead: float
+    missed: str | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """For how long the objective was known in a period, and missed."""
+
+    seconds: float = 0.0
+    missed_seconds: float = 0.0
+
+    @property
+    def share(self) -> float:
+        return 1 - self.missed_seconds / self.seconds if self.seconds else 1.0
+
+    def burn(self, kept_percent: float) -> float:
+        """Returns how many times as much was missed as is allowed: at 1 the budget is used up at the end of the
+        period."""
+        return (1 - self.share) / (1 - kept_percent / 100)
+
+
+@dataclass(frozen=True)
+class ObjectiveState:
+    """The last look at a table with an objective, and how well that was kept in the last week."""
+
+    looked_at: datetime
+    overhead: float
+    missed: str | None = None
+    missed_since: datetime | None = None
+    week: Kept = Kept()
+
+    def text(self, kept_percent: float) -> str:
+        """Returns words such as "kept 99.4 % of the last week, 60 % of the error budget used"."""
+        used = self.week.burn(kept_percent)
+        return f"kept {100 * self.week.share:.1f} % of the last week, {100 * used:.0f} % of the error budget used"
+
+
+def look(aim: Aim, snapshot: TableSnapshot, now: datetime, *, merges_files: bool) -> Look:
+    """Returns what a look finds. Reads of a table that nobody reads cost nothing. `merges_files`: small files count,
+    because clustering is on."""
+    objective, cost = aim.objective, aim.cost_of_reads(snapshot)
+    overhead = cost.overhead(merges_files=merges_files and not snapshot.num_buckets)
+    missed = []
+    if objective.read_overhead is not None and overhead > objective.read_overhead and not aim.reads.have_stopped:
+        missed.append(f"a read costs {overhead:.2f} times as much, at most {objective.read_overhead:g}")
+    age = now - aim.oldest(snapshot, now)
+    if objective.log_age_seconds is not None and snapshot.log_bytes and age.total_seconds() > objective.log_age_seconds:
+        missed.append(f"the oldest log file is {duration(age)} old, at most {duration(objective.log_age_seconds)}")
+    stored = storage_overhead(snapshot)
+    if objective.storage_overhead is not None and stored > objective.storage_overhead:
+        most = objective.storage_overhead
+        missed.append(f"all files have {stored:.2f} times the size of those in use, at most {most:g}")
+    return Look(overhead, "; ".join(missed) or None)
+
+
+def storage_overhead(snapshot: TableSnapshot) -> float:
+    """Returns how many times the size of the files in use all files have together."""
+    freed = sum(each.freed_bytes for each in snapshot.partitions)
+    return 1 + freed / max(1, snapshot.base_bytes + snapshot.log_bytes)

@@ -1,0 +1,95 @@
+"""Store of how well objectives are kept, by hours."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.upsert import insert_into, upsert
+from service.outcome.objective import WEEK, Kept, Look, ObjectiveState
+from service.outcome.read_store import hour_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_h = schema.objective_hours
+_s = schema.objective_states
+
+_LONGEST = timedelta(hours=2)
+"""Nothing is known of a longer time between two looks. Tables are decided about at least every hour."""
+
+_STATE = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
+
+
+def record(connection: Connection, table_id: str, found: Look, now: datetime) -> None:
+    """Adds the time since the last look, as that found the table, and keeps what this one finds. Clocks of replicas
+    differ, and may step: a look before the last one adds nothing."""
+    last = connection.execute(_STATE, {"of_table": table_id}).one_or_none()
+    passed = now - last.looked_at if last else timedelta()
+    if last and timedelta() < passed <= _LONGEST:
+        seconds = passed.total_seconds()
+        row = {"table_id": table_id, "hour": hour_of(now), "seconds": seconds}
+        row["missed_seconds"] = seconds if last.missed else 0.0
+        connection.execute(_add(connection.dialect.name), row)
+    since = last.missed_since if last and last.missed else now
+    values = {
+        "looked_at": now,
+        "overhead": found.overhead,
+        "missed": found.missed,
+        "missed_since": min(since, now) if found.missed else None,
+    }
+    upsert(connection, _s, {"table_id": table_id}, values)
+
+
+@cache
+def _add(dialect: str) -> sa.Insert:
+    statement = insert_into(dialect, _h)
+    new = statement.excluded
+    more = {name: _h.c[name] + new[name] for name in ("seconds", "missed_seconds")}
+    return statement.on_conflict_do_update(index_elements=["table_id", "hour"], set_=more)
+
+
+def kept(connection: Connection, table_id: str, since: datetime) -> Kept:
+    """Returns how well the objective was kept since the beginning of that hour."""
+    sums = sa.select(sa.func.sum(_h.c.seconds), sa.func.sum(_h.c.missed_seconds))
+    seconds, missed = connection.execute(sums.where(_h.c.table_id == table_id, _h.c.hour >= hour_of(since))).one()
+    return Kept(seconds or 0.0, missed or 0.0)
+
+
+def states(
+    connection: Connection, now: datetime, table_ids: Collection[str] | None = None
+) -> dict[str, ObjectiveState]:
+    """Returns the states of these tables, or of all, that were looked at of late, by id."""
+    week = (
+        sa.select(
+            _h.c.table_id,
+            sa.func.sum(_h.c.seconds).label("seconds"),
+            sa.func.sum(_h.c.missed_seconds).label("missed_seconds"),
+        )
+        .where(_h.c.hour >= hour_of(now - WEEK))
+        .group_by(_h.c.table_id)
+    )
+    query = sa.select(_s).where(_s.c.looked_at > now - _LONGEST)
+    if table_ids is not None:
+        week = week.where(_h.c.table_id.in_(table_ids))
+        query = query.where(_s.c.table_id.in_(table_ids))
+    sums = {row.table_id: Kept(row.seconds, row.missed_seconds) for row in connection.execute(week)}
+    return {
+        row.table_id: ObjectiveState(
+            row.looked_at, row.overhead, row.missed, row.missed_since, sums.get(row.table_id, Kept())
+        )
+        for row in connection.execute(query)
+    }
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Deletes at most `limit` hours from before, and returns how many."""
+    old = sa.select(_h.c.table_id, _h.c.hour).where(_h.c.hour < hour_of(before)).limit(limit)
+    return connection.execute(_h.delete().where(sa.tuple_(_h.c.table_id, _h.c.hour).in_(old))).rowcount

@@ -1,0 +1,127 @@
+"""The cost of a read: what log files and small files add to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from service.lake.snapshot import TableSnapshot
+
+_GIB = 2.0**30
+
+
+class RatesBasis(StrEnum):
+    """The source of the rates: probes of the workers, or assumed ones."""
+
+    PROBE = "probe"
+    DEFAULT = "default"
+
+
+_BOUNDS = {
+    "open_seconds": (1e-6, 60.0),
+    "scan_seconds_per_gib": (0.01, 10_000.0),
+    "merge_seconds_per_gib": (0.01, 100_000.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRates:
+    """Processor seconds of a reader: to open one file, to scan a GiB of base files, and to merge a GiB of log files.
+    Only their ratios matter for an overhead."""
+
+    open_seconds: float = 0.02
+    scan_seconds_per_gib: float = 4.0
+    merge_seconds_per_gib: float = 40.0
+    basis: RatesBasis = RatesBasis.DEFAULT
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> ReadRates | None:
+        """Returns the rates of a probe; None if a worker sends others than can be true."""
+        try:
+            values = {name: float(given[name]) for name in _BOUNDS}
+        except (KeyError, TypeError, ValueError):
+            return None
+        is_possible = all(low <= values[name] <= high for name, (low, high) in _BOUNDS.items())
+        return cls(**values, basis=RatesBasis.PROBE) if is_possible else None
+
+    @classmethod
+    def middle(cls, probed: Sequence[ReadRates]) -> ReadRates:
+        """Returns the medians, so that a single worker that was busy changes little; the assumed rates without any."""
+        if not probed:
+            return cls()
+        return cls(**{name: median(getattr(each, name) for each in probed) for name in _BOUNDS}, basis=RatesBasis.PROBE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWork:
+    """The files that a read of all current rows opens. A clustering would replace `mergeable_files` small files by
+    `merged_files`; both are 0 where it cannot merge files, such as in buckets."""
+
+    base_bytes: int = 0
+    base_files: int = 0
+    log_bytes: int = 0
+    log_files: int = 0
+    file_groups: int = 0
+    mergeable_files: int = 0
+    merged_files: int = 0
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot) -> ReadWork:
+        """Returns the work by the partitions of the snapshot."""
+        partitions = snapshot.partitions
+        mergeable = [] if snapshot.num_buckets else [each for each in partitions if each.small_files > 1]
+        return cls(
+            base_bytes=sum(each.base_bytes for each in partitions),
+            base_files=sum(each.base_files for each in partitions),
+            log_bytes=sum(each.log_bytes for each in partitions),
+            log_files=sum(each.log_files for each in partitions),
+            file_groups=sum(each.file_groups for each in partitions),
+            mergeable_files=sum(each.small_files for each in mergeable),
+            merged_files=sum(
+                max(1, math.ceil(each.small_bytes / max(1, snapshot.small_file_bytes))) for each in mergeable
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCost:
+    """Seconds of one read of the whole table: now, after a compaction, and if then also the small files were
+    merged."""
+
+    now: float
+    compacted: float
+    merged: float
+
+    @property
+    def of_logs(self) -> float:
+        """How many times a read costs what it costs right after a compaction."""
+        return self.now / self.compacted if self.compacted else 1.0
+
+    @property
+    def of_small_files(self) -> float:
+        return self.compacted / self.merged if self.merged else 1.0
+
+    def overhead(self, *, merges_files: bool) -> float:
+        """Returns how many times a read costs what it costs after the services that are on have run."""
+        return self.of_logs * (self.of_small_files if merges_files else 1.0)
+
+
+def read_cost(work: ReadWork, rates: ReadRates) -> ReadCost:
+    """Returns the cost of a read. Rows that log files update are already in base files, so a compaction is taken not to
+    enlarge these."""
+    files = max(work.base_files, work.file_groups)
+    base_bytes = work.base_bytes or work.log_bytes
+    compacted = rates.open_seconds * files + rates.scan_seconds_per_gib * base_bytes / _GIB
+    now = (
+        rates.open_seconds * (work.base_files + work.log_files)
+        + rates.scan_seconds_per_gib * work.base_bytes / _GIB
+        + rates.merge_seconds_per_gib * work.log_bytes / _GIB
+    )
+    merged = compacted - rates.open_seconds * max(0, work.mergeable_files - work.merged_files)
+    return ReadCost(max(now, compacted), compacted, merged)

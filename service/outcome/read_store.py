@@ -1,0 +1,88 @@
+"""Store of the reads of tables: how many in each hour, and which runs have been counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.upsert import insert, insert_into
+from service.outcome.reads import SEEN_FOR, ReadSource
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_r = schema.table_reads
+_n = schema.read_runs
+
+_RUNS_KEPT = timedelta(days=2)
+"""A run that reports again after this time counts again."""
+
+_HOUR = 3600
+# Every decision executes this statement, so it is built once. `prune` bounds the number of rows.
+_SEEN = sa.select(_r.c.source, _r.c.hour, _r.c.reads).where(_r.c.table_id == sa.bindparam("of_table"))
+
+
+def count_run(connection: Connection, run: str, table_ids: Collection[str], source: ReadSource, now: datetime) -> int:
+    """Counts a read of each of these tables that this run has not read before, and returns how many. `run` is a digest
+    of its id."""
+    rows = [{"run": run, "table_id": each, "seen_at": now} for each in sorted(table_ids)]
+    if not rows:
+        return 0
+    statement = insert(connection, _n).on_conflict_do_nothing().returning(_n.c.table_id)
+    new = [row.table_id for row in connection.execute(statement, rows)]
+    count(connection, dict.fromkeys(new, 1), source, now)
+    return len(new)
+
+
+def count(connection: Connection, reads: Mapping[str, int], source: ReadSource, now: datetime) -> None:
+    """Counts so many reads of each table."""
+    rows = [
+        {"table_id": table_id, "source": source.value, "hour": hour_of(now), "reads": number}
+        for table_id, number in sorted(reads.items())
+    ]
+    if rows:
+        connection.execute(_add(connection.dialect.name), rows)
+
+
+@cache
+def _add(dialect: str) -> sa.Insert:
+    statement = insert_into(dialect, _r)
+    more = {"reads": _r.c.reads + statement.excluded.reads}
+    return statement.on_conflict_do_update(index_elements=["table_id", "source", "hour"], set_=more)
+
+
+def seen(connection: Connection, table_id: str, now: datetime) -> dict[ReadSource, dict[int, int]]:
+    """Returns the reads of the last days by source and age in hours, and the last one before."""
+    found: defaultdict[ReadSource, dict[int, int]] = defaultdict(dict)
+    for row in connection.execute(_SEEN, {"of_table": table_id}):
+        found[ReadSource(row.source)][hour_of(now) - row.hour] = row.reads
+    return found
+
+
+def prune(connection: Connection, now: datetime, limit: int) -> int:
+    """Deletes at most `limit` reads and runs that are too old to count. The last reads of a table stay, so that it is
+    known to be read no more."""
+    later = _r.alias()
+    is_last = ~sa.exists().where(
+        later.c.table_id == _r.c.table_id, later.c.source == _r.c.source, later.c.hour > _r.c.hour
+    )
+    old = (
+        sa.select(_r.c.table_id, _r.c.source, _r.c.hour)
+        .where(_r.c.hour < hour_of(now - SEEN_FOR), ~is_last)
+        .limit(limit)
+    )
+    number = connection.execute(_r.delete().where(sa.tuple_(_r.c.table_id, _r.c.source, _r.c.hour).in_(old))).rowcount
+    runs = sa.select(_n.c.run, _n.c.table_id).where(_n.c.seen_at < now - _RUNS_KEPT).limit(limit - number)
+    return number + connection.execute(_n.delete().where(sa.tuple_(_n.c.run, _n.c.table_id).in_(runs))).rowcount
+
+
+def hour_of(at: datetime) -> int:
+    return int(at.timestamp()) // _HOUR

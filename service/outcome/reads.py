@@ -1,0 +1,90 @@
+"""How often a table is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_PER_DAY = 24.0
+"""The number of reads a day that is assumed of a table about whose reads nothing is known."""
+
+SEEN_FOR = timedelta(days=7)
+"""How long a read counts."""
+
+_HALF_LIFE_HOURS = 24.0
+# The rate of the first hours says little.
+_LEAST_HOURS = 6.0
+# Readers of less than this share of a read a day do not read the table.
+_NEXT_TO_NEVER = 0.1
+
+
+class ReadSource(StrEnum):
+    """Who says how often a table is read. What the owner says counts before what was seen."""
+
+    OWNER = "owner"
+    LINEAGE = "lineage"
+    SPARK_LOGS = "spark_logs"
+    CONSUMERS = "consumers"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """A table's reads."""
+
+    per_day: float = DEFAULT_PER_DAY
+    source: ReadSource = ReadSource.ASSUMED
+
+    @property
+    def is_known(self) -> bool:
+        return self.source is not ReadSource.ASSUMED
+
+    @property
+    def have_stopped(self) -> bool:
+        """Whether the table was read once, or its owner says so, and is not read any more."""
+        return self.is_known and self.per_day < _NEXT_TO_NEVER
+
+    @property
+    def text(self) -> str:
+        """Returns words such as "reads unknown: 24 a day assumed"."""
+        if not self.is_known:
+            return f"reads unknown: {self.per_day:g} a day assumed"
+        return f"{self.per_day:.3g} reads a day ({_WORDS[self.source]})"
+
+
+_WORDS = {
+    ReadSource.OWNER: "as its owner says",
+    ReadSource.LINEAGE: "by OpenLineage",
+    ReadSource.SPARK_LOGS: "by Spark's event logs",
+    ReadSource.CONSUMERS: "by its consumers",
+}
+
+
+def reads_of(declared: float | None, seen: Mapping[ReadSource, Mapping[int, int]]) -> Reads:
+    """Returns the reads of a table. `declared` are those a day that its owner has declared. `seen` are the reads by
+    source and age in hours.
+
+    Sources may tell of the same reads, so the largest number counts. The weight of a read halves with each day.
+    """
+    if declared is not None:
+        return Reads(declared, ReadSource.OWNER)
+    rates = {source: _rate(hours) for source, hours in seen.items() if hours}
+    if not rates:
+        return Reads()
+    source = max(rates, key=lambda each: (rates[each], each))
+    return Reads(rates[source], source)
+
+
+def _rate(hours: Mapping[int, int]) -> float:
+    """Returns reads a day: the weighted number, divided by the weights of all hours since the first read."""
+    decay = math.log(2) / _HALF_LIFE_HOURS
+    # A clock that steps back makes ages negative.
+    weighted = sum(number * math.exp(-decay * max(0, age)) for age, number in hours.items())
+    observed = max(_LEAST_HOURS, max(hours) + 1.0)
+    return 24 * weighted * decay / (1 - math.exp(-decay * observed))

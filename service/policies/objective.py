@@ -1,0 +1,55 @@
+"""The objective of a table: what its reads and its storage may cost, instead of thresholds for each table service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from jobs.spec import Spec
+from service.policies.settings import Section
+
+
+@dataclass(frozen=True)
+class ObjectiveSettings(Section):
+    """The service derives from these members when compaction, clustering and cleaning run. The thresholds of a table
+    service apply only where no member concerns it."""
+
+    read_overhead: Annotated[
+        float | None,
+        Spec(
+            "A read costs at most so many times what it costs right after a compaction, and a clustering if that is on;"
+            " or null",
+            gt=1,
+            le=1000,
+        ),
+    ] = None
+    log_age_seconds: Annotated[
+        int | None, Spec("No log file waits longer for a compaction; or null", ge=60, le=31_536_000)
+    ] = None
+    storage_overhead: Annotated[
+        float | None,
+        Spec("All files together have at most so many times the size of those in use; or null", gt=1, le=1000),
+    ] = None
+    max_gb_hours_per_day: Annotated[
+        float | None,
+        Spec(
+            "Most GB-hours that the table's jobs may take in 24 hours before compaction, clustering and cleaning wait,"
+            " whatever else is missed; or null",
+            gt=0,
+            le=1_000_000,
+        ),
+    ] = None
+    kept_percent: Annotated[
+        float,
+        Spec("Share of the time for which the objective is to be kept; the rest is the error budget", gt=0, lt=100),
+    ] = 99.0
+
+    @property
+    def concerns_reads(self) -> bool:
+        """Whether it says when log files are merged."""
+        return self.read_overhead is not None or self.log_age_seconds is not None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it can be kept or missed."""
+        return self.concerns_reads or self.storage_overhead is not None

@@ -1,0 +1,81 @@
+"""When jobs are due by the objective of a table: just before it would be missed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.model.formatting import duration
+from service.outcome.objective import storage_overhead
+from service.scheduling.trigger_context import Timing
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.outcome.aim import Aim
+    from service.scheduling.trigger_context import TriggerContext
+
+UNREAD_FOR = timedelta(days=1)
+"""How long logs wait of a table that nobody seems to read. Whoever tells of reads may be wrong."""
+
+
+def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
+    """Returns whether logs should be compacted. At least one member of the objective concerns reads."""
+    found = [each for each in (_by_overhead(snapshot, context), _by_age(snapshot, context)) if each]
+    timing = next((each for each in found if each.is_due), None) or Timing(
+        False,
+        "; ".join(each.because for each in found),
+        min((each.until for each in found if each.until), default=None),
+    )
+    reads = context.aim.reads
+    unread_until = context.aim.oldest(snapshot, context.now) + UNREAD_FOR
+    if timing.is_due and reads.have_stopped and context.now < unread_until:
+        because = f"{timing.because}; but nobody reads the table: {reads.text}"
+        return Timing(False, because, unread_until)
+    return timing
+
+
+def of_small_files(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
+    """Returns whether small files should be merged."""
+    most = context.aim.objective.read_overhead or 1.0
+    cost = context.aim.cost_of_reads(snapshot)
+    because = f"for its small files a read costs {cost.of_small_files:.2f} times as much, at most {most:g}"
+    is_due = cost.of_small_files > most and not context.aim.reads.have_stopped
+    return Timing(is_due, f"{because}; {context.aim.reads.text}")
+
+
+def of_versions(snapshot: TableSnapshot, aim: Aim) -> Timing:
+    """Returns whether old versions of files should be deleted."""
+    most = aim.objective.storage_overhead or 1.0
+    overhead = storage_overhead(snapshot)
+    return Timing(overhead > most, f"all files have {overhead:.2f} times the size of those in use, at most {most:g}")
+
+
+def within_budget(timing: Timing, aim: Aim) -> Timing:
+    """Returns the timing, which is due only if the objective leaves something to spend."""
+    most = aim.objective.max_gb_hours_per_day
+    if not timing.is_due or most is None or aim.gb_hours < most:
+        return timing
+    spent = f"the table's jobs have taken {aim.gb_hours:.2g} GB-hours in 24 hours, at most {most:g}"
+    return Timing(False, f"{timing.because}; but {spent}", aim.spent_until)
+
+
+def _by_overhead(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
+    most = context.aim.objective.read_overhead
+    if most is None:
+        return None
+    overhead = context.aim.cost_of_reads(snapshot).of_logs
+    # A job is due before the commit that would cost more than is left.
+    next_one = (overhead - 1) / max(1, snapshot.since_compaction.commits)
+    because = f"for its logs a read costs {overhead:.2f} times as much, at most {most:g}"
+    return Timing(overhead + next_one > most, f"{because}; {context.aim.reads.text}")
+
+
+def _by_age(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
+    most = context.aim.objective.log_age_seconds
+    if most is None:
+        return None
+    oldest = context.aim.oldest(snapshot, context.now)
+    # The job takes time too, but logs are not compacted all the time.
+    due_at = oldest + timedelta(seconds=max(most - context.aim.lead_seconds, most / 2))
+    because = f"the oldest log file is about {duration(context.now - oldest)} old, at most {duration(most)}"
+    return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at)

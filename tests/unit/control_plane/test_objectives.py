@@ -1,0 +1,181 @@
+"""Tests when jobs are due by an objective, and whether that is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from jobs.contract import JobKind
+from service.lake.snapshot import PartitionState, TableSnapshot
+from service.outcome.aim import Aim
+from service.outcome.gain import gain_of
+from service.outcome.objective import Kept, look
+from service.outcome.read_cost import RatesBasis, ReadRates, ReadWork, read_cost
+from service.outcome.reads import Reads, ReadSource
+from service.policies.objective import ObjectiveSettings
+from service.policies.settings import CleaningSettings, ClusteringSettings, CompactionSettings
+from service.scheduling import cleaning, clustering, compaction
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import Calendar, TriggerContext
+from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, since
+
+# A second a GiB of base files, ten a GiB of logs; files cost nothing to open.
+RATES = ReadRates(open_seconds=0.0, scan_seconds_per_gib=1.0, merge_seconds_per_gib=10.0)
+OFTEN, NEVER = Reads(240.0, ReadSource.LINEAGE), Reads(0.0, ReadSource.LINEAGE)
+
+
+def context(
+    reads: Reads = OFTEN, calendar: Calendar | None = None, rates: ReadRates = RATES, **more: object
+) -> TriggerContext:
+    known = {name: more.pop(name) for name in ("oldest_log_at", "gb_hours", "spent_until") if name in more}
+    aim = Aim(ObjectiveSettings(**more), rates, reads, **known)  # type: ignore[arg-type]
+    return TriggerContext(NOW, calendar, aim=aim)
+
+
+def logs(mib: int, commits: int, hours: int = 1) -> TableSnapshot:
+    part = PartitionState("", file_groups=4, base_files=4, base_bytes=100 * MIB, log_files=4, log_bytes=mib * MIB)
+    return a_snapshot(part, since_compaction=since(commits, hours=hours))
+
+
+def compacts(snapshot: TableSnapshot, given: TriggerContext) -> Run | Skip:
+    return compaction.decide(CompactionSettings(commits=1000), snapshot, given)
+
+
+def test_logs_are_compacted_before_a_read_costs_too_much() -> None:
+    # A MiB of logs adds a tenth: two commits have added 0.1, and the next one would add 0.05.
+    assert isinstance(compacts(logs(1, 2), context(read_overhead=1.2)), Skip)
+    due = compacts(logs(2, 3), context(read_overhead=1.2))
+    assert isinstance(due, Run)
+    assert due.because == (
+        "for its logs a read costs 1.20 times as much, at most 1.2; 240 reads a day (by OpenLineage)"
+    )
+    # The thresholds do not apply any more, however low.
+    given = context(read_overhead=1.2)
+    assert isinstance(compaction.decide(CompactionSettings(commits=1), logs(1, 3), given), Skip)
+    assert isinstance(compaction.decide(CompactionSettings(commits=1), logs(1, 3), context()), Run)
+
+
+def test_a_burst_of_writes_is_compacted_at_once() -> None:
+    assert isinstance(compacts(logs(200, 1), context(read_overhead=1.2)), Run)
+
+
+def test_unknown_reads_are_assumed_and_said() -> None:
+    found = compacts(logs(1, 9), context(Reads(), read_overhead=1.2))
+    assert found.because.endswith("reads unknown: 24 a day assumed")
+
+
+def test_logs_of_a_table_that_nobody_reads_wait_for_a_day() -> None:
+    given = context(NEVER, read_overhead=1.2, oldest_log_at=ago(hours=3))
+    found = compacts(logs(50, 5), given)
+    assert isinstance(found, Skip)
+    assert "but nobody reads the table" in found.because
+    assert found.until == NOW + timedelta(hours=21)
+    later = replace(given, now=NOW + timedelta(hours=21))
+    assert isinstance(compacts(logs(50, 5), later), Run)
+    assert look(given.aim, logs(50, 5), NOW, merges_files=False).missed is None
+
+
+def test_logs_are_compacted_before_they_are_too_old() -> None:
+    given = context(log_age_seconds=900, oldest_log_at=ago(minutes=10))
+    found = compacts(logs(1, 2), given)
+    assert isinstance(found, Skip)
+    assert found.because == "the oldest log file is about 10 min old, at most 15 min"
+    assert found.until is not None
+    assert isinstance(compacts(logs(1, 2), replace(given, now=found.until)), Run)
+    # A clock that was set back makes no log file younger than now.
+    assert isinstance(compacts(logs(1, 2), context(log_age_seconds=900, oldest_log_at=NOW + timedelta(days=1))), Skip)
+
+
+def test_members_are_combined_and_the_first_one_that_is_missed_counts() -> None:
+    old = context(read_overhead=100.0, log_age_seconds=900, oldest_log_at=ago(hours=1))
+    assert isinstance(compacts(logs(1, 2), old), Run)
+    costly = context(read_overhead=1.01, log_age_seconds=9000, oldest_log_at=ago(minutes=1))
+    assert isinstance(compacts(logs(1, 2), costly), Run)
+
+
+def test_what_the_day_may_cost_counts_before_all_else() -> None:
+    spent = {"max_gb_hours_per_day": 2.0, "gb_hours": 2.1, "spent_until": NOW + timedelta(hours=3)}
+    for given in (context(read_overhead=1.2, **spent), context(calendar=Calendar(is_due=True), **spent)):
+        found = compacts(logs(50, 5), given)
+        assert isinstance(found, Skip)
+        assert found.because.endswith("; but the table's jobs have taken 2.1 GB-hours in 24 hours, at most 2")
+        assert found.until == NOW + timedelta(hours=3)
+    assert isinstance(compacts(logs(50, 5), context(read_overhead=1.2, max_gb_hours_per_day=2.2, gb_hours=2.1)), Run)
+
+
+def test_a_calendar_counts_before_the_objective() -> None:
+    waits = context(calendar=Calendar(is_due=False), read_overhead=1.2)
+    assert isinstance(compacts(logs(50, 5), waits), Skip)
+
+
+def test_small_files_are_merged_when_they_cost_too_much() -> None:
+    part = PartitionState(
+        "", file_groups=100, base_files=100, base_bytes=100 * MIB, small_files=100, small_bytes=100 * MIB
+    )
+    given = context(rates=ReadRates(0.01, 1.0, 10.0), read_overhead=1.2)
+    settings = ClusteringSettings(enabled=True)
+    found = clustering.decide(settings, a_snapshot(part), given)
+    assert isinstance(found, Run)
+    assert found.because.startswith("for its small files a read costs ")
+    # Buckets cannot be merged, and an objective says nothing about the order of rows.
+    assert ReadWork.of(a_snapshot(part, num_buckets=4)).mergeable_files == 0
+    ordered = ClusteringSettings(enabled=True, sort_by=("city",), small_file_share=None)
+    assert isinstance(clustering.decide(ordered, a_snapshot(part), given), Skip)
+
+
+def test_old_versions_are_deleted_when_they_take_too_much() -> None:
+    settings = CleaningSettings(commits=1000)
+    part = PartitionState("", base_files=1, base_bytes=100 * MIB, freed_files=3, freed_bytes=60 * MIB)
+    assert isinstance(cleaning.decide(settings, a_snapshot(part), context(storage_overhead=1.5)), Run)
+    assert isinstance(cleaning.decide(settings, a_snapshot(part), context(storage_overhead=1.7)), Skip)
+
+
+@pytest.mark.parametrize(
+    ("objective", "missed"),
+    [
+        ({"read_overhead": 1.2}, "a read costs 1.50 times as much, at most 1.2"),
+        ({"log_age_seconds": 900}, "the oldest log file is 1 h old, at most 15 min"),
+        ({"read_overhead": 2.0, "log_age_seconds": 9000}, None),
+        ({"storage_overhead": 1.5}, None),
+    ],
+)
+def test_a_look_says_how_an_objective_is_missed(objective: dict[str, float], missed: str | None) -> None:
+    found = look(context(oldest_log_at=ago(hours=1), **objective).aim, logs(5, 5), NOW, merges_files=True)
+    assert (found.overhead, found.missed) == (pytest.approx(1.5), missed)
+
+
+def test_an_empty_table_costs_nothing_and_misses_nothing() -> None:
+    given = context(read_overhead=1.2, storage_overhead=1.2)
+    assert look(given.aim, a_snapshot(), NOW, merges_files=True).missed is None
+    only_freed = a_snapshot(PartitionState("", freed_files=2, freed_bytes=MIB))
+    assert isinstance(cleaning.decide(CleaningSettings(), only_freed, given), Run)
+    assert look(given.aim, only_freed, NOW, merges_files=True).missed is not None
+
+
+def test_the_error_budget_is_the_share_that_may_be_missed() -> None:
+    week = Kept(7 * 86_400, 0.6 * 0.01 * 7 * 86_400)
+    assert week.burn(99.0) == pytest.approx(0.6)
+    assert Kept().burn(99.0) == 0.0
+
+
+def test_a_gain_is_what_all_reads_of_an_hour_save() -> None:
+    cost = read_cost(ReadWork.of(logs(5, 5)), RATES)
+    gain = gain_of(JobKind.COMPACTION, cost, OFTEN)
+    assert gain is not None
+    assert gain.seconds_per_read == pytest.approx(50 / 1024)
+    assert gain.seconds_per_hour == pytest.approx(500 / 1024)
+    assert replace(gain, seconds_per_hour=186.0).text(8.0) == "saves 3.1 reader-minutes an hour for 8 s of work"
+    assert gain_of(JobKind.AUDIT, cost, OFTEN) is None
+
+
+def test_rates_come_from_probes_that_can_be_true() -> None:
+    sent = {"open_seconds": 0.002, "scan_seconds_per_gib": 3, "merge_seconds_per_gib": 33.0}
+    found = ReadRates.from_json(sent)
+    assert found == ReadRates(0.002, 3.0, 33.0, RatesBasis.PROBE)
+    for lie in ({**sent, "open_seconds": -1}, {**sent, "scan_seconds_per_gib": float("nan")}, {}, {"open_seconds": []}):
+        assert ReadRates.from_json(lie) is None
+    slow = replace(found, merge_seconds_per_gib=5000.0)
+    assert ReadRates.middle([found, slow, found]) == found
+    assert ReadRates.middle([]).basis is RatesBasis.DEFAULT
