@@ -1,6 +1,6 @@
 """Refusals of a clustering that follow from its parameters and the table's declared bucket index alone.
 
-The worker refuses such a job; so does the service when the job is submitted, and nobody waits for a worker to say no.
+The service refuses such a job when it is submitted, so that nobody waits for a worker, and the worker refuses it, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _refused(kind: ProblemType) -> Problem:
-    """Returns the refusal. Every case is alike, so the example is the detail."""
+    """Returns the refusal. The detail is the same in every case, so it is the example of the type."""
     return kind.because(kind.example)
 
 
@@ -28,8 +28,8 @@ NOTHING_TO_MERGE: Final = _refused(plans.BUCKET_FILES_NOT_MERGEABLE)
 
 
 def refusal(params: Parameters, *, has_index: bool) -> Problem | None:
-    """Returns why these parameters can never be carried out on a table that is declared with or without a bucket
-    index; None if nothing in them says so."""
+    """Returns why no job can have these parameters on a table that is declared with or without a bucket index, or
+    None if a job can."""
     if isinstance(params, GivenClusteringParams):
         return PLAN_UNUSABLE if has_index else None
     if not isinstance(params, ClusteringParams):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Given = typing_extensions.TypeVar("Given", covariant=True, default=Any)
     Other = TypeVar("Other")
 else:
-    # What travels.
+    # Types of the messages.
     Given = TypeVar("Given", covariant=True, bound=Mapping[str, Any])
 
 Converted = TypeVar("Converted")
@@ -207,7 +207,7 @@ class WorkOrder(JsonMapped, Generic[Given]):
     attempt: int
     kind: JobKind
     table: Annotated[Table, Spec("What the table itself does not record")]
-    # A mapping on the way; the worker reads it as the type that the kind declares (`jobs.kinds`).
+    # Messages have a mapping, which the worker reads as the type that the kind declares (`jobs.kinds`).
     params: Annotated[Given, Spec("Parameters of the kind")] = field(default_factory=lambda: cast("Given", {}))
     dry_run: bool = False
     earlier_instants: Annotated[tuple[str, ...], Spec("Instants of earlier attempts", examples=([],))] = ()
@@ -253,7 +253,7 @@ class Result(JsonMapped, Generic[Given]):
 
     outcome: Outcome
     instants: tuple[str, ...] = ()
-    # A mapping on the way; a job makes it as the type that its kind declares (`jobs.kinds`).
+    # Messages have a mapping, which a job makes from the type that its kind declares (`jobs.kinds`).
     details: Given = field(default_factory=lambda: cast("Given", {}))
     error: Problem | None = None
 
@@ -286,7 +286,7 @@ class WorkerInfo(JsonMapped):
     Spark's notation. The worker gets the jobs of tables whose policy names its `group`. `executors` is the number of
     Spark's executors, None if the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is
     the reason why Spark did not start. `application_id` is that of its Spark application, and `ui_url` the address of
-    Spark's UI, if it has one.
+    Spark's UI, if it has one. `read_rates` are processor seconds for a GiB (`jobs.worker.read_probe`).
     """
 
     version: str | None = None
@@ -301,6 +301,7 @@ class WorkerInfo(JsonMapped):
     error: Problem | None = None
     application_id: str | None = None
     ui_url: str | None = None
+    read_rates: Mapping[str, float] | None = None
 
 
 class LogLevel(StrEnum):

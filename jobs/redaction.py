@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MASK = "******"
 
-# Shorter ones are also parts of other words.
+# Shorter secrets are also parts of other words.
 _RECOGNIZABLE = 8
 
 _SECRET_NAME = re.compile(
@@ -61,7 +61,7 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
         text = shape.sub(shown, text)
     kept, end = [], 0
     for name in _NAME.finditer(text):
-        # The name first: the rest of the text may be one value.
+        # The name is checked before the value is searched, because the rest of the text may be one value.
         if name.start() < end or not _SECRET_NAME.search(name[1]):
             continue
         value = _VALUE.match(text, name.end())

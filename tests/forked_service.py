@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MOST_BYTES = 1024 * 1024
-_ASK_SECONDS = 60
+# On a busy machine the import alone may take a minute.
+_ASK_SECONDS = 300
 
 
 class Forked:

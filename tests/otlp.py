@@ -64,7 +64,7 @@ class Collector:
         return [span for span in list(self.spans) if span.name == name]
 
     def wait_for(self, name: str, wanted: Callable[[Span], bool] = lambda _: True) -> Span:
-        assert eventually(lambda: any(map(wanted, self.named(name))), 20), [span.name for span in self.spans]
+        assert eventually(lambda: any(map(wanted, self.named(name))), 60), [span.name for span in self.spans]
         return next(filter(wanted, self.named(name)))
 
 

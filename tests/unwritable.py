@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# A root without these is subject to the permissions of files, like any user.
+# Without these capabilities root may do only what the permissions of files allow, like any user.
 _WITHOUT = "--bounding-set=-dac_override,-dac_read_search"
 
 
 def powerless(*command: str) -> list[str]:
-    """The command for a process that may do only what the permissions of files allow their owner."""
+    """Returns a command that runs `command` as an owner of files, not as a root that no permission stops."""
     if os.geteuid() != 0:
         return list(command)
     try:

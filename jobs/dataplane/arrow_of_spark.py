@@ -1,7 +1,7 @@
 """Converts Arrow data from Spark's Java implementation to a form that Arrow's C++ implementation accepts.
 
-- In Java, nested lists without any element have no offsets, which the format allows. C++ reads the first offset all the
-  same, wherever that is: `nbytes` of such a list ends the process.
+- In Java, nested lists without any element have no offsets, which the format allows. C++ nevertheless reads a first
+  offset, from memory that is not part of the list: `nbytes` of such a list ends the process.
 - A vector, which Hudi stores as bytes, is a list of numbers to Spark.
 - The fields of a null struct are null too, including required ones. No reader sees them, but pyarrow's Parquet writer
   treats them as nulls in required fields.
@@ -90,7 +90,7 @@ def _without_nulls(array: pa.Array) -> pa.Array:
     kind = array.type
     if pa.types.is_struct(kind):
         fields = [array.field(place) for place in range(kind.num_fields)]
-        # Values that this struct hid are hidden by the enclosing one.
+        # A null of this struct lies inside a null of the enclosing one, which still hides the values.
         fields = [each if field.nullable else _without_nulls(each) for each, field in zip(fields, kind, strict=True)]
         return pa.StructArray.from_arrays(fields, fields=list(kind))
     if pa.types.is_map(kind):

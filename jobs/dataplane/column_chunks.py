@@ -25,7 +25,7 @@ from jobs.format.compact_thrift import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -42,7 +42,7 @@ BLOCK_BYTES = 8 * 1024 * 1024
 # Fields and their types. A field that is not here makes a file not copyable, since it may hold a position.
 VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
 _FILE_FIELDS = dict(zip(range(1, 8), (thrift.I32, LIST, I64, LIST, LIST, BINARY, LIST), strict=True))
-_COLUMNS, TOTAL_BYTES, _ROWS, _SORTING, GROUP_OFFSET, COMPRESSED, _ORDINAL = range(1, 8)
+_COLUMNS, TOTAL_BYTES, _ROWS, SORTING, GROUP_OFFSET, COMPRESSED, _ORDINAL = range(1, 8)
 _GROUP_FIELDS = dict(zip(range(1, 8), (LIST, I64, I64, LIST, I64, I64, thrift.I16), strict=True))
 # The path of another file and encryption are left out.
 CHUNK_OFFSET, _META = 2, 3
@@ -51,6 +51,8 @@ OFFSET_INDEX, COLUMN_INDEX = (4, 5), (6, 7)
 _CHUNK_FIELDS = dict(zip(range(2, 8), (I64, STRUCT, I64, thrift.I32, I64, thrift.I32), strict=True))
 _PATH, CODEC, _NUM_VALUES, UNCOMPRESSED, CHUNK_COMPRESSED, DATA_PAGE, DICTIONARY_PAGE = 3, 4, 5, 6, 7, 9, 11
 BLOOM = (14, 15)  # position and length
+# `CompressionCodec`, by the names of pyarrow.
+CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4"}
 # `index_page_offset` is left out, since nobody writes such pages. The last two are statistics.
 _META_FIELDS = {
     **dict(zip(range(1, 10), (thrift.I32, LIST, LIST, thrift.I32, I64, I64, I64, LIST, I64), strict=True)),
@@ -183,25 +185,25 @@ class CopyWriter:
     def __post_init__(self) -> None:
         self._write(MAGIC)
 
-    def add(self, source: RawFile, number: int, instead: Mapping[tuple[bytes, ...], RawFile]) -> None:
-        """Copies a row group. The columns `instead`, by their paths, come from the only row group of other files.
+    def add(self, source: RawFile, number: int, instead: Collection[RawFile] = ()) -> None:
+        """Copies a row group. The columns of the files `instead` come from the only row group of these.
 
         Raises `NotCopyableError`; then the file is of no use.
         """
         group = source.groups[number]
         begin = self.at
-        columns = []
-        for chunk in group.chunks:
-            origin = instead.get(chunk.path, source)
-            if origin is not source:
-                (other,) = origin.groups
-                (chunk,) = other.chunks
-                if other.rows != group.rows:
-                    raise NotCopyableError("a column of another number of rows")
-            columns.append(self._copied(origin, chunk))
+        others: dict[tuple[bytes, ...], tuple[RawFile, Chunk]] = {}
+        for file in instead:
+            (other,) = file.groups
+            if other.rows != group.rows:
+                raise NotCopyableError("a column of another number of rows")
+            others |= {chunk.path: (file, chunk) for chunk in other.chunks}
+        columns = [self._copied(*others.pop(chunk.path, (source, chunk))) for chunk in group.chunks]
+        if others:
+            raise NotCopyableError(f"a row group without the columns {list(others)}")
         total = sum(each[_META].value[UNCOMPRESSED].value for each in columns)
         compressed = sum(each[_META].value[CHUNK_COMPRESSED].value for each in columns)
-        struct = {key: each for key, each in group.struct.items() if key == _SORTING}
+        struct = {key: each for key, each in group.struct.items() if key == SORTING}
         struct |= {
             _COLUMNS: Field(LIST, Items(STRUCT, columns)),
             TOTAL_BYTES: Field(I64, total),

@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from jobs.dataplane import kept_chunks
 from jobs.dataplane.arrow_of_spark import without_hidden_nulls
+from jobs.dataplane.column_chunks import NotCopyableError
 from jobs.dataplane.key_footer import KeyFooter
+from jobs.dataplane.row_group_copy import one_file_name
 from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles, merge_slice
+from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.storage.paths import BATCH_ROWS
 
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from jobs.contract import Json
     from jobs.dataplane.parquet_layout import Layout
     from jobs.dataplane.parquet_writer import ParquetWriter
+    from jobs.dataplane.slice_merge import MergedSlice
     from jobs.storage.paths import Output, Storage
 
 # Arrow bytes of a row group: about half of the memory that a task takes beside those of the merge.
@@ -40,6 +45,8 @@ class Compaction:
     rules: MergeRules
     layout: Layout  # The layout of files with the table's latest schema.
     codec: str | None  # Replaces the codec of the old base files, if given.
+    # Mean bytes of row groups, not compressed, from which on column chunks are copied (`kept_chunks`).
+    copies_from: int = MIN_ROW_GROUP_BYTES
 
 
 @dataclass(frozen=True)
@@ -93,12 +100,27 @@ def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedF
     began = time.monotonic()
     merged = merge_slice(work.storage, files, work.rules, work.layout.schema, batch_rows=BATCH_ROWS)
     layout, keys = _beginning(work, files, keeps_base_rows=merged.keeps_base_rows)
-    with _NewFile(work, files, layout, keys, token) as new:
+    file_name = f"{files.file_id}_{token}_{work.instant}.parquet"
+    marker = f"{file_name}.marker.MERGE"
+    work.storage.create_empty(".hoodie", ".temp", work.instant, files.partition_path, marker)
+    size = None
+    if files.base and merged.keeps_base_rows:
+        try:
+            size = kept_chunks.copied(merged, layout, keys, file_name, least_bytes=work.copies_from)
+        except NotCopyableError:
+            layout, keys = _beginning(work, files, keeps_base_rows=True)
+    if size is None:
+        size = _of_rows(merged, _NewFile(work, files, layout, keys, file_name))
+    seconds = time.monotonic() - began
+    return CompactedFile(files.partition_path, files.file_id, file_name, size, merged.counts, seconds)
+
+
+def _of_rows(merged: MergedSlice, new: _NewFile) -> int:
+    """Writes all rows, and returns the bytes of the file."""
+    with new:
         for batch in merged.batches():
             new.add(batch)
-        size = new.close()
-    seconds = time.monotonic() - began
-    return CompactedFile(files.partition_path, files.file_id, new.file_name, size, merged.counts, seconds)
+        return new.close()
 
 
 def _beginning(work: Compaction, files: SliceFiles, *, keeps_base_rows: bool) -> tuple[Layout, KeyFooter | None]:
@@ -116,23 +138,23 @@ def _beginning(work: Compaction, files: SliceFiles, *, keeps_base_rows: bool) ->
 class _NewFile:
     """The base file that is being written, one row group after the other."""
 
-    def __init__(self, work: Compaction, files: SliceFiles, layout: Layout, keys: KeyFooter | None, token: str) -> None:
-        self.file_name = f"{files.file_id}_{token}_{work.instant}.parquet"
+    def __init__(
+        self, work: Compaction, files: SliceFiles, layout: Layout, keys: KeyFooter | None, file_name: str
+    ) -> None:
+        self.file_name = file_name
         self._work, self._partition, self._layout = work, files.partition_path, layout
         self._schema = _written(layout.schema, layout.schema)
         self._keys = keys
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = self._waiting_rows = 0
         self._open: tuple[Output, ParquetWriter] | None = None
-        marker = f"{self.file_name}.marker.MERGE"
-        work.storage.create_empty(".hoodie", ".temp", work.instant, files.partition_path, marker)
 
     def add(self, batch: pa.RecordBatch) -> None:
         if self._keys:
             self._keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
         if self._open is None and not self._waiting:
             self._schema = _written(batch.schema, self._layout.schema)
-        name = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), [self.file_name])
+        name = one_file_name(self.file_name, batch.num_rows)
         columns = [
             name if field.name == FILE_NAME else without_hidden_nulls(batch.column(field.name))
             for field in self._schema
@@ -172,13 +194,12 @@ class _NewFile:
         # The writer stops using a dictionary when a batch's dictionary differs from the one before.
         table = pa.Table.from_batches(self._waiting).unify_dictionaries()
         self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
-        widest = max(column.nbytes for column in table.itercolumns()) / table.num_rows
-        self._opened(widest)[1].write_table(table, row_group_size=table.num_rows)
+        self._opened(table)[1].write_table(table, row_group_size=table.num_rows)
 
-    def _opened(self, widest_value: float = 0) -> tuple[Output, ParquetWriter]:
+    def _opened(self, first: pa.Table | None = None) -> tuple[Output, ParquetWriter]:
         if self._open is None:
             output = self._work.storage.create(self._partition, self.file_name)
-            self._open = output, replace(self._layout, schema=self._schema).writer(output.stream, widest_value)
+            self._open = output, replace(self._layout, schema=self._schema).writer(output.stream, first)
         return self._open
 
 

@@ -31,7 +31,7 @@ class HeldRows:
 
 
 class HeldBatches:
-    """Batches of one schema, added one after the other and then read as one table.
+    """Batches of one schema, which are added one after the other and then read as one table.
 
     More than 96 MiB of them go into a file without a name, of which the system holds in memory what it has room for.
     """

@@ -24,7 +24,7 @@ _FILTER_TYPE = b"hoodie_bloom_filter_type_code"
 _SMALLEST, _LARGEST = b"hoodie_min_record_key", b"hoodie_max_record_key"
 KEY_ENTRIES = frozenset({_FILTER, _OLD_FILTER, _FILTER_TYPE, _SMALLEST, _LARGEST})
 _FIRST_OF_FOUR_BYTES = 0xF0
-# One in so many keys of an old filter is looked up.
+# The old filter is checked with one key in this number of keys.
 _SAMPLED = 64
 
 

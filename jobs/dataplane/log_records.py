@@ -44,7 +44,7 @@ _LARGEST_RECORD = 64 * 1024 * 1024
 # All keys are held in memory.
 _MOST_KEYS = 4_000_000
 _IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
-# `HoodieOperation`: what is not a delete.
+# The members of `HoodieOperation` that are not deletes.
 _NO_DELETES = pa.array(["I", "U"])
 _LENGTH = struct.Struct(">i")
 
@@ -155,7 +155,7 @@ def _counts(block: LogBlock, rules: MergeRules) -> bool:
         raise NotProvedError("a log holds partial updates")
     has_completed = rules.table_version >= WITH_COMPLETION_TIMES or rules.has_completed(block.instant)
     if has_completed and block.instant > rules.latest:
-        # Hudi's executor and its readers choose the newest instant by different actions.
+        # Hudi's executor and its readers count different actions when they choose the newest instant.
         raise NotProvedError("a log holds a block that is newer than the latest commit")
     return has_completed
 
@@ -327,7 +327,7 @@ def _newest(versions: _Versions, counts: MergeCounts, rules: MergeRules) -> Newe
     if rules.by_older_hudi:
         newest_records.require_order(every, len(keys), by_event_time=by_event_time)
     newest = newest_records.newest(every, len(keys), by_event_time=by_event_time)
-    # Versions of delete blocks are no rows.
+    # Delete blocks have versions of keys, but no rows.
     rows = np.cumsum(~every.blocks) - 1
     places = np.where(every.deletes[newest], -1, rows[newest])
     taken = pa.array(newest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 
@@ -61,3 +61,6 @@ class MergeCounts:
     inserts: int = 0  # numInserts
     deletes: int = 0  # numDeletes
     rows: int = 0  # numWrites
+
+    def copy(self) -> MergeCounts:
+        return replace(self)

@@ -32,15 +32,17 @@ DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
 # at level 3, with files a few percent larger; pyarrow's own default, 9, is slow.
 LEVELS = {"gzip": 3, "zstd": 1}
 _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.size)
+# Bytes of Arrow, up to which ISA-L saves less than the mending of headers costs: at 20 columns 100 KB compressed.
+_SMALL_COLUMN = 16 * 1024
 _MOST_SCHEMAS = 64
-_reproducible: set[tuple[str, str]] = set()  # Schemas of which `require_reproducible` has found nothing to say.
+_reproducible: set[tuple[str, str]] = set()  # Schemas that have passed `require_reproducible`.
 
 
 @dataclass(frozen=True)
 class Layout:
     """What determines the form of a base file, apart from its rows."""
 
-    schema: pa.Schema  # The footer's lasting entries are its metadata.
+    schema: pa.Schema  # Its metadata are the footer entries that a rewrite keeps.
     codec: str
     dictionary: tuple[bool, ...] | None  # Whether each leaf uses a dictionary; None leaves that to the writer.
     row_group_rows: int | None = None  # Most rows of a row group; None if its intended size is unknown.
@@ -48,9 +50,16 @@ class Layout:
     widest_value: float = 0  # Mean bytes of a value, in the column and row group where that is largest.
     annotations: Annotations = NO_ANNOTATIONS  # Annotations of the Parquet schema that Arrow's does not hold.
 
-    def writer(self, stream: pa.NativeFile | io.BytesIO, widest_value: float = 0) -> ParquetWriter:
-        """Opens a writer; `widest_value` is measured on the first rows."""
-        return _writer(stream, self.schema, self.annotations, **self.options(widest_value))
+    def writer(
+        self, stream: pa.NativeFile | io.BytesIO, first: pa.Table | None = None, *, more_bytes: int = 0
+    ) -> ParquetWriter:
+        """Opens a writer. `first` are the first rows, on which values are measured; without them the file may become
+        large. `more_bytes` are known to come."""
+        if first is None:
+            return _writer(stream, self.schema, self.annotations, **self.options())
+        widest = max((column.nbytes for column in first.itercolumns()), default=0) / max(first.num_rows, 1)
+        is_small = first.nbytes + more_bytes < _SMALL_COLUMN * len(self.schema)
+        return _writer(stream, self.schema, self.annotations, is_small=is_small, **self.options(widest))
 
     def options(self, widest_value: float = 0) -> dict[str, Any]:
         """Returns pyarrow's options of such a file.
@@ -74,6 +83,16 @@ class Layout:
     def footer(self, keys: KeyFooter | None) -> dict[bytes, bytes]:
         """Returns the footer's entries. Without Arrow's own schema the writer leaves those of the schema out."""
         return {**(self.schema.metadata or {}), **(keys.entries() if keys else {})}
+
+    def of_columns(self, schema: pa.Schema) -> Layout:
+        """Returns the layout of a file with the columns of `schema`, in its types."""
+        fields = [self.schema.field(each.name).with_type(each.type) for each in schema]
+        dictionary = None
+        if self.dictionary is not None:
+            uses = iter(self.dictionary)
+            of_column = {each.name: [next(uses) for _ in range(_leaf_count(each.type))] for each in self.schema}
+            dictionary = tuple(used for each in schema for used in of_column[each.name])
+        return replace(self, schema=pa.schema(fields), dictionary=dictionary, annotations=NO_ANNOTATIONS)
 
     def like(self, model: pq.ParquetFile, codec: str | None) -> Layout:
         """Returns this schema with the codec, dictionaries, key entries and foreign entries of a base file.
@@ -177,6 +196,10 @@ def _as_written(schema: pa.Schema, annotations: Annotations = NO_ANNOTATIONS) ->
     return pq.ParquetFile(buffer).schema
 
 
+def _leaf_count(kind: pa.DataType) -> int:
+    return sum(_leaf_count(kind.field(number).type) for number in range(kind.num_fields)) or 1
+
+
 def _paths(schema: pa.Schema) -> list[str]:
     """Returns the path of each leaf in a file that is written here."""
     written = _as_written(schema)
@@ -192,7 +215,7 @@ def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
     knows both. `what` names the file in the message.
     """
     written = _as_written(layout.schema, layout.annotations)
-    # All that is compared is in these texts, whose first lines hold addresses in memory.
+    # The texts have everything that is compared; the first lines, which hold addresses in memory, are left out.
     pair = str(expected).partition("\n")[2], str(written).partition("\n")[2]
     if pair in _reproducible:
         return

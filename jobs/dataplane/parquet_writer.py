@@ -1,5 +1,5 @@
-"""pyarrow's writer of Parquet, with what it cannot do: annotations of types (`logical_types`), gzip at a low price
-(`gzip_pages`)."""
+"""pyarrow's writer of Parquet, extended by what it cannot do: annotations of types (`logical_types`), and gzip at a low
+price (`gzip_pages`)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
     """Writes a Parquet file to a stream, which stays open. `options` are pyarrow's.
 
-    A file without gzip and annotations is pyarrow's own, and so is gzip where ISA-L is missing.
+    A file without gzip and annotations is pyarrow's own, and so is gzip where ISA-L is missing or the file is small.
     """
 
     def __init__(
-        self, stream: pa.NativeFile | io.BytesIO, schema: pa.Schema, annotations: Annotations, **options: Any
+        self,
+        stream: pa.NativeFile | io.BytesIO,
+        schema: pa.Schema,
+        annotations: Annotations,
+        *,
+        is_small: bool = False,
+        **options: Any,
     ) -> None:
         self._sink: _HeldEnd | None = None
-        if options.get("compression") == "gzip" and gzip_pages.IS_AVAILABLE:
+        if options.get("compression") == "gzip" and gzip_pages.IS_AVAILABLE and not is_small:
             options |= {"compression": "none", "compression_level": None}
             self._sink = _HeldEnd(stream, annotations, GzipPages(stream))
         elif annotations.places:
@@ -40,13 +46,13 @@ class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no t
         if self._sink is None:
             super().close()
             return
-        # All pages are written by now; what comes are the indexes of pages and the footer.
+        # All pages are written by now; the indexes of pages and the footer follow.
         self._sink.hold()
         super().close()
         self._sink.release()
 
     def abandon(self) -> None:
-        """Frees the writer's memory. What it has written is of no use."""
+        """Frees the writer's memory. The bytes that it has written are of no use."""
         if self._sink is not None:
             self._sink.discard()
         with suppress(OSError, pa.ArrowException):
@@ -59,7 +65,7 @@ class _HeldEnd(io.RawIOBase):
     def __init__(
         self, stream: pa.NativeFile | io.BytesIO, annotations: Annotations, pages: GzipPages | None = None
     ) -> None:
-        """`pages` is what compresses on the way to the stream."""
+        """`pages` compresses the pages on the way to the stream."""
         self._stream = stream
         self._annotations = annotations
         self._pages = pages

@@ -81,6 +81,19 @@ class Replacement:
             batch = batch.filter(pa.array(kept))
         return self._with_file_name(batch)
 
+    def changed(self, name: str, column: pa.Array, rows: Places, places: Places) -> pa.Array | None:
+        """Returns a column of the base file with the records at `places` in its `rows`; None if all of them have the
+        values that are there."""
+        taken = self._taken(places)
+        newer, older = taken.of_column(self._rows.column(name)), column.take(pa.array(rows))
+        if pa.types.is_dictionary(older.type):
+            older = older.dictionary_decode()
+        if not _may_hold_zeros(older.type) and _bits(older).equals(_bits(newer)):
+            return None
+        chosen = np.arange(len(column), dtype=np.int32)
+        chosen[rows] = np.arange(len(column), len(column) + len(rows), dtype=np.int32)
+        return self._replaced(name, column, taken, pa.array(chosen))
+
     def _taken(self, places: Places) -> _Taken:
         return _Taken.of(places, self._ends)
 
@@ -102,6 +115,19 @@ class Replacement:
             return batch
         names = pa.nulls(batch.num_rows, self._schema.field(place).type)
         return batch.add_column(place, self._schema.field(place), names)
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    """Returns values that are equal only if they are the same bit for bit: Arrow takes 0.0 and -0.0 for equal."""
+    if pa.types.is_floating(values.type):
+        return values.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[values.type.bit_width])
+    return values
+
+
+def _may_hold_zeros(kind: pa.DataType) -> bool:
+    """Returns whether there are floating-point numbers in a nested type, which cannot be compared bit for bit."""
+    below = [kind.field(number).type for number in range(kind.num_fields)]
+    return any(pa.types.is_floating(each) or _may_hold_zeros(each) for each in below)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,6 @@ from jobs.dataplane import column_chunks, footer_entries, parquet_layout
 from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter
-from jobs.dataplane.logical_types import NO_ANNOTATIONS
 from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES, BaseFile, new_base_file
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
     from jobs.dataplane.split_writer import Rewrite, Source
 
 _SAMPLED_KEYS = 256
-_FILE_NAME = (FILE_NAME.encode(),)
-_FIELD_TYPE, _FIELD_REPETITION, _FIELD_NAME = 1, 3, 4  # of a SchemaElement
-_PARQUET_CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4"}
+_FIELD_TYPE, _FIELD_REPETITION, _FIELD_NAME, _FIELD_CHILDREN = 1, 3, 4, 5  # of a SchemaElement
+_MOST_NESTED = 24
 
 
 @dataclass
@@ -90,7 +88,7 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
             _require_alike(work, raw, first)
             groups = [group for group, each in enumerate(raw.groups) if each.rows]
             sizes += [raw.groups[group].uncompressed_bytes for group in groups]
-            # A file of many small row groups is read more slowly than one of few.
+            # Many small row groups are read more slowly than few large ones.
             if len(parts) > 1 and sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
                 return None
             if plan is None:
@@ -112,7 +110,7 @@ def _require_alike(work: Rewrite, raw: RawFile, first: RawFile) -> None:
     if _lasting_entries(raw) != _lasting_entries(first):
         raise NotCopyableError("files with several footers")
     codecs = {chunk.codec for group in raw.groups for chunk in group.chunks}
-    if work.codec and {_PARQUET_CODECS.get(codec) for codec in codecs} - {work.codec}:
+    if work.codec and {column_chunks.CODECS.get(codec) for codec in codecs} - {work.codec}:
         raise NotCopyableError("another codec was requested")
 
 
@@ -140,7 +138,7 @@ def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[in
     for batch in reader.iter_batches(BATCH_ROWS, row_groups=[place[1]], columns=[RECORD_KEY], use_threads=False):
         keys = batch.column(0)
         residues = np.unique(bucket_hash.bucket_ids(keys, work.hash_fields, part.modulus)).tolist()
-        # A row of another bucket is refused where rows are routed one by one.
+        # If a row belongs to none of the buckets, the rewrite of single rows refuses it.
         children = {part.child(each) if each in part.residues else None for each in residues}
         if len(children) != 1 or None in children or (child is not None and child not in children):
             return False
@@ -180,8 +178,8 @@ def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
                 raw = plan.raw or RawFile(stack.enter_context(work.storage.open_file(path, whole=True)))
                 writer = writer or CopyWriter(output.stream, raw)
                 for group in groups:
-                    names = _file_names(plan.layout, raw, file_name, raw.groups[group].rows)
-                    writer.add(raw, group, {_FILE_NAME: names})
+                    names = pa.table([one_file_name(file_name, raw.groups[group].rows)], [FILE_NAME])
+                    writer.add(raw, group, [file_of(plan.layout, raw, names)])
         if writer is None or writer.rows != child.digest.rows:
             raise NotCopyableError("the files have changed while they were read")
         writer.close(plan.layout.footer(child.keys))
@@ -194,27 +192,46 @@ def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
     return WrittenFile(source.partition, source.file_id, file_id, file_name, rows, size, digest, copied=True)
 
 
-def _file_names(layout: Layout, raw: RawFile, file_name: str, rows: int) -> RawFile:
-    """Returns a file in memory with the column `_hoodie_file_name` alone, one value in all rows.
+def one_file_name(file_name: str, rows: int) -> pa.DictionaryArray:
+    """Returns the column `_hoodie_file_name`: the name once, and a small number per row."""
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), rows), [file_name])
 
-    Raises `NotCopyableError` if the column would be another than the input's.
+
+def file_of(layout: Layout, raw: RawFile, table: pa.Table) -> RawFile:
+    """Returns a file in memory with some columns of the layout, in one row group.
+
+    Raises `NotCopyableError` if a column would be another than that of the input `raw`.
     """
-    names = layout.schema.field(FILE_NAME)
-    schema = pa.schema([names.with_type(pa.dictionary(pa.int32(), names.type))])
-    column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), [file_name])
+    part = layout.of_columns(table.schema)
     buffer = pa.BufferOutputStream()
-    one = replace(layout, schema=schema, dictionary=(True,), annotations=NO_ANNOTATIONS)
-    with one.writer(buffer) as writer:
-        writer.write_table(pa.table([column], schema=schema), row_group_size=rows)
+    table = pa.Table.from_arrays(table.columns, schema=part.schema)
+    with part.writer(buffer, table) as writer:
+        writer.write_table(table, row_group_size=max(table.num_rows, 1))
     made = RawFile(pa.BufferReader(buffer.getvalue()))
-    if _element(made) != _element(raw):
-        raise NotCopyableError(f"{FILE_NAME} of another type")
+    known = _columns(raw)
+    if wrong := [path for path, form in _columns(made).items() if known.get(path) != form]:
+        raise NotCopyableError(f"{wrong} of another type")
     return made
 
 
-def _element(raw: RawFile) -> list[object]:
-    """Returns the type and repetition of the column `_hoodie_file_name`."""
-    for element in raw.schema.values[1:]:
-        if element[_FIELD_NAME].value == _FILE_NAME[0]:
-            return [element.get(_FIELD_TYPE), element.get(_FIELD_REPETITION)]
-    raise NotCopyableError(f"no column {FILE_NAME}")
+def _columns(raw: RawFile) -> dict[tuple[bytes, ...], list[object]]:
+    """Returns the types and repetitions of each leaf and of the groups around it, by their paths."""
+    found: dict[tuple[bytes, ...], list[object]] = {}
+    elements = iter(raw.schema.values)
+
+    def walk(count: int, path: tuple[bytes, ...], form: list[object]) -> None:
+        for _ in range(count):
+            element = next(elements, None)
+            if element is None or len(path) > _MOST_NESTED:
+                raise NotCopyableError("a schema with other groups than it says")
+            at, own = (
+                (*path, element[_FIELD_NAME].value),
+                [*form, element.get(_FIELD_TYPE), element.get(_FIELD_REPETITION)],
+            )
+            if _FIELD_CHILDREN in element:
+                walk(element[_FIELD_CHILDREN].value, at, own)
+            else:
+                found[at] = own
+
+    walk(next(elements)[_FIELD_CHILDREN].value, (), [])
+    return found

@@ -7,6 +7,7 @@ read in batches, the newest records of the logs are held in memory.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -69,14 +70,22 @@ class MergedSlice:
         `_hoodie_file_name` is null in all rows (if the schema has it): the caller knows the new file's name. The other
         meta columns are those of the row's newest version, as Hudi's compaction leaves them.
         """
-        used = np.zeros(len(self.newest.keys), np.bool_)
-        replacement = Replacement(self.newest.rows.table, self.schema, self.plain)
-        self.newest.rows.release()
+        used, replacement = self.begun()
         if self.files.base:
             for batch in self._base_rows(used, replacement):
                 self.counts.rows += batch.num_rows
                 self.newest.rows.release()
                 yield batch
+        yield from self.of_logs_alone(used, replacement)
+
+    def begun(self) -> tuple[NDArray[np.bool_], Replacement]:
+        """Returns which keys of the logs the base file has, none so far, and what puts their records into its rows."""
+        replacement = Replacement(self.newest.rows.table, self.schema, self.plain)
+        self.newest.rows.release()
+        return np.zeros(len(self.newest.keys), np.bool_), replacement
+
+    def of_logs_alone(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:
+        """Yields the rows that only the logs have, when all rows of the base file have been looked at."""
         # The number of rows is that of the footer, not of what was read.
         if self.counts.rows != self._rows_of_base - self.counts.deletes:
             raise NotProvedError("the base file came with other rows than its footer counts")
@@ -92,39 +101,50 @@ class MergedSlice:
             self.newest.rows.release()
             yield batch
 
-    def _base_rows(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:
+    @contextmanager
+    def base_file(self, replacement: Replacement, opened: pa.NativeFile | None = None) -> Iterator[pq.ParquetFile]:
+        """Opens the base file; `opened` is it, if it was opened before."""
         path = f"{self.storage.root}/{self.files.base}"
         plain = (RECORD_KEY, *replacement.varied)
-        with self.storage.read_parquet(path, plain=plain, rows=True) as reader:
+        with self.storage.read_parquet(path, plain=plain, rows=True, opened=opened) as reader:
             table_types.require_conformable(reader.schema_arrow, self.schema, "base file", self.rules.with_default)
             if parquet_layout.has_old_calendar(reader):
                 raise NotProvedError("the base file's dates or timestamps are those of Spark's old calendar")
             self._rows_of_base = reader.metadata.num_rows
+            yield reader
+
+    def _base_rows(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:
+        with self.base_file(replacement) as reader:
             # The file name changes in every row, and the old names would be the widest column.
             columns = [name for name in reader.schema_arrow.names if name != FILE_NAME]
             for number in range(reader.num_row_groups):
                 if not reader.metadata.row_group(number).num_rows:
                     continue
                 rows = min(self.batch_rows, rows_that_fit(bytes_per_row(reader, number)))
-                at_once = min(4 * len(self.newest.keys), _KEYS_AT_ONCE)
-                found = self._found_before(reader, number, used, at_once) if at_once > rows else None
+                found = self._found_before(reader, number, used) if self._keys_at_once > rows else None
                 first = 0
                 batches = reader.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False)
                 for batch in batches:
                     last = first + batch.num_rows
-                    places = self._found(batch, used) if found is None else found[first:last]
+                    places = self.found(batch, used) if found is None else found[first:last]
                     first = last
                     yield self._merged(batch, places, replacement)
 
-    def _found_before(
-        self, reader: pq.ParquetFile, number: int, used: NDArray[np.bool_], at_once: int
-    ) -> NDArray[np.int64]:
-        """Returns the result of `_found` for a whole row group, which is read in batches of `at_once` rows."""
-        columns = list(dict.fromkeys((RECORD_KEY, *self._ordering_fields)))
-        batches = reader.iter_batches(at_once, row_groups=[number], columns=columns, use_threads=False)
-        return np.concatenate([self._found(batch, used) for batch in batches])
+    def _found_before(self, reader: pq.ParquetFile, number: int, used: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Returns the result of `found` for a whole row group."""
+        return np.concatenate([self.found(batch, used) for batch in self.keys_of(reader, number)])
 
-    def _found(self, batch: pa.RecordBatch, used: NDArray[np.bool_]) -> NDArray[np.int64]:
+    @property
+    def _keys_at_once(self) -> int:
+        return min(4 * len(self.newest.keys), _KEYS_AT_ONCE)
+
+    def keys_of(self, reader: pq.ParquetFile, number: int, *others: str) -> Iterator[pa.RecordBatch]:
+        """Yields the columns of a row group that `found` needs, and `others`."""
+        columns = list(dict.fromkeys((RECORD_KEY, *self._ordering_fields, *others)))
+        rows = max(self._keys_at_once, self.batch_rows)
+        yield from reader.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False)
+
+    def found(self, batch: pa.RecordBatch, used: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Returns for each row the number of its key in the logs, -1 if the row stays as it is.
 
         Only the first of several rows with one key is merged, because Hudi takes the record out of its map. If there
@@ -171,7 +191,8 @@ class MergedSlice:
             raise NotProvedError("a delete has a smaller ordering value than the row of the base file")
         return kept
 
-    def _merged(self, batch: pa.RecordBatch, keys: NDArray[np.int64], replacement: Replacement) -> pa.RecordBatch:
+    def require_own(self, batch: pa.RecordBatch) -> None:
+        """Raises NotProvedError unless all rows of the base file have keys, and the slice's partition."""
         paths = batch.column(PARTITION_PATH)
         if paths.null_count or batch.column(RECORD_KEY).null_count:
             raise NotProvedError("a row of the base file has no key or no partition")
@@ -179,6 +200,9 @@ class MergedSlice:
             paths = paths.dictionary
         if not pc.all(pc.equal(paths, self.files.partition_path), min_count=0).as_py():
             raise NotProvedError("a row of the base file lies in another partition")
+
+    def _merged(self, batch: pa.RecordBatch, keys: NDArray[np.int64], replacement: Replacement) -> pa.RecordBatch:
+        self.require_own(batch)
         touched = np.flatnonzero(keys >= 0)
         places = self.newest.places[keys[touched]]
         deleted = touched[places < 0]

@@ -120,7 +120,7 @@ def _jobs_of_this_thread(spark: SparkContext) -> list[int]:
 
 
 def written_files(found: Iterable[WrittenFile | Problem]) -> list[WrittenFile]:
-    """Returns the files that tasks have written. Raises `RefusedError` if some refused."""
+    """Returns the files that tasks have written. Raises `RefusedError` if a task has refused its slice."""
     items = list(found)
     written = [item for item in items if isinstance(item, WrittenFile)]
     refusals = [item for item in items if isinstance(item, Problem)]

@@ -256,13 +256,12 @@ class BaseFile:
         sorted_rows = self._layout.row_group_rows if self._work.sort_by else None
         for table in section.tables(sorted_rows, self._work.sort_bytes):
             self._digest += KeyDigest.of(table.column(RECORD_KEY))
-            widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
-            self._opened(widest)[1].write_table(table, row_group_size=max(1, table.num_rows))
+            self._opened(table)[1].write_table(table, row_group_size=max(1, table.num_rows))
 
-    def _opened(self, widest_value: float = 0) -> tuple[Output, ParquetWriter]:
+    def _opened(self, first: pa.Table | None = None) -> tuple[Output, ParquetWriter]:
         if self._open is None:
             output = self._work.storage.create(self._source.partition, self.file_name)
-            self._open = output, self._layout.writer(output.stream, widest_value)
+            self._open = output, self._layout.writer(output.stream, first, more_bytes=self.waiting_bytes)
         return self._open
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
-# Preparing a group samples its rows for the sort. Hudi also prepares so many groups at once.
+# Preparing a group samples its rows for the sort. Hudi prepares the same number of groups at once.
 _AT_ONCE = 15
 _ROW_WRITER = "hoodie.datasource.write.row.writer.enable"
 

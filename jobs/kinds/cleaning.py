@@ -59,6 +59,11 @@ class CleaningResult(PlansResult, frozen=True, kw_only=True):
     failed_deletes: Annotated[Count, Spec("Files that could not be deleted")] = UNSET
 
     @property
+    def has_gained(self) -> bool | None:
+        done = self.files_deleted or self.late_files_deleted or self.dropped_partitions or self.rolled_back
+        return bool(done) if self.files_deleted is not UNSET else None
+
+    @property
     def amounts(self) -> dict[str, object]:
         return {"files_deleted": self.files_deleted, "freed_bytes": self.bytes if self.files_deleted else 0}
 

@@ -53,6 +53,10 @@ class ClusteringResult(ReplacementResult, frozen=True, kw_only=True):
     inside_buckets: Annotated[Flag, Spec("Whether rows were ordered inside each bucket")] = UNSET
     proof: Annotated[Maybe[KeyProof], Spec("The comparison of the rows before and after")] = UNSET
 
+    @property
+    def has_gained(self) -> bool | None:
+        return False if self.nothing_to_do is True else None
+
 
 KIND = Kind(
     JobKind.CLUSTERING,

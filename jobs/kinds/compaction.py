@@ -111,6 +111,10 @@ class CompactionResult(PlansResult, frozen=True, kw_only=True):
         return {"log_files": self.log_files, "log_bytes": self.log_bytes}
 
     @property
+    def has_gained(self) -> bool | None:
+        return False if self.nothing_to_do is True else bool(self.log_files) or None
+
+    @property
     def leaves_work(self) -> bool | None:
         return bool(self.left.file_groups and self.file_groups) if self.left else None
 

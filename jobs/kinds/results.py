@@ -228,6 +228,12 @@ class KindResult(Part, frozen=True, kw_only=True):
         return None
 
     @property
+    def has_gained(self) -> bool | None:
+        """Whether the job has changed anything for which its policy runs it; None if that cannot be told, or a job of
+        this kind has to run again anyhow."""
+        return None
+
+    @property
     def seen_until(self) -> str | None:
         """The last completed instant that the job saw, if its result has it."""
         return None

@@ -37,6 +37,7 @@ from jobs.worker.attempt import Attempt
 from jobs.worker.lifetime import Lifetime
 from jobs.worker.parent_process import exit_with_parent
 from jobs.worker.presence import LOOK_SECONDS, Presence, own_version, started
+from jobs.worker.read_probe import read_rates
 from jobs.worker.service import Service, ServiceUnreachableError
 from jobs.worker.slots import Slots
 from jobs.worker.write_probes import WriteProbes
@@ -295,7 +296,7 @@ def main(
     exit_with_parent()
     master = effective_master(master)
     service = Service(services, token)
-    info = WorkerInfo(own_version(), master, slots, spare_slots, driver_memory, group)
+    info = WorkerInfo(own_version(), master, slots, spare_slots, driver_memory, group, read_rates=read_rates())
     presence = Presence(service, name, info)
     # The presence is announced first, because Spark may wait for its master and for executors without limit.
     presence.start()

@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from starlette.datastructures import Headers
 from starlette.routing import Match
 
 from jobs.logs import request_id
@@ -49,7 +50,7 @@ class CallRecord:
         # If the call itself states what its object was and is, that replaces what the database shows.
         self._stated: tuple[Any, Any] | None = None
         self._connection: Connection | None = None
-        self._condition = entity_tags.condition_of(scope["method"], dict(scope["headers"]))
+        self._condition = entity_tags.condition_of(scope["method"], Headers(scope=scope))
         self.entry_id: int | None = None
         self.entity_tag: str | None = None
         self.presumed = int(route.status_code or 200)

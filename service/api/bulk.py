@@ -24,8 +24,7 @@ from service.catalog.ownership import MOST_TAGS
 from service.db import audit_record
 from service.db.engine import reading, writing
 from service.events.database import Database
-from service.health import acknowledgement_store
-from service.health.problem_search import look
+from service.health import acknowledgement_store, problem_search
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError, ParamsInvalidError
 from service.policies import policy_registry
 from service.queue import breaker_store, submission
@@ -165,7 +164,7 @@ def change_tables(
         return _Change(policy_registry.set_paused(database.engine, database.clock, table_id, paused=is_paused))
 
     def acknowledged(table_id: str, given: Known | None) -> _Change:
-        found = [each.id for each in look(database.engine, database.clock(), table_id)[0].problems]
+        found = [each.id for each in problem_search.of_table(database.engine, database.clock(), table_id).problems]
         with writing(database.engine) as connection:
             table_store.get(connection, table_id)
             if given is not None:

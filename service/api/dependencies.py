@@ -29,6 +29,8 @@ from service.observation.lake_access import LakeAccess
 from service.policies.precedence import Subject
 from service.queue import job_store
 from service.scheduling.queue_settings import QueueSettings
+from service.simulation.edit import Edit
+from service.simulation.what_if import Period, Replayer, WhatIf
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,15 @@ LOGIN_PATH = "/login"
 LOGIN_CALLBACK_PATH = "/login/callback"
 
 
+Simulator = Callable[[Edit, Period], WhatIf]
+"""Simulates an edit of policies in a process of its own."""
+
+
 @dataclass(frozen=True)
 class AppContext:
     """The collaborators and settings of the API, from the composition root. A call takes the parts that it uses.
-    `guard` knows which addresses webhooks may have; `identity` is None without an OpenID provider."""
+    `guard` knows which addresses webhooks may have; `identity` is None without an OpenID provider, `simulator` where
+    simulations need no process of their own."""
 
     database: Database
     lake: LakeAccess
@@ -83,6 +90,7 @@ class AppContext:
     exposure: Exposure = field(default_factory=Exposure)
     guard: Guard = field(default_factory=Guard)
     identity: Identity | None = None
+    simulator: Simulator | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +156,14 @@ QueueDep = Annotated[QueueSettings, Depends(_part("queue"))]
 MonitoringDep = Annotated[Monitoring, Depends(_part("monitoring"))]
 ExposureDep = Annotated[Exposure, Depends(_part("exposure"))]
 GuardDep = Annotated[Guard, Depends(_part("guard"))]
+
+
+async def _simulator(request: Request) -> Simulator:
+    context: AppContext = request.app.state.context
+    return context.simulator or Replayer.of(context.database.engine)
+
+
+SimulatorDep = Annotated[Simulator, Depends(_simulator)]
 IdentityDep = Annotated[Identity | None, Depends(_part("identity"))]
 
 bearer = HTTPBearer(auto_error=False, description="A token from `groundskeeper token create`")

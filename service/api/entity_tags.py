@@ -1,4 +1,4 @@
-"""Entity tags (RFC 9110, 8.8.3) of what can be updated, and the precondition If-Match.
+"""Entity tags (RFC 9110, 8.8.3) of what can be updated, and the preconditions If-Match and If-None-Match.
 
 A tag stands for the members that the audit trail keeps of an object: what callers declare, without what the service
 observes. So a new commit does not fail an update of a table's declarations.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -40,6 +41,24 @@ _PARAMETER = {
     "example": '"8c1d0e5f2a7b4963"',
 }
 
+_OF_NEW = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "`*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none that"
+    " somebody else has made meanwhile",
+    "schema": {"type": "string", "maxLength": 1000},
+    "example": "*",
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The headers If-Match and If-None-Match of an update; None without them."""
+
+    match: str | None = None
+    none_match: str | None = None
+
 
 def tag_of(members: Any) -> str:
     """Returns the tag of an object's members as JSON."""
@@ -52,26 +71,32 @@ def set_tag(response: Response, connection: Connection, cipher: SecretCipher, ki
     response.headers["ETag"] = tag_of(look(connection, cipher, kind, object_id)[1])
 
 
-def condition_of(method: str, headers: Mapping[bytes, bytes]) -> str | None:
-    """Returns the header If-Match of an update, None without one."""
-    given = headers.get(b"if-match") if method in _UPDATES else None
-    return None if given is None else given.decode("latin-1")
+def condition_of(method: str, headers: Mapping[str, str]) -> Condition:
+    """Returns the condition of an update. The names of the headers are in small letters, or in any."""
+    if method not in _UPDATES:
+        return Condition()
+    return Condition(headers.get("if-match"), headers.get("if-none-match"))
 
 
-def check(condition: str | None, found: tuple[str | None, Any], *, creates: bool) -> None:
+def check(condition: Condition, found: tuple[str | None, Any], *, creates: bool) -> None:
     """Raises ChangedMeanwhileError unless `found`, the name and the members of an object, meets the condition.
 
-    An object that does not exist meets none; unless the call `creates` it, the call itself says that it is missing.
+    An object that does not exist meets no If-Match; unless the call `creates` it, the call itself says that it is
+    missing.
     """
-    if condition is None:
-        return
     if found == (None, None):
-        if creates:
+        if creates and condition.match is not None:
             raise ChangedMeanwhileError("It does not exist (any more).")
         return
     tag = tag_of(found[1])
-    if condition.strip() != "*" and tag not in _TAGS.findall(condition):
+    if condition.match is not None and not _names(condition.match, tag):
         raise ChangedMeanwhileError(f"Its state is {tag} now.", extensions={"etag": tag})
+    if condition.none_match is not None and _names(condition.none_match, tag):
+        raise ChangedMeanwhileError(f"It exists already, with the state {tag}.", extensions={"etag": tag})
+
+
+def _names(header: str, tag: str) -> bool:
+    return header.strip() == "*" or tag in _TAGS.findall(header)
 
 
 def document(method: str, path: str, operation: dict[str, Any]) -> bool:
@@ -85,6 +110,8 @@ def document(method: str, path: str, operation: dict[str, Any]) -> bool:
     is_conditional = method.upper() in _UPDATES and (names_it or naming)
     if is_conditional:
         operation.setdefault("parameters", []).append(_PARAMETER)
+        if method == "put" and path not in _ALWAYS_THERE:
+            operation["parameters"].append(_OF_NEW)
     return is_conditional
 
 
@@ -98,5 +125,6 @@ _TAGGED_PATHS = {
     "/v1/pause",
     "/v1/freezes/{name}",
 }
+_ALWAYS_THERE = {"/v1/pause", "/v1/tables/{table_id}/policy"}
 # The body names the object, or the call does.
 _NAMING = {"registerTable", "createWebhook", "putTableByPath"}

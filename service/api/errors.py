@@ -27,8 +27,9 @@ class ChangedMeanwhileError(GroundskeeperError):
     title = "This has changed since you have seen it"
     hint = "Get it again, see whether your change still makes sense, and send it with the new `ETag`."
     why = (
-        "The header If-Match names a state that is not the present one. Another caller has changed or deleted the"
-        " object after you read it, and your update would undo that unseen. Nothing was changed."
+        "The header If-Match names a state that is not the present one, or If-None-Match expects that there is none."
+        " Another caller has changed, deleted or created the object after you read it, and your update would undo that"
+        " unseen. Nothing was changed."
     )
     example = 'Its state is "3fa1b2c4d5e60718" now.'
     example_members: ClassVar[Mapping[str, Any]] = {"etag": '"3fa1b2c4d5e60718"'}

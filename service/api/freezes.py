@@ -31,7 +31,8 @@ class FreezeIn(Request, json_schema_extra={"examples": [_EXAMPLE]}):
     starts_at: Moment = Field(description="When it begins")
     ends_at: Moment = Field(description="When it ends, later than it begins")
     tables: Annotated[list[Word], Field(min_length=1, max_length=100)] = Field(
-        default=["*"], description="Patterns of the names of tables; all by default"
+        default=["*"],
+        description="Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default",
     )
     reason: Annotated[str, StringConstraints(max_length=1000, pattern=NO_NUL)] = Field(
         "", description="Shown to other users"
@@ -45,7 +46,7 @@ class FreezeIn(Request, json_schema_extra={"examples": [_EXAMPLE]}):
 
 
 class FreezeOut(Shown, declared=Freeze):
-    tables: list[str] = Field(description="Patterns of the names of tables", examples=[["orders_*"]])
+    tables: list[str]
     created_at: datetime
     updated_at: datetime
 

@@ -108,7 +108,7 @@ class HealthOut(BaseModel):
     status: Literal["ok"] = Field(default="ok", description="Always `ok`", examples=["ok"])
 
 
-# No thread is needed for either call, so they are answered also when calls that wait for tables take all.
+# Neither call needs a thread, so both are answered even while calls that wait for tables occupy all threads.
 @router.on("GET /healthz", "Check that the process is alive")
 async def is_alive() -> HealthOut:
     return HealthOut()
@@ -148,9 +148,9 @@ async def _of_database(request: Request) -> GroundskeeperError | None:
 
 
 async def _done(found: Future[_Found]) -> asyncio.Future[_Found] | None:
-    """Returns None if it takes longer than any caller would wait."""
+    """Waits for as long as a caller would; returns None if the outcome is not there by then."""
     outcome = asyncio.wrap_future(found)
-    # Unlike `wait_for` this does not cancel it, since other callers may wait for it.
+    # `wait_for` would cancel the outcome, for which other callers may wait, too.
     await asyncio.wait([outcome], timeout=_SECONDS)
     return outcome if outcome.done() else None
 
@@ -178,7 +178,7 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
         await needs(Role.READER)(request, await caller_of(request, None))
 
 
-# No thread of the pool is needed, so scrapes are answered also when calls that wait for tables take all.
+# Scrapes need no thread of the pool, so they are answered even while calls that wait for tables occupy all threads.
 @router.on(
     f"GET {METRICS_PATH}",
     "Show the metrics in the text format of Prometheus",

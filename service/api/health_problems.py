@@ -16,12 +16,11 @@ from service.api.requests import A_REASON, SOME_TEXT, Moment, Request
 from service.api.routes import Routes
 from service.catalog import table_store
 from service.db.engine import reading, writing
-from service.health import acknowledgement_store, problems
+from service.health import acknowledgement_store, problem_search, problems
 from service.health.acknowledgement_store import Acknowledgement
 from service.health.errors import ProblemNotStandingError
 from service.health.next_step import Action
 from service.health.problem import About, HealthProblem, ProblemKind, Severity
-from service.health.problem_search import look
 
 router = Routes(prefix="/v1", tags=["problems"])
 
@@ -114,7 +113,7 @@ def list_problems(
     if table_id is None:
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:
-        every = look(database.engine, database.clock(), table_id)[0].problems
+        every = problem_search.of_table(database.engine, database.clock(), table_id).problems
     with reading(database.engine) as connection:
         tables = None if selection.is_open else table_store.ids_of(connection, selection)
         acknowledged = acknowledgement_store.every(connection, database.clock())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from datetime import datetime
 from typing import Annotated
@@ -11,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown
-from service.api.dependencies import DatabaseDep, MonitoringDep
+from service.api.dependencies import AppContext, DatabaseDep, MonitoringDep
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.job_models import JobOut, Prospects
 from service.api.overview_rows import Past, TableRow
@@ -20,6 +21,7 @@ from service.api.query_parameters import AnyOf, OfOwners
 from service.api.routes import Routes
 from service.api.table_models import IncidentCounts
 from service.catalog import sample_store
+from service.catalog.ownership import TableSelection
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
@@ -33,11 +35,14 @@ from service.health.problem_groups import ProblemGroup, groups
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
+from service.model.errors import DatabaseUnavailableError
 from service.policies import pause_store
 from service.queue import worker_store
 from service.queue.job import JobState
 from service.queue.waiting import waits_of
 from service.scheduling import decision_store
+
+log = logging.getLogger(__name__)
 
 router = Routes(prefix="/v1", tags=["problems"])
 
@@ -232,3 +237,13 @@ def get_overview(
             next_cursor=selected.next_cursor,
         ),
     )
+
+
+def prepare(context: AppContext) -> None:
+    """Answers once in advance if there are many tables, so that the first call takes no longer than others."""
+    try:
+        if context.monitoring.problems.prepare(context.database.engine):
+            get_overview(context.database, context.monitoring, selection=TableSelection())
+    except DatabaseUnavailableError as error:
+        # A call will find out whether it is back.
+        log.warning("The overview cannot be prepared: %s", error)

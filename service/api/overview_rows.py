@@ -12,8 +12,9 @@ from pydantic import BaseModel, Field
 from jobs.contract import JobKind
 from service.api.answers import Shown, made
 from service.api.table_models import IncidentCounts
+from service.catalog.table_statistics import TableBacklog
 from service.health import overview
-from service.health.known_problems import Known, TableBacklog
+from service.health.known_problems import Known
 from service.health.overview import Health, ListedTable, TableState
 from service.health.overview_store import PastJob, Shape
 from service.health.problem import ProblemKind, Severity

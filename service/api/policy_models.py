@@ -7,6 +7,7 @@ is left out comes from the previous level.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from datetime import datetime
 from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, get_args, get_type_hints
@@ -22,7 +23,7 @@ from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.params import PrefixOfPolicy, as_model
 from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
-from service.policies.objective import ObjectiveSettings
+from service.policies.objective import BudgetSettings, ObjectiveSettings
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
@@ -66,7 +67,13 @@ class WindowIn(TypedDict):
 
 
 _DEFAULTS = Policy().to_json()
-_OBJECTIVE = "What reads and storage may cost, from which the service derives when jobs run"
+_ABOUT: Mapping[type[Section], tuple[str, dict[str, float]]] = {
+    ObjectiveSettings: (
+        "What reads and storage may cost, from which the service derives when jobs run",
+        {"read_overhead": 1.2},
+    ),
+    BudgetSettings: ("What the jobs of all tables of a pattern may cost in a day", {"gb_hours_per_day": 20}),
+}
 
 
 def _general(name: str) -> Any:
@@ -79,8 +86,8 @@ def _general(name: str) -> Any:
 def _member(name: str) -> Any:
     """Returns the type of a member of a policy that has settings of its own."""
     section = _section(SECTIONS[name])
-    if SECTIONS[name] is ObjectiveSettings:
-        return Annotated[section, Field(description=_OBJECTIVE, examples=[{"read_overhead": 1.2}])]
+    if about := _ABOUT.get(SECTIONS[name]):
+        return Annotated[section, Field(description=about[0], examples=[about[1]])]
     policy = KINDS[JobKind(name)].policy
     assert policy is not None
     return Annotated[section, Field(description=policy.summary, examples=[dict(policy.example)])]

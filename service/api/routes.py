@@ -36,7 +36,7 @@ class Routes(APIRouter):
     _starts: tuple[str, ...] = ()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Spares most calls the look at every route: the paths of a router begin in few ways."""
+        """Compares the beginning of the path first, so that most calls need not be compared with every route."""
         if not scope.get("root_path") and not scope["path"].startswith(self._starts):
             return Match.NONE, {}
         return super().matches(scope)

@@ -15,7 +15,7 @@ from service.access.errors import SecretKeyMissingError, SecretUnreadableError
 from service.api.answers import PageOf
 from service.api.audit_objects import look
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
-from service.api.entity_tags import check, set_tag
+from service.api.entity_tags import Condition, check, condition_of, set_tag
 from service.api.query_parameters import Asked, Glob, OfOwners
 from service.api.requests import SOME_TEXT, TableChange, TableIn
 from service.api.routes import Routes
@@ -133,7 +133,7 @@ def put_table_by_path(
     """The same body again changes nothing, and returns the same table. The base path may be spelt in any way. `name`
     and `index` keep their values if left out, as they were detected; everything else gets its default then."""
     base_path = lake.readers.run(canonical, wanted.base_path)
-    condition = request.headers.get("if-match")
+    condition = condition_of("PUT", request.headers)
     with reading(database.engine) as connection:
         table_id = table_store.find(connection, base_path)
     if table_id is None:
@@ -155,7 +155,7 @@ def put_table_by_path(
 
 
 def _changed(
-    table_id: str, wanted: TableIn, *, database: Database, lake: LakeAccess, caller: Caller, condition: str | None
+    table_id: str, wanted: TableIn, *, database: Database, lake: LakeAccess, caller: Caller, condition: Condition
 ) -> Registration:
     with reading(database.engine) as connection:
         stored = table_store.get(connection, table_id)

@@ -92,6 +92,17 @@ class ProblemIn(BaseModel):
     retriable: bool = False
 
 
+class ReadRatesIn(_FromWorker):
+    """Processor seconds that a reader needs on the worker's machine, as the worker has measured once"""
+
+    scan_seconds_per_gib: float = Field(
+        gt=0, le=1e6, allow_inf_nan=False, description="To scan a GiB of base files", examples=[4.0]
+    )
+    merge_seconds_per_gib: float = Field(
+        gt=0, le=1e6, allow_inf_nan=False, description="To merge a GiB of log files", examples=[40.0]
+    )
+
+
 class WorkerInfoIn(_FromWorker):
     """Shown in GET /v1/workers; `group` also selects the jobs that the worker gets."""
 
@@ -123,6 +134,7 @@ class WorkerInfoIn(_FromWorker):
     ui_url: Annotated[str, StringConstraints(pattern=WEB_URL)] | None = Field(
         None, description="Address of Spark's UI, if it has one", examples=["http://10.0.0.7:4040"]
     )
+    read_rates: ReadRatesIn | None = Field(None, description="What reads cost on its machine")
 
 
 _WorkerId = Annotated[

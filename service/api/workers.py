@@ -53,6 +53,10 @@ class WorkerOut(BaseModel):
     error: JobProblem | None = Field(description="Why Spark did not start")
     application_id: str | None = Field(description="Id of its Spark application", examples=["app-20260101120000-0001"])
     ui_url: str | None = Field(description="Address of Spark's UI", examples=["http://10.0.0.7:4040"])
+    read_rates: dict[str, float] | None = Field(
+        description="Processor seconds that reads take on its machine, as it has measured",
+        examples=[{"scan_seconds_per_gib": 4.0, "merge_seconds_per_gib": 40.0}],
+    )
     first_seen: datetime
     last_seen: datetime = Field(description="Exact to a few seconds")
     job_ids: list[str] = Field(description="Jobs that it has leased")

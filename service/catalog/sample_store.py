@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _s = schema.samples
 
 _SHORT, _HOUR, _DAY = 300, 3600, 86_400
+_TABLES_AT_ONCE = 500
 
 _STEPS_KEPT = ((_SHORT, timedelta(days=1), _HOUR), (_HOUR, timedelta(days=30), _DAY))
 """The seconds of each step, how long its samples are kept, and the seconds of the next step. The end of the kept time
@@ -76,6 +77,30 @@ def of_table(
     rows = connection.execute(query.order_by(_s.c.at.desc()).limit(limit)).all()
     names = [each.name for each in dataclasses.fields(Sample)]
     return [Sample(**{name: getattr(row, name) for name in names}) for row in reversed(rows)]
+
+
+def of_tables(
+    connection: Connection,
+    table_ids: Sequence[str],
+    since: datetime,
+    until: datetime,
+    now: datetime,
+    *,
+    before: timedelta = timedelta(0),
+) -> dict[str, list[Sample]]:
+    """Returns the samples of these tables in a period and `before` it, oldest first, by table id: one for each five
+    minutes if the period lies in the last day, else one for each hour of the last month, and for each day before."""
+    step = next((each for each, kept, _ in _STEPS_KEPT if since >= now - kept), _DAY)
+    names = [each.name for each in dataclasses.fields(Sample)]
+    found: defaultdict[str, list[Sample]] = defaultdict(list)
+    for begin in range(0, len(table_ids), _TABLES_AT_ONCE):
+        query = sa.select(_s.c.table_id, *(_s.c[name] for name in names)).where(
+            _s.c.table_id.in_(table_ids[begin : begin + _TABLES_AT_ONCE]),
+            *(_s.c.step == step, _s.c.at >= since - before, _s.c.at < until),
+        )
+        for table_id, *values in connection.execute(query.order_by(_s.c.table_id, _s.c.slot)):
+            found[table_id].append(Sample(*values))
+    return found
 
 
 def log_ratios(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -54,27 +52,10 @@ def find(connection: Connection, table_id: str) -> Stored | None:
     return Stored(_snapshot(table_id, row.taken_at, row.summary), row.summary["hashing_config"])
 
 
-KnownSnapshots = dict[str, tuple[bytes, TableSnapshot]]
-"""Snapshots by table id, each with a digest of what is stored of it."""
-
-
-def every(
-    connection: Connection, table_id: str | None = None, *, known: KnownSnapshots | None = None
-) -> dict[str, TableSnapshot]:
-    """Returns the snapshots without their partitions, by table id, of all tables or of one. Only snapshots that are not
-    in `known` are built; they are added to it."""
-    query = sa.select(_s.c.table_id, _s.c.taken_at, sa.cast(_s.c.summary, sa.Text).label("summary"))
-    found: KnownSnapshots = {}
-    for row in connection.execute(query if table_id is None else query.where(_s.c.table_id == table_id)):
-        digest = blake2b(f"{row.taken_at} {row.summary}".encode(errors="surrogatepass"), digest_size=16).digest()
-        before = known.get(row.table_id) if known is not None else None
-        if before is None or before[0] != digest:
-            before = digest, _snapshot(row.table_id, row.taken_at, json.loads(row.summary))
-        found[row.table_id] = before
-    if known is not None:
-        known.clear()
-        known.update(found)
-    return {key: snapshot for key, (_, snapshot) in found.items()}
+def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, TableSnapshot]:
+    """Returns the snapshots of these tables without their partitions, by table id."""
+    rows = connection.execute(_OF_TABLES, {"of_tables": list(table_ids)})
+    return {row.table_id: _snapshot(row.table_id, row.taken_at, row.summary) for row in rows}
 
 
 def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
@@ -214,6 +195,7 @@ _SKEW = sa.cast(_LARGEST * _number("num_buckets"), sa.Float) / sa.func.nullif(
 )
 _TOTALS = _totals()
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
+_OF_TABLES = sa.select(_s).where(_s.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
 _STATES = sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import sqlalchemy as sa
 
+from jobs.spec import Spec, Told
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
+from service.db.engine import decoded
 from service.lake.table import TableType
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sqlalchemy import Connection
 
 _s = schema.snapshots
@@ -33,6 +35,21 @@ class TableStatistics:
     largest_log_bytes: int = 0
     delta_commits: int = 0  # Most commits since the last compaction of a merge-on-read table.
     timeline_commits: int = 0  # Most completed commits on an active timeline.
+
+
+@dataclass(frozen=True)
+class TableBacklog(Told):
+    """What a table's services have not done yet."""
+
+    log_bytes: Annotated[int, Spec("Size of the log files of all partitions", examples=(3328599654,))]
+    base_bytes: Annotated[int, Spec("Size of the latest base files of all partitions", examples=(2040109465,))]
+    commits: Annotated[int, Spec("Commits since the last compaction", examples=(21,))]
+    last_commit_at: datetime | None
+
+    @property
+    def log_ratio(self) -> float | None:
+        """Log bytes divided by base bytes; None without base files."""
+        return round(self.log_bytes / self.base_bytes, 4) if self.base_bytes else None
 
 
 def statistics(connection: Connection) -> TableStatistics:
@@ -58,10 +75,32 @@ def statistics(connection: Connection) -> TableStatistics:
     return TableStatistics(**watched._mapping, **found._mapping)
 
 
-def backlogs(connection: Connection) -> dict[str, tuple[int, int]]:
-    """Returns the bytes in logs and the commits since the last compaction, by table id."""
-    query = sa.select(_s.c.table_id, _number(_field("log_bytes")), _number(_field("since_compaction", "commits")))
-    return {table_id: (log_bytes, commits) for table_id, log_bytes, commits in connection.execute(query)}
+def backlogs(connection: Connection) -> dict[str, TableBacklog]:
+    """Returns the backlogs of the tables that were polled, by table id."""
+    query = sa.select(_s.c.table_id, sa.cast(_s.c.summary, sa.Text))
+    found = {}
+    for table_id, text in connection.execute(query):
+        summary = decoded(text, _Summary)
+        totals, since = summary.totals or _Totals(), summary.since_compaction
+        found[table_id] = TableBacklog(totals.log_bytes, totals.base_bytes, since.commits, summary.last_commit_at)
+    return found
+
+
+class _Totals(msgspec.Struct):
+    log_bytes: int = 0
+    base_bytes: int = 0
+
+
+class _Since(msgspec.Struct):
+    commits: int
+
+
+class _Summary(msgspec.Struct):
+    """The parts of a stored snapshot that a backlog has. The database would take several times as long to find them."""
+
+    since_compaction: _Since
+    totals: _Totals | None = None
+    last_commit_at: datetime | None = None
 
 
 def _field(*names: str) -> sa.ColumnElement[int]:

@@ -87,10 +87,9 @@ def seen_lock(connection: Connection, table_id: str) -> SeenLock | None:
     return SeenLock(datetime.fromisoformat(row.since), row.holder) if row and row.since else None
 
 
-def every(connection: Connection, table_id: str | None = None) -> dict[str, Watch]:
-    """Returns the watches by table id, of all tables or of one."""
-    query = _joined() if table_id is None else _joined().where(_w.c.table_id == table_id)
-    return {row.table_id: _watch(row) for row in connection.execute(query)}
+def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, Watch]:
+    """Returns the watches of these tables by table id."""
+    return {watch.table_id: watch for watch in claimed(connection, table_ids)}
 
 
 def record_polls(connection: Connection, watches: Iterable[Watch]) -> None:

@@ -38,14 +38,17 @@ export const getTagged = (path) => exchange(pathOf(path), {});
 /** `patience` is how many milliseconds the answer may take. */
 export const post = (path, body, patience) => send("POST", path, body, null, patience);
 
-/** With a tag it is refused with status 412 if the object has changed since. */
+/** The tag of what does not exist yet. */
+export const NEW = "new";
+
+/** With a tag it is refused with status 412 if the object has changed since, or exists although it was new. */
 export function send(method, path, body, tag, patience) {
   return call(pathOf(path), {
     method,
     patience,
     body: body === undefined ? undefined : JSON.stringify(body),
     // Without tokens the service asks for the type, also where there is no body.
-    headers: { "Content-Type": "application/json", ...(tag && { "If-Match": tag }) },
+    headers: { "Content-Type": "application/json", ...(tag && (tag === NEW ? { "If-None-Match": "*" } : { "If-Match": tag })) },
   });
 }
 

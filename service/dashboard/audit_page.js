@@ -22,7 +22,7 @@ export function auditPage(changed) {
     const asked = filter;
     const page = await get("v1/audit", { ...asked, limit: PAGE });
     if (asked !== filter) return;
-    // Older entries that were loaded before stay.
+    // Older entries that have been loaded stay on the page.
     entries = new Map([...page.items.map((each) => [each.id, each]), ...[...entries].filter(([id]) => !page.items.some((each) => each.id === id))]);
     if (!isLoaded) cursor = page.next_cursor;
     isLoaded = true;

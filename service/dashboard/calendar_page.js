@@ -1,6 +1,6 @@
 // Freezes and maintenance windows of a week: drawn, and as a table. Freezes are set and deleted here.
 
-import { get, getTagged, problemOf, send } from "./api.js";
+import { get, getTagged, NEW, problemOf, send } from "./api.js";
 import { asTable, box, drawing, scale, tracks } from "./chart.js";
 import { confirmed } from "./dialogs.js";
 import { h, svg } from "./dom.js";
@@ -108,7 +108,7 @@ export function calendarPage(changed, query = {}) {
     event.preventDefault();
     const name = chosen.tag ? chosen.name : new FormData(event.target).get("name").trim();
     try {
-      await send("PUT", `${KEPT}/${encodeURIComponent(name)}`, chosen.values ?? {}, chosen.tag);
+      await send("PUT", `${KEPT}/${encodeURIComponent(name)}`, chosen.values ?? {}, chosen.tag ?? NEW);
       clear();
       changed();
     } catch (error) {

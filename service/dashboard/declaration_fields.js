@@ -1,7 +1,9 @@
 // The fields of a form that declare the writers and the lock of a table.
 
+import { problemOf } from "./api.js";
 import { h } from "./dom.js";
-import { field, select } from "./components.js";
+import { field, problem, select } from "./components.js";
+import { may } from "./role.js";
 import { ENGINES } from "./writer_options.js";
 
 const WRITERS = [
@@ -15,10 +17,50 @@ const LOCKS = [
   ["other", "another Hudi lock provider"],
 ];
 
-/** What the controls of a form show before anybody has chosen, for a table as the API has it. */
+/** Returns the first choices of a form about a table as the API has it. */
 export function choicesOf({ lock, writers }) {
   const isNamed = LOCKS.some(([value]) => value === lock.provider);
   return { lock: isNamed ? lock.provider : "other", writers: writers.stopped ? "stopped" : writers.hudi_version ? "running" : "" };
+}
+
+/** A page with a form that declares new tables. `draw(page)` returns its nodes below the title. `call` gets the form's
+ * data and whether the button "register" was pressed, and returns what the page shows as `page.found`. */
+export function declaringPage(title, changed, { draw, call }) {
+  const chosen = { lock: "filesystem", writers: "" };
+  const set = (name) => (event) => {
+    chosen[name] = event.target.value;
+    changed.redraw();
+  };
+  const page = { found: null, failure: null, isSending: false, fields: () => [...lockFields(chosen, set), ...writersFields(chosen, set)] };
+
+  page.send = async (event) => {
+    event.preventDefault();
+    if (page.isSending) return;
+    const data = new FormData(event.target);
+    Object.assign(page, { isSending: true, failure: null });
+    changed.redraw();
+    try {
+      page.found = await call(data, event.submitter?.value === "register");
+    } catch (error) {
+      Object.assign(page, { failure: problemOf(error), found: null });
+    } finally {
+      page.isSending = false;
+      changed.redraw();
+    }
+  };
+
+  function drawn() {
+    if (!may("admin")) return [h("h1", {}, title), problem({ title: "Only an admin may register tables" }, "note")];
+    return [h("h1", { "data-key": "title" }, title), ...draw(page)].filter(Boolean);
+  }
+
+  return { title: () => title, load: async () => {}, draw: drawn, isBusy: () => false };
+}
+
+/** The members of a call that declare lock and writers. */
+export function declaredIn(data) {
+  const writers = writersIn(data);
+  return { lock: lockIn(data), ...(Object.keys(writers).length > 0 && { writers }) };
 }
 
 /** `set` returns the handler of the control that it names. */
@@ -59,7 +101,7 @@ export function lockIn(data) {
   return { provider: given(data, "lock") === "other" ? given(data, "provider") : given(data, "lock"), options };
 }
 
-/** Only what the form says. */
+/** Returns only the members that the form states. */
 export function writersIn(data) {
   const engines = data.getAll("engines");
   return {

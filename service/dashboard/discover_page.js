@@ -1,89 +1,55 @@
 // A form that finds the tables below a folder, shows what each would be given, and registers them.
 
-import { post, problemOf } from "./api.js";
+import { post } from "./api.js";
 import { h } from "./dom.js";
 import { card, field, grid, problem, tableLink } from "./components.js";
-import { given, lockFields, lockIn, text, writersFields, writersIn } from "./declaration_fields.js";
-import { may } from "./role.js";
+import { declaredIn, declaringPage, given, text } from "./declaration_fields.js";
 
 // The service searches for 40 s at most.
 const PATIENCE_MS = 60_000;
 const HEADINGS = ["Path", "State", "Owner", "Tags"];
 
 export function discoverPage(changed) {
-  const chosen = { lock: "filesystem", writers: "" };
-  let found = null;
-  let failure = null;
-  let isSending = false;
+  return declaringPage("Find tables", changed, {
+    draw: (page) => [form(page), page.failure && problem(page.failure), page.found && results(page.found)],
+    call: (data, register) => post("v1/discover", wanted(data, register), PATIENCE_MS),
+  });
+}
 
-  const set = (name) => (event) => {
-    chosen[name] = event.target.value;
-    changed.redraw();
-  };
-
-  async function send(event) {
-    event.preventDefault();
-    if (isSending) return;
-    const body = wanted(new FormData(event.target), event.submitter?.value === "register");
-    isSending = true;
-    failure = null;
-    changed.redraw();
-    try {
-      found = await post("v1/discover", body, PATIENCE_MS);
-    } catch (error) {
-      failure = problemOf(error);
-      found = null;
-    } finally {
-      isSending = false;
-      changed.redraw();
-    }
-  }
-
-  function draw() {
-    if (!may("admin")) return [h("h1", {}, "Find tables"), problem({ title: "Only an admin may register tables" }, "note")];
-    return [h("h1", { "data-key": "title" }, "Find tables"), form(), failure && problem(failure), found && results(found)].filter(Boolean);
-  }
-
-  function form() {
-    return card(
-      "discover",
-      "Where to look",
-      h(
-        "form",
-        { onsubmit: send },
-        field("Folder", text("root", { required: true, maxlength: 4096, placeholder: "s3a://lake/" }), "Absolute, or a URI. The service looks six levels below it."),
-        field("Paths", text("pattern", { maxlength: 1024, placeholder: "*" }), "A pattern for paths relative to the folder: shop/*. Empty: all."),
-        field(
-          "Rules",
-          h("textarea", { name: "rules", rows: 3, spellcheck: "false", placeholder: "{team}/*" }),
-          "One per line. What a path says: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any number.",
-        ),
-        ...lockFields(chosen, set),
-        ...writersFields(chosen, set),
-        h(
-          "div",
-          { class: "actions", "data-key": "actions" },
-          h("button", { value: "show", disabled: isSending }, isSending ? "Searching …" : "Show what is there"),
-          h("button", { class: "primary", value: "register", disabled: isSending }, "Register all"),
-        ),
-        h("p", { class: "quiet" }, "Lock and writers must be true of all of them. Policies act on each table from that moment on."),
+function form({ send, fields, isSending }) {
+  return card(
+    "discover",
+    "Where to look",
+    h(
+      "form",
+      { onsubmit: send },
+      field("Folder", text("root", { required: true, maxlength: 4096, placeholder: "s3a://lake/" }), "Absolute, or a URI. The service looks six levels below it."),
+      field("Paths", text("pattern", { maxlength: 1024, placeholder: "*" }), "A pattern for paths relative to the folder: shop/*. Empty: all."),
+      field(
+        "Rules",
+        h("textarea", { name: "rules", rows: 3, spellcheck: "false", placeholder: "{team}/*" }),
+        "One per line. What a path says: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any number.",
       ),
-    );
-  }
-
-  return { title: () => "Find tables", load: async () => {}, draw, isBusy: () => false };
+      ...fields(),
+      h(
+        "div",
+        { class: "actions", "data-key": "actions" },
+        h("button", { value: "show", disabled: isSending }, isSending ? "Searching …" : "Show what is there"),
+        h("button", { class: "primary", value: "register", disabled: isSending }, "Register all"),
+      ),
+      h("p", { class: "quiet" }, "Lock and writers must be true of all of them. Policies act on each table from that moment on."),
+    ),
+  );
 }
 
 /** The body of the call from the form's controls. */
 function wanted(data, register) {
-  const writers = writersIn(data);
   return {
     root: given(data, "root"),
     ...(given(data, "pattern") && { pattern: given(data, "pattern") }),
     rules: given(data, "rules").split("\n").map((each) => each.trim()).filter(Boolean),
     register,
-    lock: lockIn(data),
-    ...(Object.keys(writers).length > 0 && { writers }),
+    ...declaredIn(data),
   };
 }
 

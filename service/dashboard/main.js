@@ -13,9 +13,9 @@ import { address, parsed } from "./route.js";
 import { Stream } from "./stream.js";
 import { viewOf } from "./views.js";
 
-// While a job makes progress, which is no event.
+// The progress of a job is polled, because there are no events about it.
 const BUSY_MS = 2000;
-// Without a stream of events.
+// The view is polled while there is no stream of events.
 const POLL_MS = 4000;
 const LONGEST_BACK_OFF_MS = 15_000;
 // Events come in bursts.
@@ -82,7 +82,7 @@ changed.go = (query, { isTyped = false } = {}) => {
 };
 
 function navigate() {
-  // The skip link and similar anchors are not views.
+  // The skip link and similar anchors do not name views.
   if (view && location.hash && !location.hash.startsWith("#/")) return;
   const route = parsed(location.hash);
   if (view?.choose && !login && address(route.path, {}) === address(path, {})) {
@@ -115,7 +115,7 @@ function draw() {
   document.title = `${login ? "Log in" : view.title()} · Groundskeeper`;
 }
 
-/** `isProgress`: only what changes without an event. */
+/** Loads the view; with `isProgress`, only the parts that change without an event. */
 async function poll(isProgress) {
   const polled = view;
   try {
@@ -125,12 +125,12 @@ async function poll(isProgress) {
       loadedAt = performance.now();
       await (isProgress && polled.refresh ? polled.refresh() : polled.load());
     };
-    // Who calls and what is shown are asked for at once: on a page that opens, each wait is seen.
+    // The session and the data of the view are requested at the same time, because users notice each wait.
     const [found] = await Promise.all([caller ?? whoAmI(), load()]);
     if (!caller) showCaller(found);
     failures = 0;
     if (polled !== view) return;
-    // Logged in again, perhaps in another tab.
+    // The user has logged in again, perhaps in another tab.
     login = null;
     draw();
     speak();
@@ -140,7 +140,7 @@ async function poll(isProgress) {
     main.classList.remove("stale");
     if (seen !== polled) {
       seen = polled;
-      // The first answer may be computed before the last events; it made the service compute anew.
+      // The first answer may be older than the last events, but it has made the service compute a new one.
       if (polled.at) heardAt ??= polled.at() - FOLLOWS_MS;
     }
     if (!isProgress) follow();
@@ -149,7 +149,7 @@ async function poll(isProgress) {
   }
 }
 
-/** Opens the stream where the view's data ends: what happened since is an event. */
+/** Opens the stream of events at the position of the view's data, so that no later event is missed. */
 function follows(polled) {
   if (stream.isStarted) return;
   if (!polled.position) {
@@ -160,8 +160,7 @@ function follows(polled) {
   opened().then(() => (stream.isOpen ? showState("live") : pollNow()));
 }
 
-/** What happens after the stream was opened is an event, and what was before is loaded. So the first load waits for it,
- * but not for long. */
+/** The first load waits for the stream to open, but not for long: then each change is in the data or is an event. */
 function opened() {
   stream.open();
   isAwaited = true;
@@ -184,7 +183,7 @@ function heard(event) {
   loadSoon(Math.max(BURST_MS, loadedAt + MOST_OFTEN_MS - performance.now()));
 }
 
-/** Loads again for what follows from an event: once, or until the view knows that it shows it. */
+/** Loads the view again after an event: once, or until the view knows that it shows the event's consequences. */
 function follow() {
   if (heardAt === null) return;
   const asOf = view.asOf?.();
@@ -244,7 +243,7 @@ function askForLogin(why) {
   show(banner);
   show(notice);
   main.classList.remove("stale");
-  // Nothing of what the view has shown may stay.
+  // All data that the view has shown has to go.
   view = viewOf(parsed(location.hash), changed);
   redraw(main);
   draw();
@@ -275,14 +274,14 @@ function showState(state) {
   pulse.title = STATES[state] ?? "";
 }
 
-/** Tells what has changed to those who do not see it. */
+/** Tells users of screen readers what has changed. */
 function speak() {
   const words = view.says?.() ?? "";
   if (said !== null && said !== words) spoken.textContent = words;
   said = words;
 }
 
-/** In milliseconds; null if only an event can change anything. */
+/** Returns the pause before the next poll in milliseconds; null if only an event can change anything. */
 function delay() {
   if (failures) return Math.min(LONGEST_BACK_OFF_MS, 1000 * 2 ** (failures - 1));
   if (view.isBusy?.()) return BUSY_MS;
@@ -319,7 +318,7 @@ document.getElementById("log-out").onclick = async () => {
     const { log_out_url: url } = await logOut();
     if (url) return location.assign(url);
   } catch (error) {
-    // A session that has ended already is no failure.
+    // It is no failure if the session has already ended.
     if (error.status !== 401) return changed(error);
   }
   caller = null;
@@ -334,7 +333,7 @@ document.addEventListener("visibilitychange", () => {
     pollNow();
   }
 });
-// The times are shown as "3 min ago".
+// Times such as "3 min ago" are drawn again.
 setInterval(() => {
   if (!document.hidden && !login && !failures && view) draw();
 }, REDRAW_MS);
@@ -343,5 +342,5 @@ listenToKeys();
 listenToWindow();
 navigate();
 run();
-// While the first answer is awaited, since it is slow.
+// The first answer is slow, so the time zone is filled in while the page waits for it.
 document.getElementById("zone").textContent = zone();

@@ -16,7 +16,7 @@ export function fitMenu() {
 }
 
 export function listenToWindow() {
-  new ResizeObserver(fitMenu).observe(document.querySelector("header"));
+  new ResizeObserver(fitMenu).observe(nav);
   const close = (event) => {
     const isInside = more.contains(event.target);
     if (event.key === "Escape" && isInside) more.firstElementChild.focus();

@@ -1,7 +1,7 @@
 // One notification: its state, what it has told, a test message with the answer, snoozing, and a form with the fields of
 // the API.
 
-import { deliveryPath, get, getTagged, post, problemOf, send } from "./api.js";
+import { deliveryPath, get, getTagged, NEW, post, problemOf, send } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, number, seconds } from "./format.js";
@@ -141,7 +141,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
     event.preventDefault();
     [failure, said] = [null, null];
     try {
-      const answer = await send("PUT", path, values, tag);
+      const answer = await send("PUT", path, values, tag ?? NEW);
       [said, secret, isEdited] = ["Saved. What is open already is told within seconds.", answer.secret, false];
       changed();
     } catch (error) {

@@ -27,7 +27,7 @@ const ORDERS = [
   ["registered", "newest"],
 ];
 const STATES = ["unreadable", "unpolled", "busy", "idle"];
-// Those of `service.health.problem` that tables have.
+// The kinds of problems that tables have (`service.health.problem`).
 const PROBLEMS = {
   "table-unreadable": "cannot be read",
   "table-not-polled": "not polled",
@@ -86,7 +86,7 @@ export function overview(changed, query = {}) {
       search(),
       stateLine(found),
       pauseNotice(found.pause, changed),
-      // Who looks for a table sees what was found first.
+      // A search shows the tables that it has found above everything else.
       ...(isNarrowed() ? [tables(), wrong, work] : [wrong, work, tables()]),
       ...suggestions.draw(),
     ];
@@ -159,7 +159,7 @@ export function overview(changed, query = {}) {
     title: () => "Overview",
     load,
     draw,
-    /** Another filter, order or page. */
+    /** Changes filter, order or page. */
     choose(wanted) {
       isMoved = (wanted.cursor ?? "") !== (chosen.cursor ?? "");
       chosen = wanted;
@@ -172,12 +172,12 @@ export function overview(changed, query = {}) {
     asOf: () => found && Date.parse(found.problems.as_of),
     at: () => Date.parse(found.at),
     position: () => found.event_id,
-    /** For those who do not see the page. */
+    /** Says the state of the page for screen readers. */
     says: () => found && said(found, chosen),
   };
 }
 
-/** Without what an address may have that the service does not know. */
+/** Returns only the parameters of the address that the service knows. */
 function known(chosen) {
   return Object.fromEntries([...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]]));
 }

@@ -1,6 +1,6 @@
 // The policy of a pattern: a form, and a preview of what an edit changes before it is saved.
 
-import { get, getTagged, post, problemOf, send } from "./api.js";
+import { get, getTagged, NEW, post, problemOf, send } from "./api.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
 import { card, grid, link, problem, tableLink } from "./components.js";
@@ -9,6 +9,7 @@ import { nested, valueOf } from "./policy_level.js";
 import { shown } from "./quantities.js";
 import { may } from "./role.js";
 import { settingsOf } from "./schemas.js";
+import { Simulation } from "./simulation.js";
 
 const CHANGED_MEANWHILE = 412;
 const HEADINGS = ["Table", "Setting", "Before", "After", "From"];
@@ -25,8 +26,10 @@ export function patternPage(pattern, changed) {
   let said = null;
   const form = new PolicyForm("this pattern", () => {
     [preview, failure, said] = [null, null, null];
+    simulation.forget();
     changed.redraw();
   });
+  const simulation = new Simulation(changed.redraw);
   form.isOpenIfOwn = true;
 
   async function load() {
@@ -37,7 +40,7 @@ export function patternPage(pattern, changed) {
 
   async function fetchPolicy() {
     const schemas = settingsOf("PatternPolicyIn");
-    ({ document: policy, tag } = decides ? await getTagged(path) : { document: null, tag: null });
+    ({ document: policy, tag } = decides ? await getTagged(path) : { document: null, tag: NEW });
     form.take(known(policy, schemas), schemas);
     isLoaded = true;
   }
@@ -51,6 +54,7 @@ export function patternPage(pattern, changed) {
       said && h("p", { class: "problem good", role: "status", "data-key": "said" }, said),
       h("form", { onsubmit: ask, "data-key": "form" }, ...form.draw(), may("operator") && buttons()),
       preview && drawPreview(),
+      preview && simulation.draw(),
     ];
   }
 
@@ -78,7 +82,7 @@ export function patternPage(pattern, changed) {
 
   /** After a conflict: what somebody else has saved, with the edits on top. */
   async function renew() {
-    await fetchPolicy().then(() => ([failure, isConflict, preview] = [null, false, null]), (error) => (failure = problemOf(error)));
+    await load().then(fetchPolicy).then(() => ([failure, isConflict, preview] = [null, false, null]), (error) => (failure = problemOf(error)));
     changed.redraw();
   }
 
@@ -88,6 +92,7 @@ export function patternPage(pattern, changed) {
     try {
       const wanted = isDeletion ? null : nested(form.entries());
       preview = { wanted, found: await post("v1/policy-preview", { pattern, policy: wanted }) };
+      if (preview.found.tables) simulation.ask({ pattern, policy: wanted });
     } catch (error) {
       failure = problemOf(error);
     }

@@ -52,7 +52,7 @@ export class PolicyForm {
     return [...new Set(names.map(sectionOf))].map((section) => this.#section(section, names.filter((name) => sectionOf(name) === section), isFirst));
   }
 
-  /** The first one is open at first; the reader may close it. */
+  /** The first group is open until the reader closes it. */
   #section(section, names, isFirst) {
     const own = names.filter((name) => this.known.get(name).isOwn || this.edits.has(name)).length;
     const title = section === GENERAL ? "General" : kindName(section);
@@ -82,7 +82,7 @@ export class PolicyForm {
     const usual = "x-default" in schema || schema.isOptional ? `default: ${shown(name, schema["x-default"])}` : null;
     const about = [schema.description && `${described(schema)}.`, [range, usual].filter(Boolean).join("; ")].filter(Boolean);
     const entered = edited && !isReset ? this.edits.get(name) : value;
-    // A new key draws the control anew: what was typed into the old one is gone.
+    // A control with a new key is drawn anew, without the text that was typed into the old one.
     const properties = { "aria-label": `${label} (${name})`, "data-key": `${name} ${this.revision}` };
     return [
       [label, ...about.map((text) => h("div", { class: "quiet" }, h("small", {}, text)))],

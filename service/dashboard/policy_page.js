@@ -7,6 +7,7 @@ import { PolicyForm } from "./policy_form.js";
 import { nested, update, valueOf } from "./policy_level.js";
 import { may } from "./role.js";
 import { settingsOf } from "./schemas.js";
+import { Simulation } from "./simulation.js";
 
 const SOURCES = { default: "default", table: "this table" };
 
@@ -17,8 +18,10 @@ export function policyPage(id, changed) {
   let isSaved = false;
   const form = new PolicyForm("this table", () => {
     [isSaved, failure] = [false, null];
+    simulation.forget();
     changed.redraw();
   });
+  const simulation = new Simulation(changed.redraw);
 
   async function load() {
     const [found, effective] = await Promise.all([get(path), get(`${path}/policy`)]);
@@ -49,14 +52,22 @@ export function policyPage(id, changed) {
             "div",
             { class: "actions", "data-key": "save" },
             h("button", { class: "primary", disabled: !many }, many ? `Save ${many === 1 ? "the change" : `${many} changes`}` : "Nothing to save"),
+            many > 0 && h("button", { type: "button", onclick: simulate }, "Try it on the past"),
             many > 0 && h("button", { type: "button", onclick: discard }, "Discard"),
           ),
       ),
+      simulation.draw(),
     ];
+  }
+
+  function simulate() {
+    simulation.ask({ tables: [id], policy: nested(form.entries()) });
+    changed.redraw();
   }
 
   function discard() {
     form.forget();
+    simulation.forget();
     failure = null;
     changed.redraw();
   }
@@ -64,13 +75,14 @@ export function policyPage(id, changed) {
   async function save(event) {
     event.preventDefault();
     try {
-      // Others may have changed it since: only the edited settings are replaced.
+      // Others may have changed the policy meanwhile, so only the edited settings are replaced.
       const effective = await update(path, (latest) => {
         form.known = known(latest);
         return nested(form.entries());
       });
       form.known = known(effective);
       form.forget();
+      simulation.forget();
       isSaved = true;
     } catch (error) {
       failure = problemOf(error);

@@ -26,8 +26,8 @@ export class Problems {
     this.items = (await get("v1/problems", { table_id: this.tableId, limit: MOST_READ })).items;
   }
 
-  /** The most serious one as it is, the others in a line each; all of them if notices of incidents lead. `jobs` are
-   * active. */
+  /** Shows the most serious problem whole and the others in one line each; all in lines if notices of incidents lead.
+   * `jobs` are the active ones. */
   draw(jobs, changed, { isLed = false } = {}) {
     if (!this.items) return null;
     if (!this.items.length) return h("p", { class: "problem good", "data-key": "verdict" }, h("strong", {}, "Nothing is wrong"), " that the service knows of.");

@@ -1,93 +1,57 @@
 // A form that registers a table. Before it does, it can show what the service finds at the path.
 
-import { post, problemOf } from "./api.js";
+import { post } from "./api.js";
 import { h } from "./dom.js";
 import { listed, tableType } from "./format.js";
 import { card, field, link, pairs, problem, tableLink } from "./components.js";
-import { given, lockFields, lockIn, text, writersFields, writersIn } from "./declaration_fields.js";
-import { may } from "./role.js";
+import { declaredIn, declaringPage, given, text } from "./declaration_fields.js";
 
 export function registerPage(changed) {
-  const chosen = { lock: "filesystem", writers: "" };
-  let found = null;
-  let failure = null;
-  let isSending = false;
+  return declaringPage("Register a table", changed, {
+    draw: (page) => [
+      h("div", { class: "columns", "data-key": "columns" }, h("div", { class: "stack" }, form(page)), h("div", { class: "stack" }, page.failure && problem(page.failure), page.found && detected(page.found))),
+    ],
+    async call(data, isFinal) {
+      if (!isFinal) return post("v1/tables/detect", wanted(data));
+      const table = await post("v1/tables", wanted(data));
+      location.hash = `#/tables/${encodeURIComponent(table.id)}`;
+      return null;
+    },
+  });
+}
 
-  const set = (name) => (event) => {
-    chosen[name] = event.target.value;
-    changed.redraw();
-  };
-
-  async function send(event) {
-    event.preventDefault();
-    if (isSending) return;
-    const isFinal = event.submitter?.value === "register";
-    isSending = true;
-    failure = null;
-    changed.redraw();
-    try {
-      const body = wanted(new FormData(event.target));
-      if (isFinal) {
-        const table = await post("v1/tables", body);
-        location.hash = `#/tables/${encodeURIComponent(table.id)}`;
-      } else {
-        found = await post("v1/tables/detect", body);
-      }
-    } catch (error) {
-      failure = problemOf(error);
-      found = null;
-    } finally {
-      isSending = false;
-      changed.redraw();
-    }
-  }
-
-  function draw() {
-    if (!may("admin")) return [h("h1", {}, "Register a table"), problem({ title: "Only an admin may register tables" }, "note")];
-    return [
-      h("h1", { "data-key": "title" }, "Register a table"),
-      h("div", { class: "columns", "data-key": "columns" }, h("div", { class: "stack" }, form()), h("div", { class: "stack" }, failure && problem(failure), found && detected(found))),
-    ];
-  }
-
-  function form() {
-    return card(
-      "register",
-      "The table",
+function form({ send, fields, isSending }) {
+  return card(
+    "register",
+    "The table",
+    h(
+      "form",
+      { onsubmit: send },
+      field("Path", text("base_path", { required: true, maxlength: 4096, placeholder: "s3a://lake/orders" }), "Absolute, or a URI. The service only reads there."),
+      field("Name", text("name", { maxlength: 1024 }), "Empty: the name in hoodie.properties."),
+      field("Number of buckets", h("input", { type: "number", name: "num_buckets", min: 1, max: 1_000_000, inputmode: "numeric" }), "Of a bucket index, as the writers have it. Empty: detected from sampled keys."),
+      field("Hash fields", text("hash_fields", {}), "Columns, separated by commas. Needed with the number of buckets."),
+      ...fields(),
       h(
-        "form",
-        { onsubmit: send },
-        field("Path", text("base_path", { required: true, maxlength: 4096, placeholder: "s3a://lake/orders" }), "Absolute, or a URI. The service only reads there."),
-        field("Name", text("name", { maxlength: 1024 }), "Empty: the name in hoodie.properties."),
-        field("Number of buckets", h("input", { type: "number", name: "num_buckets", min: 1, max: 1_000_000, inputmode: "numeric" }), "Of a bucket index, as the writers have it. Empty: detected from sampled keys."),
-        field("Hash fields", text("hash_fields", {}), "Columns, separated by commas. Needed with the number of buckets."),
-        ...lockFields(chosen, set),
-        ...writersFields(chosen, set),
-        h(
-          "div",
-          { class: "actions", "data-key": "actions" },
-          h("button", { value: "detect", disabled: isSending }, isSending ? "Reading …" : "Show what is there"),
-          h("button", { class: "primary", value: "register", disabled: isSending }, "Register"),
-        ),
-        h("p", {}, link("#/discover", "Find all tables below a folder")),
-        h("p", { class: "quiet" }, "Policies act on the table from that moment on. Register it only when its writers take this lock."),
+        "div",
+        { class: "actions", "data-key": "actions" },
+        h("button", { value: "detect", disabled: isSending }, isSending ? "Reading …" : "Show what is there"),
+        h("button", { class: "primary", value: "register", disabled: isSending }, "Register"),
       ),
-    );
-  }
-
-  return { title: () => "Register a table", load: async () => {}, draw, isBusy: () => false };
+      h("p", {}, link("#/discover", "Find all tables below a folder")),
+      h("p", { class: "quiet" }, "Policies act on the table from that moment on. Register it only when its writers take this lock."),
+    ),
+  );
 }
 
 /** The body of the call from the form's controls. */
 function wanted(data) {
-  const writers = writersIn(data);
   const fields = given(data, "hash_fields").split(",").map((each) => each.trim()).filter(Boolean);
   return {
     base_path: given(data, "base_path"),
     ...(given(data, "name") && { name: given(data, "name") }),
     ...((given(data, "num_buckets") || fields.length > 0) && { index: { num_buckets: Number(given(data, "num_buckets")), hash_fields: fields } }),
-    lock: lockIn(data),
-    ...(Object.keys(writers).length > 0 && { writers }),
+    ...declaredIn(data),
   };
 }
 

@@ -1,5 +1,5 @@
-// What the API says about the members of its requests, from which forms have their fields. The service makes the module
-// with the schemas.
+// The API's schemas of the members of its requests. Forms get their fields from them. The service makes the module with
+// the schemas.
 
 import { SCHEMAS } from "./form_schemas.js";
 

@@ -10,7 +10,7 @@ export function stateLine({ problems: { counts }, jobs, incidents, workers, webh
   const ill = webhooks.failing + webhooks.disabled;
   const unresolved = incidents.open + incidents.suspected;
   const { default: forecast, ...others } = jobs.forecast;
-  const inShort = (text) => text.replace(/^[\d,]+ queued,? ?|; a guess$/g, "");
+  const inShort = (text) => text.replace(/^[\d,]+ queued[,;]? ?|; a guess$/g, "");
   const expected = [forecast && inShort(forecast), ...Object.entries(others).map(([group, text]) => `${group}: ${inShort(text)}`)].filter(Boolean);
   return h(
     "ul",
@@ -21,11 +21,14 @@ export function stateLine({ problems: { counts }, jobs, incidents, workers, webh
     figure("incidents", unresolved, plural(unresolved, "incident"), address([], { kind: "incident-standing" }), incidents.open && "bad"),
     figure("running", jobs.leased + jobs.running, "running", address(["jobs"], { state: "running" })),
     figure("queued", jobs.queued, expected.length ? `queued, ${expected.join("; ")}` : "queued", address(["jobs"], { state: "queued" }), "long"),
-    figure("workers", workers.alive, `${plural(workers.alive, "worker")}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, address(["workers"], {}), workers.alive ? "long" : "warn"),
+    figure("workers", workers.alive, `${plural(workers.alive, "worker")}, ${taken(workers)}`, address(["workers"], {}), workers.alive ? "long" : "warn"),
     figure("webhooks", webhooks.total, `${plural(webhooks.total, "webhook")}${ill ? `, ${number(ill)} failing` : ""}`, address(["webhooks"], {}), ill && "warn"),
     pause.paused && h("li", { class: "warn", "data-key": "paused" }, link(address(["workers"], {}), "Automatic jobs are paused")),
   );
 }
+
+/** Submitted jobs may run beside the slots. */
+const taken = ({ busy, slots }) => `${Math.min(busy, slots)} of ${count(slots, "slot")} taken${busy > slots ? ` and ${count(busy - slots, "job")} beside` : ""}`;
 
 function figure(key, value, words, where, look) {
   return h("li", { class: look || null, title: look === "long" ? `${number(value)} ${words}` : null, "data-key": key }, link(where, h("strong", {}, number(value)), " ", words));

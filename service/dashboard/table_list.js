@@ -85,7 +85,7 @@ function name({ id, name: words, base_path: path, table_type: type, table_versio
 }
 
 function health({ problems: [first], problem_count: all, warnings, incidents: { suspected } }) {
-  const notes = warnings.length > 0 && h("span", { class: "quiet", title: warnings.join("\n") }, ` ${count(warnings.length, "note")}`);
+  const notes = warnings.length > 0 && h("span", { class: "quiet", title: ["Found when the table was examined:", ...warnings].join("\n") }, ` ${count(warnings.length, "remark")}`);
   if (!first) return [h("span", { class: "healthy" }, "healthy"), notes];
   return [
     tag(first.severity, first.severity),

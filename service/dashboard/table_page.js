@@ -11,6 +11,7 @@ import { jobForm } from "./job_form.js";
 import { Latest } from "./last_jobs.js";
 import { Layout } from "./layout.js";
 import { Lock } from "./lock.js";
+import { Outcome } from "./outcome.js";
 import { Problems } from "./problems.js";
 import { Recent } from "./recent.js";
 import { may } from "./role.js";
@@ -36,6 +37,7 @@ export function tablePage(id, changed, query = {}) {
   const recent = new Recent({ table_id: id });
   const latest = new Latest();
   const incidents = new Incidents(id);
+  const outcome = new Outcome(id);
   const problems = new Problems(id);
   const commits = new Commits(id);
   const state = new TableState(id);
@@ -53,7 +55,7 @@ export function tablePage(id, changed, query = {}) {
 
   /** What each tab asks for, besides what the head of the page has. */
   const loads = {
-    health: () => [trend.load(state.snapshot), lock.load()],
+    health: () => [Promise.all([trend.load(state.snapshot), outcome.load()]), lock.load()],
     jobs: () => [recent.load(), latest.fill([table])],
     policy: () => [],
     writers: () => [],
@@ -64,7 +66,7 @@ export function tablePage(id, changed, query = {}) {
   async function load() {
     const asked = tab;
     [table, activeJobs] = await Promise.all([get(tablePath(id)), active.load(), state.load(), upkeep.load(), incidents.load(), problems.load()]);
-    // The storage is read for the lock, which may take long.
+    // The service reads the lock from the storage, which may take long.
     const [first, ...others] = loads[asked]();
     await (asked === "health" ? first : Promise.all([first, ...others]));
     recent.learn(activeJobs);
@@ -72,7 +74,7 @@ export function tablePage(id, changed, query = {}) {
   }
 
   const panels = {
-    health: () => [h("div", { class: "columns", "data-key": "columns" }, h("div", { class: "stack" }, state.draw()), h("div", { class: "stack" }, lock.draw())), trend.draw(changed)],
+    health: () => [h("div", { class: "columns", "data-key": "columns" }, h("div", { class: "stack" }, state.draw()), h("div", { class: "stack" }, lock.draw(), outcome.draw())), trend.draw(changed)],
     jobs: () => [
       h(
         "div",
@@ -110,7 +112,7 @@ export function tablePage(id, changed, query = {}) {
     title: () => table?.name ?? "Table",
     load,
     draw,
-    /** Another tab. */
+    /** Opens another tab. */
     choose(wanted) {
       tab = tabOf(wanted);
       changed.redraw();

@@ -128,7 +128,7 @@ export function webhookPage(id, changed) {
   return { title: () => (hook ? `Webhook ${hook.description || hook.id}` : "Webhook"), load, draw, isBusy: () => Boolean(hook?.enabled) && deliveries.some((each) => isDue(each, hook)) };
 }
 
-/** Whether an attempt may happen any moment, which no event tells of. */
+/** Returns whether an attempt may happen at any moment. There are no events about attempts. */
 function isDue(delivery, hook) {
   if (delivery.state !== "pending") return false;
   const retry = delivery.attempts.at(-1)?.retry_at;

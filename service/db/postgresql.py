@@ -29,10 +29,11 @@ _OF_CLIENT = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-# Parameters of the session, by which the server ends what nobody waits for any more, and frees the locks that it holds.
+# The server ends statements and transactions for which nobody waits any more, and frees their locks, because of these
+# parameters.
 _OF_SERVER = {
     "statement_timeout": "20s",
-    # Less than the above: a statement of another replica may wait for these locks.
+    # An idle transaction is ended earlier, because a statement of another replica may wait for its locks.
     "idle_in_transaction_session_timeout": "15s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
@@ -44,7 +45,7 @@ SELECT set_config(name, %s::json ->> name, false) FROM pg_settings
 WHERE source = 'default' AND name IN (SELECT json_object_keys(%s::json))
 """
 _STATEMENT_SECONDS = "SELECT extract(epoch FROM current_setting('statement_timeout')::interval)::float"
-# The server ends a statement first. If its answer has not come so many seconds later, it does not come.
+# The server ends a statement first. An answer that has not come this number of seconds later will never come.
 _MARGIN_SECONDS = 5.0
 _IDLE_SECONDS = 5.0
 _WAIT_SECONDS = 5.0

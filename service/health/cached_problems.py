@@ -11,22 +11,23 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from service.catalog import table_statistics
 from service.db.engine import reading
-from service.health import overview_store
-from service.health.known_problems import Known, TableBacklog
-from service.health.problem_search import look
-from service.health.result_cache import ResultCache
+from service.health import overview_store, problem_store
+from service.health.known_problems import Known
+from service.health.problem_search import ProblemSearch
+from service.health.problems import Found
+from service.health.result_cache import FEW, ResultCache
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
     from sqlalchemy import Engine
 
-    from service.catalog.snapshot_store import KnownSnapshots
     from service.health.overview import Listing
-    from service.health.problem_facts import TableFacts
-    from service.health.problems import Found
+    from service.health.problem import HealthProblem
+    from service.health.problem_search import Search
     from service.model.clock import Clock
 
 
@@ -37,17 +38,14 @@ class _Look:
     known: Known
 
 
-def _known(found: Found, tables: Sequence[TableFacts], now: datetime) -> Known:
-    of_tables = defaultdict(list)
-    for each in found.problems:
-        if each.table_id is not None:
-            of_tables[each.table_id].append(each)
+def _known(search: Search, now: datetime) -> Known:
+    found = search.found.problems
     return Known(
         as_of=now,
-        problems=found.problems,
-        backlogs={table.id: backlog for table in tables if (backlog := _backlog(table))},
-        counts=Counter(each.severity for each in found.problems),
-        of_tables=of_tables,
+        problems=found,
+        backlogs={table_id: each.backlog for table_id, each in search.tables.items() if each.backlog},
+        counts=Counter(each.severity for each in found),
+        of_tables={table_id: each.part.problems for table_id, each in search.tables.items() if each.part.problems},
     )
 
 
@@ -55,8 +53,10 @@ class ProblemCache:
     """The result that this process computed last. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._snapshots: KnownSnapshots = {}
-        self._looks = ResultCache("problems", self._look, tables=lambda each: len(each.paths))
+        self._search = ProblemSearch()
+        self.written: Mapping[str, HealthProblem] = {}
+        """The problems as this process has last stored them, by id."""
+        self._looks = ResultCache("problems", self._look, tables=lambda each: len(each.paths), stored=_of_last_round)
         self._tables = ResultCache("list of tables", _listed, tables=lambda each: len(each.tables))
 
     def known(self, engine: Engine, clock: Clock) -> Known:
@@ -79,23 +79,37 @@ class ProblemCache:
         look = self._looks.anew(engine, clock)
         return look.found, look.paths
 
+    def note_written(self, found: Iterable[HealthProblem], ids: Collection[str]) -> None:
+        """Notes which of the problems were stored, and forgets those that are over."""
+        written = {each.id: each if each.id in ids else self.written.get(each.id) for each in found}
+        self.written = {key: each for key, each in written.items() if each is not None}
+
+    def prepare(self, engine: Engine) -> bool:
+        """Reads what the last round has stored, and returns whether it is of many tables. Raises
+        DatabaseUnavailableError."""
+        return self._looks.of_before(engine) is not None
+
     def _look(self, engine: Engine, now: datetime) -> _Look:
-        found, tables = look(engine, now, snapshots=self._snapshots)
-        return _Look(found, {table.id: table.base_path for table in tables}, _known(found, tables, now))
+        search = self._search.run(engine, now)
+        paths = {table_id: each.base_path for table_id, each in search.tables.items()}
+        return _Look(search.found, paths, _known(search, now))
+
+
+def _of_last_round(engine: Engine) -> _Look | None:
+    """Returns what the last round has stored. A search of few tables takes no longer."""
+    with reading(engine) as connection:
+        as_of, tables = problem_store.last_round(connection), table_statistics.backlogs(connection)
+        if as_of is None or len(tables) <= FEW:
+            return None
+        found = problem_store.every(connection)
+    of_tables = defaultdict(list)
+    for each in found:
+        if each.table_id is not None:
+            of_tables[each.table_id].append(each)
+    known = Known(as_of, found, tables, Counter(each.severity for each in found), of_tables)
+    return _Look(Found(found), dict.fromkeys(tables, ""), known)
 
 
 def _listed(engine: Engine, _now: datetime) -> Listing:
     with reading(engine) as connection:
         return overview_store.tables(connection, overview_store.activity(connection).busy)
-
-
-def _backlog(table: TableFacts) -> TableBacklog | None:
-    if table.snapshot is None:
-        return None
-    totals = table.snapshot.totals
-    return TableBacklog(
-        log_bytes=totals.log_bytes,
-        base_bytes=totals.base_bytes,
-        commits=table.snapshot.since_compaction.commits,
-        last_commit_at=table.snapshot.last_commit_at,
-    )

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
-
-from jobs.spec import Spec, Told
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
+    from service.catalog.table_statistics import TableBacklog
     from service.health.problem import HealthProblem, Severity
-
-
-@dataclass(frozen=True)
-class TableBacklog(Told):
-    """What a table's services have not done yet."""
-
-    log_bytes: Annotated[int, Spec("Size of the log files of all partitions", examples=(3328599654,))]
-    base_bytes: Annotated[int, Spec("Size of the latest base files of all partitions", examples=(2040109465,))]
-    commits: Annotated[int, Spec("Commits since the last compaction", examples=(21,))]
-    last_commit_at: datetime | None
-
-    @property
-    def log_ratio(self) -> float | None:
-        """Log bytes divided by base bytes; None without base files."""
-        return round(self.log_bytes / self.base_bytes, 4) if self.base_bytes else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,7 +75,7 @@ HELD_UP = Definition(
 
 HELD_UP_AFTER = timedelta(hours=6)
 
-_EXPLAINED = frozenset({"incident-open", "failed-before", "outside-window", "too-soon"}) | _CANNOT_ACT
+_EXPLAINED = frozenset({"incident-open", "failed-before", "gained-nothing", "outside-window", "too-soon"}) | _CANNOT_ACT
 """Codes of waits that are intended, or that are shown as another kind of problem."""
 
 WARNED = Definition(
@@ -90,7 +90,7 @@ CURRENT = timedelta(hours=3)
 """Older decisions do not count, because the service decides about each table at least every hour."""
 
 
-def compaction_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
+def compaction_behind(table: TableFacts, _now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:
         return None
@@ -106,7 +106,7 @@ def compaction_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
         _begin(snapshot, since),
         f"{count(since.commits, 'commit')} since the last compaction (threshold {settings.commits}), with"
         f" {size(totals.log_bytes)} of logs beside {size(totals.base_bytes)} of base files."
-        f"{_why(table, JobKind.COMPACTION, is_on=settings.enabled, now=now)}",
+        f"{_why(table, JobKind.COMPACTION, is_on=settings.enabled)}",
         {
             "commits": since.commits,
             "threshold": settings.commits,
@@ -118,7 +118,7 @@ def compaction_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
     )
 
 
-def cleaning_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
+def cleaning_behind(table: TableFacts, _now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or not snapshot.totals.freed_files:
         return None
@@ -135,7 +135,7 @@ def cleaning_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
         _begin(snapshot, since),
         f"{count(since.commits, 'commit')} since the last cleaning (threshold {settings.commits}), with"
         f" {count(totals.freed_files, 'file')} out of use, {size(totals.freed_bytes)} beside {size(live)} in use."
-        f"{_why(table, JobKind.CLEANING, is_on=settings.enabled, now=now)}",
+        f"{_why(table, JobKind.CLEANING, is_on=settings.enabled)}",
         {
             "commits": since.commits,
             "threshold": settings.commits,
@@ -148,7 +148,7 @@ def cleaning_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
     )
 
 
-def cannot_act(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
+def cannot_act(table: TableFacts, _now: datetime) -> Iterator[HealthProblem]:
     """Yields one problem for each table service. A clustering that the table's buckets make impossible is shown at
     once, before any decision."""
     snapshot, clustering = table.snapshot, table.policy.clustering
@@ -163,7 +163,7 @@ def cannot_act(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
             part=JobKind.CLUSTERING.value,
             remedy="Set `clustering.sort_by` in the policy, or switch clustering off.",
         )
-    for kind, decision in _current(table, now):
+    for kind, decision in table.decisions.items():
         is_obstacle = (
             kind is JobKind.BUCKET_EXPANSION
             and decision.verdict is Verdict.SUGGEST
@@ -182,7 +182,7 @@ def cannot_act(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
 
 def held_up(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one problem for each table service."""
-    for kind, decision in _current(table, now):
+    for kind, decision in table.decisions.items():
         since = decision.wanted_since
         if decision.verdict is not Verdict.WAIT or since is None or decision.code in _EXPLAINED:
             continue
@@ -197,10 +197,10 @@ def held_up(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
             )
 
 
-def warned(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
+def warned(table: TableFacts, _now: datetime) -> Iterator[HealthProblem]:
     """Yields one problem for each table service. `service.health.timeline` finds the problems of old plans and
     incidents."""
-    for kind, decision in _current(table, now):
+    for kind, decision in table.decisions.items():
         if kind is not JobKind.REPAIR and decision.warning and "been pending for up to" not in decision.warning:
             yield WARNED.of(
                 table.about,
@@ -235,10 +235,6 @@ def _heeded(table: TableFacts, kind: JobKind, code: str, warning: str) -> Step:
     return look_at_table(table.id)
 
 
-def _current(table: TableFacts, now: datetime) -> list[tuple[JobKind, Decision]]:
-    return [(kind, each) for kind, each in table.decisions.items() if now - each.last_at < CURRENT]
-
-
 def _begin(snapshot: TableSnapshot, since: Since) -> datetime:
     return since.at or snapshot.first_commit_at or snapshot.taken_at
 
@@ -248,10 +244,10 @@ def _since(table: TableFacts, kind: JobKind) -> datetime | None:
     return decision.first_at if decision else None
 
 
-def _why(table: TableFacts, kind: JobKind, *, is_on: bool, now: datetime) -> str:
+def _why(table: TableFacts, kind: JobKind, *, is_on: bool) -> str:
     if not is_on:
         return f" The policy has {kind.value} switched off."
-    decision = dict(_current(table, now)).get(kind)
+    decision = table.decisions.get(kind)
     return f" The policy: {decision.because}." if decision else ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -60,8 +60,7 @@ class Order(StrEnum):
     REGISTERED = "registered"
 
 
-@dataclass(frozen=True)
-class ListedTable:
+class ListedTable(NamedTuple):
     """The fields of a table by which an overview selects and orders."""
 
     id: str
@@ -69,9 +68,9 @@ class ListedTable:
     base_path: str
     registered_at: datetime
     state: TableState
-    type: TableType | None = None  # None unless it was asked for.
+    type: TableType | None = None
     owner: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, eq=False)

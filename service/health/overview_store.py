@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from jobs.contract import JobKind, Problem
 from jobs.spec import Spec, Told
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
+from service.db.engine import decoded
 from service.delegation.plan import PlanState
 from service.delivery.webhook import DeliveryState
 from service.health.overview import ListedTable, Listing, TableState
@@ -101,7 +103,9 @@ def activity(connection: Connection) -> Activity:
 def tables(connection: Connection, busy: Collection[str]) -> Listing:
     """Returns all tables."""
     kind = _t.c.profile["table_type"].as_string().label("type")
-    of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, _t.c.owner, _t.c.tags, kind)
+    # Most tables have the same tags.
+    tags = sa.cast(_t.c.tags, sa.Text).label("tags")
+    of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, _t.c.owner, tags, kind)
     # The error is read only for the few tables whose polls fail, because a JSON document takes longer to read than the
     # rest of a row.
     error = sa.case((_w.c.failures > 0, _w.c.error)).label("error")
@@ -117,7 +121,7 @@ def tables(connection: Connection, busy: Collection[str]) -> Listing:
             state=_state(row, busy),
             type=types.get(row.type),
             owner=row.owner,
-            tags=row.tags,
+            tags=_tags(row.tags),
         )
         for row in connection.execute(query)
     ]
@@ -196,6 +200,12 @@ def webhooks(connection: Connection) -> WebhookCounts:
     deliveries = sa.select(_d.c.state, sa.func.count()).where(schema.DELIVERY_IS_OPEN).group_by(_d.c.state)
     counts = {DeliveryState(state): number for state, number in connection.execute(deliveries)}
     return WebhookCounts(*row, counts)
+
+
+@lru_cache(maxsize=1000)
+def _tags(text: str) -> Mapping[str, str]:
+    tags: Mapping[str, str] = decoded(text)
+    return tags
 
 
 def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:

@@ -97,10 +97,10 @@ def unreadable(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def not_polled(table: TableFacts, now: datetime) -> HealthProblem | None:
-    due_at = table.watch.next_poll_at
-    late = now - due_at
-    if late < OVERDUE:
+    due_at = table.overdue_since
+    if due_at is None:
         return None
+    late = now - due_at
     return NOT_POLLED.of(
         table.about,
         due_at,

@@ -48,6 +48,7 @@ class ProblemKind(StrEnum):
     COMPACTION_BEHIND = "compaction-behind"
     COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"
+    OBJECTIVE_MISSED = "objective-missed"
     TIMELINE_LONG = "timeline-long"
     BUCKET_TOO_LARGE = "bucket-too-large"
     BUCKETS_SKEWED = "buckets-skewed"
@@ -143,6 +144,11 @@ class HealthProblem(Told):
         # `str` is much faster than the `value` of an enum.
         parts = (str(self.kind), str(self.about.type), self.about.id, self.part)
         return f"prb_{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
+
+    @cached_property
+    def place(self) -> tuple[int, datetime, str]:
+        """The most serious problem has the first place, of several the oldest."""
+        return RANKS[self.severity], self.since, self.id
 
     @property
     def words(self) -> dict[str, Any]:

@@ -29,7 +29,10 @@ MOST_NEW = 5000
 MOST_REWRITTEN = 1000
 
 REWRITTEN_AFTER = timedelta(minutes=5)
-"""Age at which the text and the figures of an open problem are written again."""
+"""Age at which the text and the figures of an open problem are written again, if they have changed."""
+
+_SEEN_AFTER = timedelta(minutes=30)
+"""Age at which they are written in any case, so that replicas of other versions see that the problem still exists."""
 
 _OF_ANOTHER_VERSION = timedelta(hours=1)
 """A problem of a kind that this version does not know is deleted when no replica has written it for this time."""
@@ -65,9 +68,14 @@ class Changes:
 
 
 def changes(
-    known: Mapping[str, Known], found: Iterable[HealthProblem], not_computed: NotComputed, now: datetime
+    known: Mapping[str, Known],
+    found: Iterable[HealthProblem],
+    not_computed: NotComputed,
+    now: datetime,
+    written: Mapping[str, HealthProblem],
 ) -> Changes:
-    """Returns the changes that the round has to write; `found` are ordered by importance."""
+    """Returns the changes that the round has to write; `found` are ordered by importance. `written` are problems as
+    this process has last written them, by id."""
     by_id = {problem.id: problem for problem in found}
     added = [problem for each, problem in by_id.items() if each not in known][:MOST_NEW]
     back, risen, old, quiet = [], [], [], []
@@ -80,7 +88,9 @@ def changes(
         is_risen = RANKS[problem.severity] < RANKS[stored.severity]
         if is_risen:
             risen.append(each)
-        if problem.severity is not stored.severity or now - stored.seen_at >= REWRITTEN_AFTER:
+        age = now - stored.seen_at
+        is_old = age >= REWRITTEN_AFTER and (age >= _SEEN_AFTER or written.get(each) != problem)
+        if problem.severity is not stored.severity or is_old:
             old.append(stored)
         if is_risen or not stored.is_announced:
             quiet.append(problem)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from service.delivery.webhook import Webhook
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
+    from service.outcome.objective import ObjectiveState
     from service.policies.policy import Pause
     from service.queue.breaker import Breaker
     from service.queue.job import Job
@@ -49,12 +50,14 @@ class TableFacts:
     watch: Watch
     policy: Policy = field(default_factory=Policy)
     snapshot: TableSnapshot | None = None  # Without partitions; None before the first poll.
-    decisions: Mapping[JobKind, Decision] = field(default_factory=dict)
+    overdue_since: datetime | None = None  # When it was to be polled, if that is long ago (`polling.OVERDUE`).
+    decisions: Mapping[JobKind, Decision] = field(default_factory=dict)  # The latest of each kind, if not too old.
     incidents: Sequence[Incident] = ()
     failures: Sequence[Failures] = ()
     unsettled: Sequence[Job] = ()
     held: Sequence[Job] = ()  # Jobs at workers, and jobs that are queued because of the table's lock.
     breakers: Sequence[Breaker] = ()
+    objective: ObjectiveState | None = None  # None unless the last look found it missed.
     lock: LockSighting | None = None  # The last look at the lock, if the lock holds jobs back.
 
     @cached_property

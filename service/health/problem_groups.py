@@ -69,6 +69,6 @@ def _group(problems: Sequence[HealthProblem], acknowledged: frozenset[str]) -> P
         problems=len(problems),
         objects=len(names),
         names=[name for _, name in list(names)[:_NAMED]],
-        acknowledged=sum(each.id in acknowledged for each in problems),
+        acknowledged=sum(each.id in acknowledged for each in problems) if acknowledged else 0,
         since=min(each.since for each in problems),
     )

@@ -36,7 +36,7 @@ class KindCount(Told):
 class ProblemCounts(Told):
     """The problems of a period, each counted, however many messages told them."""
 
-    opened: Annotated[int, Spec("Problems that opened, or became more serious", examples=(41,))]
+    opened: Annotated[int, Spec("Problems that opened or became more serious, each once", examples=(41,))]
     resolved: Annotated[int, Spec("Problems that ended", examples=(39,))]
     open: Annotated[int, Spec("Problems that are open now", examples=(2,))]
     kinds: Annotated[Sequence[KindCount], Spec("The same by kind, the most frequent first")]
@@ -47,9 +47,11 @@ def counts(
 ) -> ProblemCounts:
     """Returns the problems of a period; `within` are the ids of the tables that they are about, None for all, and for
     what is about no table."""
-    kind = _e.c.data[("problem", "kind")].as_string()
+    kind, *episode = (_e.c.data[("problem", name)].as_string() for name in ("kind", "id", "opened_at"))
+    # A problem that becomes more serious is announced again, and remains one problem.
+    number_of = sa.func.count(sa.distinct(episode[0].concat(episode[1])))
     query = (
-        sa.select(_e.c.table_id, _e.c.type, kind, sa.func.count())
+        sa.select(_e.c.table_id, _e.c.type, kind, number_of)
         .where(schema.EVENT_IS_OF_PROBLEM, _e.c.at >= since, _e.c.at < until)
         .group_by(_e.c.table_id, _e.c.type, kind)
     )

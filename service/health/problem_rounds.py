@@ -67,13 +67,14 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
     # Reading and comparing the problems of very many tables takes seconds, in which others may write.
     with reading(engine) as connection:
         known = problem_store.known(connection)
-    change = changes(known, found.problems, found.not_computed, began)
+    change = changes(known, found.problems, found.not_computed, began, cache.written)
     for write in _writes(change, known, began, found=found, paths=paths):
         with writing(engine) as connection:
             if not problem_store.is_latest(connection, began):
                 log.info("Another replica has begun a round meanwhile, and writes what this one has not written.")
                 return Round(len(found.problems))
             write(connection)
+    cache.note_written(found.problems, {*(each.id for each in change.added), *(each.id for each in change.rewritten)})
     if change.opened or change.resolved:
         notifier.notify()
     return Round(len(found.problems), len(change.opened), len(change.resolved))

@@ -1,40 +1,247 @@
-"""Reads the facts from the database and finds the problems in them."""
+"""Reads the facts from the database and finds the problems in them.
+
+A search of all tables reads of each only what tells whether its facts have changed, and computes again what has changed
+and what depends on the time that has passed. So it costs little, however many tables there are, and finds the same as a
+search that computes everything.
+"""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+import time
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeVar
 
+from service.catalog.table_statistics import TableBacklog
 from service.db.engine import reading
 from service.health import fleet_store, problems, table_store
+from service.health.late_services import CURRENT
 from service.health.problem import ProblemKind
+from service.health.problem_changes import NotComputed
 from service.health.problem_facts import Facts
+from service.health.problems import Found, Part
+from service.health.validity import Present
 from service.model.errors import DatabaseUnavailableError
 from service.policies import pause_store
+from service.policies import store as policy_store
 from service.queue import worker_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
 
-    from service.catalog.snapshot_store import KnownSnapshots
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
-    from service.health.problems import Found
+    from service.health.table_store import Rare, Version
+    from service.policies.policy import PatternPolicy
 
 log = logging.getLogger(__name__)
+
+_COMPARED_AT_ONCE = 500
+_COMPUTED_AT_ONCE = 50
+# Others want the processor, too. After this number of tables the search rests for a multiple of the time that it has
+# worked.
+_WITHOUT_REST = 200
+_REST = 1.0
+_MOST_REST_SECONDS = 0.1
 
 _Part = TypeVar("_Part")
 
 
-def look(
-    engine: Engine, now: datetime, table_id: str | None = None, *, snapshots: KnownSnapshots | None = None
-) -> tuple[Found, Sequence[TableFacts]]:
-    """Returns the problems of the whole installation or of one table, and the tables that could be read. If something
-    cannot be read or computed, only its own problems are missing. `snapshots` are those of the last search, and are
-    updated. Raises DatabaseUnavailableError."""
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a search has found of one table."""
+
+    digest: int  # The table's version then.
+    valid_until: datetime
+    base_path: str
+    part: Part
+    backlog: TableBacklog | None
+
+
+@dataclass(frozen=True)
+class Search:
+    """The result of a search."""
+
+    found: Found
+    tables: Mapping[str, Looked]  # Those that could be read, by id.
+
+
+def of_table(engine: Engine, now: datetime, table_id: str) -> Found:
+    """Returns the problems of one table. If they cannot be read or computed, they are missing. Raises
+    DatabaseUnavailableError."""
+    tables, unread = _facts(engine, now, [table_id], None)
+    found = problems.found_in(Facts(tables), now)
+    return Found(found.problems, NotComputed(unread, found.not_computed.kinds_of_tables))
+
+
+@dataclass
+class _State:
+    """What the last search has left for the next one."""
+
+    as_of: datetime
+    tables: dict[str, Looked] = field(default_factory=dict)
+    rare: Rare | None = None
+    patterns: Sequence[PatternPolicy] = ()
+    of_tables: list[HealthProblem] = field(default_factory=list)  # Sorted.
+
+
+class ProblemSearch:
+    """Searches the whole installation again and again. One search runs at a time."""
+
+    def __init__(self) -> None:
+        self._last: _State | None = None
+
+    def run(self, engine: Engine, now: datetime) -> Search:
+        """Finds all problems of now. If something cannot be read or computed, only its own problems are missing. Raises
+        DatabaseUnavailableError."""
+        last = self._last
+        if last is None or now < last.as_of:
+            last = _State(now)
+        round_ = _Round(engine, now, last)
+        state = round_.run()
+        self._last = state
+        rest, failed = _of_the_rest(engine, now)
+        found = problems.in_order([*state.of_tables, *rest.problems])
+        of_tables = {(table_id, kind) for table_id, each in state.tables.items() for kind in each.part.failed}
+        return Search(Found(found, NotComputed(round_.unread, of_tables, {*rest.failed, *failed})), state.tables)
+
+
+class _Round:
+    """One search of all tables. `unread` are those that could not be read."""
+
+    def __init__(self, engine: Engine, now: datetime, last: _State) -> None:
+        self._engine, self._now, self._last = engine, now, last
+        self._present = Present.of(now)
+        self._logged: set[object] = set()
+        self._seen = 0
+        self._changed: set[str] = set()
+        self._tables: dict[str, Looked] = {}
+        self.unread: set[str] = set()
+
+    def run(self) -> _State:
+        rare, patterns, decided = self._common()
+        touched = _touched(self._last.rare, rare)
+        new = [each for each in patterns if each not in self._last.patterns]
+        changed = [*new, *(each for each in self._last.patterns if each not in patterns)]
+        after = ""
+        while True:
+            began = time.monotonic()
+            with reading(self._engine) as connection:
+                page = table_store.versions(connection, self._now, decided, after, _COMPARED_AT_ONCE)
+            due = []
+            for version in page:
+                last = self._last.tables.get(version.id)
+                if (
+                    last is None
+                    or last.digest != version.digest
+                    or last.valid_until <= self._now
+                    or version.id in touched
+                    or rare is None
+                    or (changed and _matches(version, changed))
+                ):
+                    due.append(version)
+                else:
+                    self._tables[version.id] = last
+            self._rest(len(page), began)
+            for first in range(0, len(due), _COMPUTED_AT_ONCE):
+                began, some = time.monotonic(), due[first : first + _COMPUTED_AT_ONCE]
+                self._compute(some, rare)
+                self._rest(len(some), began)
+            if len(page) < _COMPARED_AT_ONCE:
+                break
+            after = page[-1].id
+        return _State(self._now, self._tables, rare, patterns, self._in_order())
+
+    def _common(self) -> tuple[Rare | None, Sequence[PatternPolicy], Mapping[str, object]]:
+        """Returns what is read at once for all tables. If that fails, each table is read alone."""
+        try:
+            with reading(self._engine) as connection:
+                return (
+                    table_store.rare(connection, self._now),
+                    policy_store.every(connection),
+                    table_store.decided(connection, self._now),
+                )
+        except DatabaseUnavailableError:
+            raise
+        except Exception:
+            log.exception("The tables cannot be looked at together, so they are one by one")
+            return None, (), {}
+
+    def _compute(self, versions: Sequence[Version], rare: Rare | None) -> None:
+        digests = {version.id: version.digest for version in versions}
+        tables, unread = _facts(self._engine, self._now, list(digests), rare)
+        self.unread |= unread
+        for table in tables:
+            self._present.start()
+            for decision in table.decisions.values():
+                self._present.ends_at(decision.last_at + CURRENT)
+            part = problems.of_table(table, self._present, self._logged)
+            # What has failed is tried again.
+            until = self._now if part.failed else self._present.valid_until
+            self._tables[table.id] = Looked(digests[table.id], until, table.base_path, part, _backlog(table))
+        self._changed.update(digests)
+
+    def _in_order(self) -> list[HealthProblem]:
+        gone = self._last.tables.keys() - self._tables.keys()
+        if not (gone or self._changed):
+            return self._last.of_tables
+        other = self._changed | gone
+        kept = [each for each in self._last.of_tables if each.about.id not in other]
+        new = [
+            each for table_id in self._changed & self._tables.keys() for each in self._tables[table_id].part.problems
+        ]
+        return problems.in_order([*kept, *new])
+
+    def _rest(self, tables: int, began: float) -> None:
+        self._seen += tables
+        if self._seen > _WITHOUT_REST:
+            time.sleep(min(_REST * (time.monotonic() - began), _MOST_REST_SECONDS))
+
+
+def _touched(before: Rare | None, now: Rare | None) -> set[str]:
+    """Returns the tables whose rare facts differ."""
+    if before is None or now is None:
+        return set()
+    touched = set()
+    for each in fields(now):
+        one, other = getattr(before, each.name), getattr(now, each.name)
+        touched |= {table_id for table_id in {*one, *other} if one.get(table_id) != other.get(table_id)}
+    return touched
+
+
+def _matches(version: Version, patterns: Iterable[PatternPolicy]) -> bool:
+    subject = version.subject
+    return any(subject.matches(each.pattern) for each in patterns)
+
+
+def _facts(
+    engine: Engine, now: datetime, table_ids: Sequence[str], rare: Rare | None
+) -> tuple[list[TableFacts], set[str]]:
+    """Returns the facts of these tables, and the ids of those that could not be read. If a single query for all fails,
+    each table is read alone."""
+    try:
+        with reading(engine) as connection:
+            return table_store.facts(connection, now, table_ids, rare), set()
+    except DatabaseUnavailableError:
+        raise
+    except Exception:
+        log.exception("These tables cannot be looked at together: %s", ", ".join(table_ids[:20]))
+    if len(table_ids) == 1:
+        return [], set(table_ids)
+    found: list[TableFacts] = []
+    unread: set[str] = set()
+    for each in table_ids:
+        tables, failed = _facts(engine, now, [each], rare)
+        found += tables
+        unread |= failed
+    return found, unread
+
+
+def _of_the_rest(engine: Engine, now: datetime) -> tuple[Part, Collection[ProblemKind]]:
+    """Returns the problems that are not about a table, and the kinds whose facts could not be read."""
     failed: set[ProblemKind] = set()
 
     def part(read: Callable[[Connection], _Part], kinds: Iterable[ProblemKind]) -> _Part | None:
@@ -48,52 +255,25 @@ def look(
             failed.update(kinds)
             return None
 
-    def of_workers(connection: Connection) -> Facts:
+    def of_workers(connection: Connection) -> dict[str, object]:
         workers = worker_store.every(connection)
         lost = fleet_store.lost(connection, workers, now)
-        return Facts(backlogs=fleet_store.backlogs(connection, now), workers=workers, lost=lost)
+        return {"backlogs": fleet_store.backlogs(connection, now), "workers": workers, "lost": lost}
 
-    tables, unread = _tables(engine, now, table_id, snapshots)
-    if table_id is not None:
-        return _found(Facts(tables), now, unread, ()), tables
-    facts = part(of_workers, (ProblemKind.GROUP_WITHOUT_WORKER, ProblemKind.WORKER_LOST)) or Facts()
+    workers = part(of_workers, (ProblemKind.GROUP_WITHOUT_WORKER, ProblemKind.WORKER_LOST)) or {}
     of_webhooks = (ProblemKind.WEBHOOK_FAILING, ProblemKind.WEBHOOK_DISABLED, ProblemKind.DELIVERIES_GIVEN_UP)
     webhooks = part(fleet_store.webhooks, of_webhooks) or ()
     pause = part(pause_store.pause_of, (ProblemKind.JOBS_PAUSED,))
-    facts = replace(facts, tables=tables, webhooks=webhooks, pause=pause)
-    return _found(facts, now, unread, failed), tables
+    return problems.of_the_rest(Facts(webhooks=webhooks, pause=pause, **workers), now), failed  # type: ignore[arg-type]
 
 
-def _found(facts: Facts, now: datetime, unread: Collection[str], failed: Collection[ProblemKind]) -> Found:
-    found = problems.found_in(facts, now)
-    kinds = {*found.not_computed.kinds, *failed}
-    return replace(found, not_computed=replace(found.not_computed, tables=unread, kinds=kinds))
-
-
-def _tables(
-    engine: Engine, now: datetime, table_id: str | None, snapshots: KnownSnapshots | None
-) -> tuple[list[TableFacts], set[str]]:
-    """Returns the facts of all tables or of one, and the ids of the tables that could not be read. If a single query
-    for all fails, each table is read alone."""
-    try:
-        with reading(engine) as connection:
-            return table_store.facts(connection, now, table_id, snapshots=snapshots), set()
-    except DatabaseUnavailableError:
-        raise
-    except Exception:
-        log.exception("The tables cannot be looked at together, so they are one by one")
-    with reading(engine) as connection:
-        ids = table_store.ids(connection) if table_id is None else [table_id]
-    found: list[TableFacts] = []
-    unread = set()
-    for each in ids:
-        try:
-            with reading(engine) as connection:
-                found += table_store.facts(connection, now, each)
-        except DatabaseUnavailableError:
-            raise
-        except Exception:
-            unread.add(each)
-    if unread:
-        log.error("The problems of %d tables cannot be computed: %s", len(unread), ", ".join(sorted(unread)[:20]))
-    return found, unread
+def _backlog(table: TableFacts) -> TableBacklog | None:
+    if table.snapshot is None:
+        return None
+    totals = table.snapshot.totals
+    return TableBacklog(
+        log_bytes=totals.log_bytes,
+        base_bytes=totals.base_bytes,
+        commits=table.snapshot.since_compaction.commits,
+        last_commit_at=table.snapshot.last_commit_at,
+    )

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
+from typing import TypeVar
 
 from service.db.page import Cursor, Page, not_a_cursor, page_of
 from service.health import (
@@ -17,6 +19,7 @@ from service.health import (
     held_back,
     late_services,
     locks,
+    objectives,
     other_runners,
     polling,
     timeline,
@@ -45,6 +48,7 @@ OF_TABLES: Mapping[_OfTable, Collection[ProblemKind]] = {
     late_services.compaction_behind: {ProblemKind.COMPACTION_BEHIND},
     backlog.growing: {ProblemKind.COMPACTION_BACKLOG_GROWING},
     late_services.cleaning_behind: {ProblemKind.CLEANING_BEHIND},
+    objectives.missed: {ProblemKind.OBJECTIVE_MISSED},
     late_services.cannot_act: {ProblemKind.POLICY_CANNOT_ACT},
     late_services.held_up: {ProblemKind.JOBS_HELD_UP},
     late_services.warned: {ProblemKind.POLICY_WARNING},
@@ -109,35 +113,61 @@ class Listed:
     counts: Mapping[Severity, int]
 
 
+@dataclass(frozen=True)
+class Part:
+    """The problems of one table, or of everything that is no table."""
+
+    problems: Sequence[HealthProblem]  # Sorted like those of `Found`.
+    failed: Collection[ProblemKind] = ()  # These kinds could not be computed.
+
+
+def of_table(table: TableFacts, now: datetime, logged: set[object]) -> Part:
+    """Returns the problems of a table. Computations that fail are added to `logged`: each is logged once, because it
+    may fail for thousands of tables."""
+    return _part(OF_TABLES, lambda find: find(table, now), table.id, logged)
+
+
+def of_the_rest(facts: Facts, now: datetime) -> Part:
+    """Returns the problems that are not about a table."""
+    return _part(OF_THE_REST, lambda find: find(facts, now), "the installation", set())
+
+
 def found_in(facts: Facts, now: datetime) -> Found:
     """Returns all problems. If a computation fails, only its own problems of one table or other object are missing."""
-    found: list[HealthProblem] = []
-    of_tables: set[tuple[str, ProblemKind]] = set()
-    at_all: set[ProblemKind] = set()
     logged: set[object] = set()
+    of_tables = [(table.id, of_table(table, now, logged)) for table in facts.tables]
+    rest = of_the_rest(facts, now)
+    found = [*(each for _, part in of_tables for each in part.problems), *rest.problems]
+    failed = {(table_id, kind) for table_id, part in of_tables for kind in part.failed}
+    return Found(in_order(found), NotComputed(kinds_of_tables=failed, kinds=rest.failed))
 
-    def failed(find: object, about: str) -> None:
-        # Each computation is logged once: it may fail for thousands of tables.
-        if find not in logged:
-            log.exception("Problems of %s cannot be computed", about)
-            logged.add(find)
 
-    for table in facts.tables:
-        for find, kinds in OF_TABLES.items():
-            try:
-                each = find(table, now)
-                if each is not None:
-                    found += _each(each)
-            except Exception:
-                failed(find, table.id)
-                of_tables.update((table.id, kind) for kind in kinds)
-    for search, kinds in OF_THE_REST.items():
+def in_order(found: Iterable[HealthProblem]) -> list[HealthProblem]:
+    return sorted(found, key=attrgetter("place"))
+
+
+_Find = TypeVar("_Find", _OfTable, _OfAll)
+
+
+def _part(
+    every: Mapping[_Find, Collection[ProblemKind]],
+    found_by: Callable[[_Find], Iterable[HealthProblem] | HealthProblem | None],
+    about: str,
+    logged: set[object],
+) -> Part:
+    found: list[HealthProblem] = []
+    failed: set[ProblemKind] = set()
+    for find, kinds in every.items():
         try:
-            found += _each(search(facts, now))
+            each = found_by(find)
+            if each is not None:
+                found += [each] if isinstance(each, HealthProblem) else each
         except Exception:
-            failed(search, "the installation")
-            at_all.update(kinds)
-    return Found(sorted(found, key=_place), NotComputed(kinds_of_tables=of_tables, kinds=at_all))
+            if find not in logged:
+                log.exception("Problems of %s cannot be computed", about)
+                logged.add(find)
+            failed.update(kinds)
+    return Part(in_order(found), failed)
 
 
 def page(found: Iterable[HealthProblem], wanted: Wanted, *, limit: int, cursor: str | None = None) -> Listed:
@@ -148,14 +178,10 @@ def page(found: Iterable[HealthProblem], wanted: Wanted, *, limit: int, cursor: 
     rest = selected
     if cursor:
         after = _after(Cursor.parse(cursor))
-        rest = [problem for problem in selected if _place(problem) > after]
+        rest = [problem for problem in selected if problem.place > after]
     return Listed(
         page_of(rest[: limit + 1], limit, lambda each: (each.since, f"{RANKS[each.severity]}.{each.id}")), counts
     )
-
-
-def _place(problem: HealthProblem) -> tuple[int, datetime, str]:
-    return RANKS[problem.severity], problem.since, problem.id
 
 
 def _after(cursor: Cursor) -> tuple[int, datetime, str]:
@@ -163,9 +189,3 @@ def _after(cursor: Cursor) -> tuple[int, datetime, str]:
     if not (separator and rank.isdecimal() and rank.isascii() and len(rank) == 1):
         raise not_a_cursor()
     return int(rank), cursor.created_at, problem_id
-
-
-def _each(found: Iterable[HealthProblem] | HealthProblem | None) -> list[HealthProblem]:
-    if found is None:
-        return []
-    return [found] if isinstance(found, HealthProblem) else list(found)

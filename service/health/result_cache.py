@@ -24,27 +24,39 @@ _FRESH_SECONDS = 2.0
 _AT_ONCE_SECONDS = 0.1
 # A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
 _AFTER_SECONDS = 0.3
+# The first computation of a process takes longest, and comes after what there is to do at a start.
+_AFTER_START_SECONDS = 2.0
 # Largest part of the time that goes into computing, as long as results do not become too old.
 _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
 """No result that is older is returned, so that even a single call shows the current problems."""
 
-# Up to this number of tables, computing takes well under a second.
-_FEW = 500
+FEW = 500
+"""Up to this number of tables, computing takes well under a second."""
 
 _Value = TypeVar("_Value")
 
 
 class ResultCache(Generic[_Value]):
     """A cached value, safe to use from several threads. `what` names it in threads and in the log; `tables` returns the
-    number of tables that a value covers."""
+    number of tables that a value covers. `stored` returns the last value of an earlier process, which is returned until
+    the first one is computed; or None if computing takes no longer than reading."""
 
     def __init__(
-        self, what: str, compute: Callable[[Engine, datetime], _Value], *, tables: Callable[[_Value], int]
+        self,
+        what: str,
+        compute: Callable[[Engine, datetime], _Value],
+        *,
+        tables: Callable[[_Value], int],
+        stored: Callable[[Engine], _Value | None] = lambda _: None,
     ) -> None:
         self._what = what
         self._compute_now = compute
         self._tables = tables
+        self._stored = stored
+        self._before: _Value | None = None
+        self._reading_before = threading.Lock()
+        self._has_read_before = False
         self._last: tuple[_Value, datetime] | None = None
         self._computing = threading.Lock()
         self._began_at = 0.0
@@ -55,6 +67,11 @@ class ResultCache(Generic[_Value]):
         """Returns the last value if it is not older than MOST_AGE, and computes a new one for the next call; or for
         this call, if that is fast. Raises DatabaseUnavailableError."""
         last = self._last
+        if last is None and (before := self.of_before(engine)) is not None:
+            if self._computing.acquire(blocking=False):
+                self._renew_later(engine, clock, _AFTER_START_SECONDS)
+            # Meanwhile another caller may have computed it.
+            return self._last[0] if self._last else before
         if last is None or not timedelta(0) <= clock() - last[1] <= MOST_AGE:
             with self._computing:
                 if self._last is last:
@@ -65,19 +82,13 @@ class ResultCache(Generic[_Value]):
             if self._took < _AT_ONCE_SECONDS:
                 self._renew(engine, clock)
                 return (self._last or last)[0]
-            thread = threading.Timer(_AFTER_SECONDS, self._renew, (engine, clock))
-            thread.name, thread.daemon = self._what, True
-            try:
-                thread.start()
-            except RuntimeError:
-                # No more threads can be started. The next call tries again.
-                self._computing.release()
+            self._renew_later(engine, clock, _AFTER_SECONDS)
         return last[0]
 
     def now(self, engine: Engine, clock: Clock) -> _Value:
         """Returns a new value; if there are many tables, the latest one. Raises DatabaseUnavailableError."""
         last = self._last
-        is_small = last is not None and self._tables(last[0]) <= _FEW
+        is_small = last is not None and self._tables(last[0]) <= FEW
         return self.anew(engine, clock) if is_small else self.latest(engine, clock)
 
     def anew(self, engine: Engine, clock: Clock) -> _Value:
@@ -94,6 +105,22 @@ class ResultCache(Generic[_Value]):
         latest = MOST_AGE.total_seconds() - 3 * self._took
         return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / _SHARE, latest))
 
+    def of_before(self, engine: Engine) -> _Value | None:
+        """Returns the last value of an earlier process, or None if this process has computed one."""
+        with self._reading_before:
+            if not self._has_read_before:
+                self._before, self._has_read_before = self._stored(engine), True
+            return self._before
+
+    def _renew_later(self, engine: Engine, clock: Clock, seconds: float) -> None:
+        thread = threading.Timer(seconds, self._renew, (engine, clock))
+        thread.name, thread.daemon = self._what, True
+        try:
+            thread.start()
+        except RuntimeError:
+            # No more threads can be started. The next call tries again.
+            self._computing.release()
+
     def _renew(self, engine: Engine, clock: Clock) -> None:
         try:
             self._compute(engine, clock)
@@ -107,7 +134,7 @@ class ResultCache(Generic[_Value]):
         began, now = time.monotonic(), clock()
         try:
             value = self._compute_now(engine, now)
-            self._last, self._began_at = (value, now), began
+            self._last, self._began_at, self._before = (value, now), began, None
             return value
         finally:
             self._ended_at = time.monotonic()

@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
 from jobs.contract import JobKind, Problem
 from service.catalog import snapshot_store, watch_store
 from service.db import schema
+from service.db.engine import decoded
 from service.health.fleet import FAILURES_SHOWN_FOR
 from service.health.late_services import CURRENT
+from service.health.polling import OVERDUE
 from service.health.problem_facts import Failures, TableFacts
 from service.incidents import store as incident_store
+from service.outcome import objective_store
 from service.policies import store as policy_store
-from service.policies.precedence import Subject, effective
+from service.policies.precedence import Subject, effective_of_each
 from service.queue import breaker_store, held_store, lock_sighting_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
 
-    from service.catalog.snapshot_store import KnownSnapshots
-    from service.policies.policy import Policy
+    from service.incidents.incident import Incident
+    from service.outcome.objective import ObjectiveState
+    from service.queue.breaker import Breaker
+    from service.queue.job import Job
+    from service.queue.lock_sighting import LockSighting
 
 _t = schema.tables
 _j = schema.jobs
+_w = schema.watches
+_s = schema.snapshots
+_d = schema.decisions
+_p = schema.table_policies
 
 # Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
 _FAILED = _j.c.state == sa.literal_column(f"'{JobState.FAILED.value}'")
@@ -38,52 +50,139 @@ MOST_FAILED = 5000
 """Maximum number of failed jobs to read, the newest first."""
 
 
-def ids(connection: Connection) -> list[str]:
-    """Returns the ids of all tables."""
-    return list(connection.execute(sa.select(_t.c.id).order_by(_t.c.id)).scalars())
+def _raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """Returns the column without a conversion of its values, which are only compared."""
+    return sa.type_coerce(column, sa.types.NullType())
 
 
-def facts(
-    connection: Connection, now: datetime, table_id: str | None = None, *, snapshots: KnownSnapshots | None = None
-) -> list[TableFacts]:
-    """Returns the facts of all tables, or of one if it is registered. `snapshots` are those that were read before
-    (`snapshot_store.every`)."""
-    query = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags)
-    rows = connection.execute(query if table_id is None else query.where(_t.c.id == table_id)).all()
-    if not rows:
-        return []
-    watches = watch_store.every(connection, table_id)
-    policies = _policies(connection, {row.id: Subject.of(row) for row in rows}, table_id)
-    found = snapshot_store.every(connection, table_id, known=snapshots)
-    decisions = decision_store.current(connection, now - CURRENT, None if table_id is None else [table_id])
-    incidents = incident_store.every_standing(connection, table_id)
-    failures = _failures(connection, now, table_id)
-    jobs = defaultdict(list)
-    breakers = defaultdict(list)
-    for breaker in breaker_store.every(connection, now, table_id):
+def _text(column: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
+    return sa.cast(column, sa.Text)
+
+
+_HAS_FAILED = _w.c.failures > 0
+_VERSIONS = (
+    sa.select(
+        *(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _text(_t.c.tags).label("tags")),
+        *(_w.c.failures, _raw(_w.c.gap_at), _raw(_w.c.looked_at)),
+        _raw(sa.case((_HAS_FAILED, _w.c.failing_since))),
+        sa.case((_HAS_FAILED, _text(_w.c.error))),
+        _raw(sa.case((_w.c.next_poll_at <= sa.bindparam("overdue", type_=schema.UtcDateTime), _w.c.next_poll_at))),
+        *(_raw(_s.c.taken_at), _text(_s.c.summary)),
+        *(_raw(_p.c.updated_at), _text(_p.c.settings)),
+    )
+    .join_from(_t, _w, _w.c.table_id == _t.c.id)
+    .outerjoin(_s, _s.c.table_id == _t.c.id)
+    .outerjoin(_p, _p.c.table_id == _t.c.id)
+    .where(_t.c.id > sa.bindparam("after"))
+    .order_by(_t.c.id)
+    .limit(sa.bindparam("most"))
+)
+# The expression keeps SQLite from reading all decisions that it has by the index of this column.
+_TABLE_ID = (_d.c.table_id + "").label("table_id")
+_DECIDED = (
+    sa.select(_TABLE_ID, sa.func.max(_d.c.id), _raw(sa.func.max(_d.c.last_at)), sa.func.count())
+    .where(_d.c.last_at > sa.bindparam("since", type_=schema.UtcDateTime))
+    .group_by(_TABLE_ID)
+)
+
+
+def decided(connection: Connection, now: datetime) -> dict[str, tuple[object, ...]]:
+    """Returns by table id what the current decisions are compared by. Each is stored or repeated at a time of its
+    own."""
+    return {row[0]: tuple(row) for row in connection.execute(_DECIDED, {"since": now - CURRENT})}
+
+
+@dataclass(frozen=True)
+class Rare:
+    """The facts that few tables have, by table id. They are read at once for all tables."""
+
+    incidents: Mapping[str, Sequence[Incident]]
+    failures: Mapping[str, Sequence[Failures]]
+    breakers: Mapping[str, Sequence[Breaker]]
+    locks: Mapping[str, LockSighting]
+    begun: Mapping[str, Sequence[Job]]
+    missed: Mapping[str, ObjectiveState]
+
+    def of(self, table_id: str) -> dict[str, Any]:
+        """Returns members of the table's `TableFacts`."""
+        jobs = self.begun.get(table_id, ())
+        return {
+            "incidents": self.incidents.get(table_id, ()),
+            "failures": self.failures.get(table_id, ()),
+            "breakers": self.breakers.get(table_id, ()),
+            "lock": self.locks.get(table_id),
+            "objective": self.missed.get(table_id),
+            "unsettled": [job for job in jobs if job.state is JobState.UNKNOWN],
+            "held": [job for job in jobs if job.state is not JobState.UNKNOWN],
+        }
+
+
+class Version(NamedTuple):
+    """What a table's facts are compared by, without the rare ones. `digest` differs if they differ."""
+
+    id: str
+    name: str
+    base_path: str
+    owner: str | None
+    tags: str  # JSON
+    digest: int
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(self.name, self.owner, decoded(self.tags))
+
+
+def versions(
+    connection: Connection, now: datetime, decided: Mapping[str, object], after: str, limit: int
+) -> list[Version]:
+    """Returns the next `limit` tables in the order of their ids, after the table with the id `after`. `decided` is the
+    result of the function of this name. A table's time of the next poll counts only if it is overdue."""
+    return [
+        Version(row[0], row[1], row[2], row[3], row[4], hash((tuple(row), decided.get(row[0]))))
+        for row in connection.execute(_VERSIONS, {"after": after, "overdue": now - OVERDUE, "most": limit})
+    ]
+
+
+def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> Rare:
+    """Returns the rare facts of all tables, or of these."""
+    breakers, jobs = defaultdict(list), defaultdict(list)
+    for breaker in breaker_store.every(connection, now, table_ids):
         breakers[breaker.table_id].append(breaker)
     locks = {
         each: lock
-        for each, lock in lock_sighting_store.in_the_way(connection, table_id).items()
+        for each, lock in lock_sighting_store.in_the_way(connection, table_ids).items()
         if lock.is_in_the_way(now)
     }
-    for job in held_store.begun_or_locked_out(connection, locks, table_id):
-        jobs[job.table_id, job.state is JobState.UNKNOWN].append(job)
+    for job in held_store.begun_or_locked_out(connection, locks, table_ids):
+        jobs[job.table_id].append(job)
+    incidents = incident_store.every_standing(connection, table_ids)
+    missed = objective_store.missed(connection, now, table_ids)
+    return Rare(incidents, _failures(connection, now, table_ids), breakers, locks, jobs, missed)
+
+
+def facts(
+    connection: Connection, now: datetime, table_ids: Collection[str], rare_facts: Rare | None = None
+) -> list[TableFacts]:
+    """Returns the facts of those of these tables that are registered. `rare_facts` are read if they are not given."""
+    rare_facts = rare_facts or rare(connection, now, table_ids)
+    query = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(_t.c.id.in_(table_ids))
+    rows = connection.execute(query).all()
+    watches = watch_store.of_tables(connection, table_ids)
+    levels = policy_store.of_tables(connection, list(table_ids))
+    policies = effective_of_each(policy_store.every(connection), levels, {row.id: Subject.of(row) for row in rows})
+    snapshots = snapshot_store.of_tables(connection, table_ids)
+    decisions = decision_store.current(connection, now - CURRENT, table_ids)
     return [
         TableFacts(
             id=row.id,
             name=row.name,
             base_path=row.base_path,
             watch=watches[row.id],
-            policy=policies[row.id],
-            snapshot=found.get(row.id),
+            policy=policies[row.id].policy,
+            snapshot=snapshots.get(row.id),
+            overdue_since=due_at if (due_at := watches[row.id].next_poll_at) <= now - OVERDUE else None,
             decisions=decisions.get(row.id, {}),
-            incidents=incidents.get(row.id, ()),
-            failures=failures.get(row.id, ()),
-            unsettled=jobs.get((row.id, True), ()),
-            held=jobs.get((row.id, False), ()),
-            breakers=breakers.get(row.id, ()),
-            lock=locks.get(row.id),
+            **rare_facts.of(row.id),
         )
         for row in rows
         # A table that has just been registered may have no watch in this transaction's view of the database.
@@ -91,26 +190,7 @@ def facts(
     ]
 
 
-def _policies(connection: Connection, subjects: dict[str, Subject], table_id: str | None) -> dict[str, Policy]:
-    """Returns the policies by table id. Tables without settings of their own that match the same patterns share one
-    merged policy."""
-    patterns = policy_store.every(connection)
-    levels = policy_store.of_tables(connection, table_id)
-    merged: dict[tuple[str, ...], Policy] = {}
-    found = {}
-    for each, subject in subjects.items():
-        matching = [pattern for pattern in patterns if subject.matches(pattern.pattern)]
-        key = tuple(pattern.pattern for pattern in matching)
-        if each in levels:
-            found[each] = effective(matching, subject, levels[each]).policy
-            continue
-        if key not in merged:
-            merged[key] = effective(matching, subject, None).policy
-        found[each] = merged[key]
-    return found
-
-
-def _failures(connection: Connection, now: datetime, table_id: str | None) -> dict[str, list[Failures]]:
+def _failures(connection: Connection, now: datetime, table_ids: Collection[str] | None) -> dict[str, list[Failures]]:
     """Returns the failures by table id. Refused jobs that a person submitted are left out, because that person has seen
     the reason."""
     since = now - 2 * FAILURES_SHOWN_FOR
@@ -122,7 +202,7 @@ def _failures(connection: Connection, now: datetime, table_id: str | None) -> di
         .limit(MOST_FAILED)
     )
     newest_first = defaultdict(list)
-    for row in connection.execute(failed if table_id is None else failed.where(_j.c.table_id == table_id)):
+    for row in connection.execute(failed if table_ids is None else failed.where(_j.c.table_id.in_(table_ids))):
         newest_first[row.table_id, row.kind].append(row)
     tables = {table for table, _ in newest_first}
     is_good = sa.and_(_j.c.state == JobState.SUCCEEDED.value, sa.not_(_j.c.dry_run))

@@ -70,11 +70,11 @@ def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list
     return [Incident.of_row(row) for row in connection.execute(query.order_by(_i.c.closed_at.desc()).limit(100))]
 
 
-def every_standing(connection: Connection, table_id: str | None = None) -> Mapping[str, list[Incident]]:
-    """Returns the open and suspected incidents by table id, of all tables or of one, oldest first."""
+def every_standing(connection: Connection, table_ids: Collection[str] | None = None) -> Mapping[str, list[Incident]]:
+    """Returns the open and suspected incidents by table id, of all tables or of these, oldest first."""
     query = sa.select(_i).where(schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
     found: defaultdict[str, list[Incident]] = defaultdict(list)
-    for row in connection.execute(query if table_id is None else query.where(_i.c.table_id == table_id)):
+    for row in connection.execute(query if table_ids is None else query.where(_i.c.table_id.in_(table_ids))):
         found[row.table_id].append(Incident.of_row(row))
     return found
 

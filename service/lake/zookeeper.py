@@ -24,7 +24,7 @@ _MOST_BYTES = 1024 * 1024
 
 
 class ZookeeperError(Exception):
-    """A server that answers does not let us read, or what answers is no ZooKeeper."""
+    """A ZooKeeper server does not let us read, or another kind of server answers."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def connected(servers: Sequence[tuple[str, int]], seconds: float) -> Iterator[Se
         if left <= 0:
             break
         try:
-            # Each of the servers that are left may take its share of the time.
+            # The time that is left is shared equally among the servers that are left.
             share = left / (len(servers) - number)
             connection = socket.create_connection((host, port), share)
         except OSError as failure:

@@ -121,7 +121,8 @@ class LockDesk:
 
 
 def _jobs(connection: Connection, table_id: str) -> list[Job]:
-    return held_store.begun_or_locked_out(connection, lock_sighting_store.in_the_way(connection, table_id), table_id)
+    locks = lock_sighting_store.in_the_way(connection, [table_id])
+    return held_store.begun_or_locked_out(connection, locks, [table_id])
 
 
 @dataclass(frozen=True)

@@ -258,7 +258,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
 
 def _release(connection: Connection, table_id: str, now: datetime) -> None:
     """Makes the jobs due that were put back because of the lock."""
-    for breaker in breaker_store.every(connection, now, table_id):
+    for breaker in breaker_store.every(connection, now, [table_id]):
         if breaker.error is not None and breaker.error.type in (TABLE_LOCKED, LOCK_UNAVAILABLE):
             breaker_store.half_open(connection, table_id, now, kind=breaker.kind)
     held_store.hasten_locked_out(connection, table_id, now)

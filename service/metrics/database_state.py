@@ -80,9 +80,9 @@ def _of_tables(engine: Engine, _now: datetime) -> TableStatistics:
         return table_statistics.statistics(connection)
 
 
-def _of_series(chosen: Chosen, engine: Engine, _now: datetime) -> Series:
+def _of_series(chosen: Chosen, engine: Engine, now: datetime) -> Series:
     with reading(engine) as connection:
-        return table_series.read(connection, chosen)
+        return table_series.read(connection, chosen, now)
 
 
 def _read(engine: Engine, now: datetime, tables: TableStatistics, outlook: Outlook) -> Reading:

@@ -12,13 +12,17 @@ from service.catalog import table_statistics
 from service.catalog.ownership import tag_words
 from service.health import problem_store
 from service.health.problem import Severity
+from service.outcome import objective_store
 from service.policies import policy_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from prometheus_client import Metric
     from sqlalchemy import Connection
+
+    from service.outcome.objective import ObjectiveState
 
 _LABELS = ["table_id", "table", "owner", "tags"]
 
@@ -40,6 +44,7 @@ class TableFigures:
     log_bytes: int
     commits: int
     problems: Mapping[Severity, int]
+    objective: ObjectiveState | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -55,19 +60,20 @@ class Series:
     registered: int = 0
 
 
-def read(connection: Connection, chosen: Chosen) -> Series:
+def read(connection: Connection, chosen: Chosen, now: datetime) -> Series:
     """Returns the tables with the most serious problems first, and of these those with the largest logs."""
     if not chosen.patterns:
         return Series()
     subjects = policy_registry.subjects(connection)
     backlogs = table_statistics.backlogs(connection)
+    objectives = objective_store.states(connection, now)
     problems: dict[str, dict[Severity, int]] = defaultdict(dict)
     for (table_id, severity), number in problem_store.of_tables(connection).items():
         problems[table_id][severity] = number
     found = []
     for table_id, subject in subjects.items():
         if any(map(subject.matches, chosen.patterns)):
-            log_bytes, commits = backlogs.get(table_id, (0, 0))
+            backlog = backlogs.get(table_id)
             # A comma before and behind each tag lets a regular expression ask for one.
             tags = "".join(f",{each}" for each in tag_words(subject.tags))
             found.append(
@@ -76,9 +82,10 @@ def read(connection: Connection, chosen: Chosen) -> Series:
                     subject.name,
                     subject.owner or "",
                     f"{tags}," if tags else "",
-                    log_bytes,
-                    commits,
+                    backlog.log_bytes if backlog else 0,
+                    backlog.commits if backlog else 0,
                     problems[table_id],
+                    objectives.get(table_id),
                 )
             )
     found.sort(key=lambda each: (*(-each.problems.get(level, 0) for level in Severity), -each.log_bytes, each.table_id))
@@ -95,12 +102,25 @@ def families(series: Series) -> Iterator[Metric]:
     commits = GaugeMetricFamily(
         "groundskeeper_table_delta_commits", "Commits since the last compaction of a chosen table", labels=_LABELS
     )
+    overheads = GaugeMetricFamily(
+        "groundskeeper_table_read_overhead",
+        "How many times a read of a chosen table with an objective costs what it does after its table services",
+        labels=_LABELS,
+    )
+    kept = GaugeMetricFamily(
+        "groundskeeper_table_objective_kept_ratio",
+        "Share of the last week for which a chosen table's objective was kept",
+        labels=_LABELS,
+    )
     for each in series.tables:
+        if each.objective is not None:
+            overheads.add_metric(each.labels, each.objective.overhead)
+            kept.add_metric(each.labels, each.objective.week.share)
         for severity in Severity:
             problems.add_metric([*each.labels, severity.value], each.problems.get(severity, 0))
         logs.add_metric(each.labels, each.log_bytes)
         commits.add_metric(each.labels, each.commits)
-    yield from (problems, logs, commits)
+    yield from (problems, logs, commits, overheads, kept)
     yield GaugeMetricFamily(
         "groundskeeper_tables_without_series", "Chosen tables beyond the limit of series", value=series.left_out
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_LENGTHS = {"day": 86_400, "h": 3600, "min": 60}
 
 
 def count(number: int, noun: str) -> str:
@@ -22,8 +23,19 @@ def size(number: float) -> str:
 def duration(span: timedelta | float) -> str:
     """Formats a timedelta, or seconds, rounded down to the leading unit."""
     seconds = int(span.total_seconds() if isinstance(span, timedelta) else span)
-    for unit, length in (("day", 86_400), ("h", 3600), ("min", 60)):
+    for unit, length in _LENGTHS.items():
         if seconds >= 2 * length or (seconds == length):
             number = seconds // length
             return count(number, unit) if unit == "day" else f"{number} {unit}"
     return f"{max(seconds, 0)} s"
+
+
+def steady_for(seconds: float) -> float:
+    """Returns after how many seconds `duration` has another text for a time that has lasted so long and goes on."""
+    if seconds < 0:
+        return 1 - seconds
+    whole = int(seconds)
+    if whole in _LENGTHS.values():
+        return 1 - seconds % 1
+    length = next((each for each in _LENGTHS.values() if whole >= 2 * each), 1)
+    return length - seconds % length

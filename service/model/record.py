@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, Self, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import msgspec
 
 from jobs.contract import converted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 T = TypeVar("T")
 
@@ -43,11 +47,14 @@ def read(kind: type[T], row: Row) -> T:
     """Returns a row as a dataclass. It ignores the columns without a field, and leaves a null to the default of its
     field. Raises ValueError for values of other types."""
     values = row._mapping
-    fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # it is a dataclass
-    known = {
-        field.name: value for field in fields if (value := values[field.name]) is not None or field.default is None
-    }
+    known = {name: value for name, is_null in _columns(kind) if (value := values[name]) is not None or is_null}  # type: ignore[arg-type]
     return converted(known, kind, strict=False)
+
+
+@cache
+def _columns(kind: Any) -> Sequence[tuple[str, bool]]:
+    """Returns the names of the fields, and whether null is their default."""
+    return [(field.name, field.default is None) for field in dataclasses.fields(kind)]
 
 
 def _plain(value: Any) -> Any:

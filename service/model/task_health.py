@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# A run that waits for a database without an answer ends within its time limits, which are shorter.
+# A run that waits for a silent database is ended earlier, by its own time limits.
 _RUN_SECONDS = 60.0
 
 

@@ -77,7 +77,7 @@ def put(
             options = registry.unmasked(target, options, stored)
         options = _checked(target, options, guard)
         if webhook.target is not target or options != stored:
-            # The new address or key may be what was wrong.
+            # The old address or key may have been the reason for the failures.
             webhook = webhook.evolve(
                 url=registry.address(target, options),
                 sealed_headers=database.cipher.seal(json.dumps(options)),

@@ -1,1 +1,1 @@
-"""What tables cost their readers, what jobs gain, and whether objectives are kept."""
+"""Reads and what they cost, gains of jobs, and objectives."""

@@ -1,4 +1,4 @@
-"""What a decision by objective depends on, beside the state of the table."""
+"""The aim of decisions about a table: everything beside its state on which a decision by objective depends."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ class Aim:
     oldest_log_at: datetime | None = None  # When the first commit after the last compaction completed.
     gb_hours: float = 0.0  # What the table's jobs have cost in the last 24 hours.
     spent_until: datetime | None = None  # When the first of these jobs counts no longer.
+    overspent: str | None = (
+        None  # How a budget is spent that the table shares, as a clause; None if there is some left.
+    )
     lead_seconds: float = LEAD_SECONDS
 
     def cost_of_reads(self, snapshot: TableSnapshot) -> ReadCost:

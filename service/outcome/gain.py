@@ -9,16 +9,24 @@ from jobs.contract import JobKind
 from service.model.formatting import duration
 
 if TYPE_CHECKING:
-    from service.outcome.read_cost import ReadCost
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from service.outcome.read_cost import ReadCost, ReadRates
     from service.outcome.reads import Reads
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a job saves: processor seconds in each read of the whole table, and in all reads of an hour."""
+    """What a job saves: processor seconds in each read of the whole table."""
 
     seconds_per_read: float
-    seconds_per_hour: float
+    reads_per_day: float
+
+    @property
+    def seconds_per_hour(self) -> float:
+        """Seconds in all reads of an hour."""
+        return self.seconds_per_read * self.reads_per_day / 24
 
     def text(self, work_seconds: float | None) -> str:
         """Returns words such as "saves 3.1 reader-minutes an hour for 8 s of work"."""
@@ -39,4 +47,25 @@ def gain_of(kind: JobKind, cost: ReadCost, reads: Reads) -> Gain | None:
             saved = cost.compacted - cost.merged
         case _:
             return None
-    return Gain(saved, saved * reads.per_day / 24)
+    return Gain(saved, reads.per_day)
+
+
+def saved_by(amounts: Mapping[str, float], rates: ReadRates) -> float:
+    """Returns the seconds of a read that a job has saved. `amounts` are the figures that its result contributes to
+    reports (`KindResult.amounts`)."""
+    files = amounts.get("log_files", 0) + max(0, amounts.get("files_before", 0) - amounts.get("files_after", 0))
+    return rates.open_seconds * files + rates.merge_seconds_per_gib * amounts.get("log_bytes", 0) / 2**30
+
+
+@dataclass(frozen=True)
+class MeasuredGain:
+    """What a job was expected to save, and what it has saved, in processor seconds of one read. `overhead_after` is
+    that of the first poll after the job."""
+
+    job_id: str
+    kind: JobKind
+    created_at: datetime
+    expected_seconds: float
+    saved_seconds: float | None
+    overhead_before: float
+    overhead_after: float | None

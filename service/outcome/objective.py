@@ -1,4 +1,4 @@
-"""Whether an objective is kept, and how much of its error budget is left."""
+"""The state of an objective: whether it is kept, and how much of its error budget is left."""
 
 from __future__ import annotations
 

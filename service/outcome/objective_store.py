@@ -89,6 +89,17 @@ def states(
     }
 
 
+def missed(
+    connection: Connection, now: datetime, table_ids: Collection[str] | None = None
+) -> dict[str, ObjectiveState]:
+    """Returns the states of those of these tables, or of all, whose last look found the objective missed, by id."""
+    query = sa.select(_s.c.table_id).where(_s.c.looked_at > now - _LONGEST, _s.c.missed.is_not(None))
+    if table_ids is not None:
+        query = query.where(_s.c.table_id.in_(table_ids))
+    found = connection.execute(query).scalars().all()
+    return states(connection, now, found) if found else {}
+
+
 def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Deletes at most `limit` hours from before, and returns how many."""
     old = sa.select(_h.c.table_id, _h.c.hour).where(_h.c.hour < hour_of(before)).limit(limit)

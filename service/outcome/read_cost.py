@@ -42,13 +42,14 @@ class ReadRates:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> ReadRates | None:
-        """Returns the rates of a probe; None if a worker sends others than can be true."""
+        """Returns the rates of a probe, and those assumed that it does not have, such as the time to open a file, which
+        depends on the storage; None if a worker sends others than can be true."""
         try:
-            values = {name: float(given[name]) for name in _BOUNDS}
-        except (KeyError, TypeError, ValueError):
+            values = {name: float(given[name]) for name in _BOUNDS if name in given}
+        except (TypeError, ValueError):
             return None
-        is_possible = all(low <= values[name] <= high for name, (low, high) in _BOUNDS.items())
-        return cls(**values, basis=RatesBasis.PROBE) if is_possible else None
+        is_possible = all(_BOUNDS[name][0] <= value <= _BOUNDS[name][1] for name, value in values.items())
+        return cls(**values, basis=RatesBasis.PROBE) if values and is_possible else None
 
     @classmethod
     def middle(cls, probed: Sequence[ReadRates]) -> ReadRates:

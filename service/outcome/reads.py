@@ -1,4 +1,4 @@
-"""How often a table is read."""
+"""The reads of a table: how often it is read."""
 
 from __future__ import annotations
 

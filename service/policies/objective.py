@@ -53,3 +53,19 @@ class ObjectiveSettings(Section):
     def is_set(self) -> bool:
         """Whether it can be kept or missed."""
         return self.concerns_reads or self.storage_overhead is not None
+
+
+@dataclass(frozen=True)
+class BudgetSettings(Section):
+    """What all tables together may cost that a pattern selects: a level of a policy that sets a member of the budget
+    shares it among its tables. Compaction, clustering and cleaning wait when it is spent. A day is one of UTC."""
+
+    gb_hours_per_day: Annotated[
+        float | None, Spec("GB-hours of all jobs of these tables in a day; or null", gt=0, le=100_000_000)
+    ] = None
+    worker_hours_per_day: Annotated[
+        float | None, Spec("Hours of workers' slots that these jobs may take in a day; or null", gt=0, le=100_000_000)
+    ] = None
+    carry_over_days: Annotated[
+        int, Spec("What was not spent on so many days before may be spent today in addition", ge=0, le=31)
+    ] = 1

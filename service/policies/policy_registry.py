@@ -8,7 +8,7 @@ from service.catalog import decision_times, table_store
 from service.db.engine import reading, writing
 from service.policies import store
 from service.policies.policy import PatternPolicy, TableLevel
-from service.policies.precedence import PATTERN, Effective, Subject, effective
+from service.policies.precedence import PATTERN, Effective, Subject, effective, effective_of_each
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,11 +31,9 @@ def subjects(connection: Connection) -> dict[str, Subject]:
 
 def effective_of_all(connection: Connection, patterns: Sequence[PatternPolicy]) -> dict[str, tuple[str, Effective]]:
     """Returns the name and the policy by these patterns of each table by its id, in the order of registration."""
-    levels = store.of_tables(connection)
-    return {
-        table_id: (subject.name, effective(patterns, subject, levels.get(table_id)))
-        for table_id, subject in subjects(connection).items()
-    }
+    known = subjects(connection)
+    policies = effective_of_each(patterns, store.of_tables(connection), known)
+    return {table_id: (known[table_id].name, policy) for table_id, policy in policies.items()}
 
 
 def decided_for(connection: Connection) -> dict[str, list[str]]:
@@ -44,19 +42,14 @@ def decided_for(connection: Connection) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {each.pattern: [] for each in patterns}
     if not patterns:
         return found
-    levels = store.of_tables(connection)
-    # Most tables have one of a few policies, and merging takes longer than matching.
-    deciding: dict[tuple[str | None, ...], list[str]] = {}
-    for table_id, subject in subjects(connection).items():
-        matching = [each for each in patterns if subject.matches(each.pattern)]
-        if not matching:
-            continue
-        key = (table_id if table_id in levels else None, *(each.pattern for each in matching))
-        if key not in deciding:
-            sources = set(effective(matching, subject, levels.get(table_id)).sources.values())
-            deciding[key] = [each.removeprefix(PATTERN) for each in sources if each.startswith(PATTERN)]
-        for pattern in deciding[key]:
-            found[pattern].append(subject.name)
+    # Most tables share one of a few policies.
+    deciding: dict[int, list[str]] = {}
+    for name, policy in effective_of_all(connection, patterns).values():
+        if id(policy) not in deciding:
+            sources = set(policy.sources.values())
+            deciding[id(policy)] = [each.removeprefix(PATTERN) for each in sources if each.startswith(PATTERN)]
+        for pattern in deciding[id(policy)]:
+            found[pattern].append(name)
     return found
 
 
@@ -127,9 +120,7 @@ def change_table(
         table_store.get(connection, table_id, for_update=True)
         level = store.of_table(connection, table_id)
         before = dict(level.settings) if level else {}
-        after = _without(
-            {**before, **{name: _merged(before.get(name), each) for name, each in settings.items()}}, unset
-        )
+        after = _without(merged(before, settings), unset)
         if after == before:
             return False
         if after:
@@ -138,6 +129,11 @@ def change_table(
             store.delete_table(connection, table_id)
         decision_times.wake(connection, table_id, now)
         return True
+
+
+def merged(before: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a level with some settings changed; all others stay."""
+    return {**before, **{name: _merged(before.get(name), each) for name, each in settings.items()}}
 
 
 def _merged(before: Any, after: Any) -> Any:

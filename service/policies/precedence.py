@@ -76,6 +76,28 @@ def effective(patterns: Iterable[PatternPolicy], subject: Subject, table: TableL
     return Effective(policy, sources, max(changes, default=None))
 
 
+def effective_of_each(
+    patterns: Sequence[PatternPolicy], levels: Mapping[str, TableLevel], subjects: Mapping[str, Subject]
+) -> dict[str, Effective]:
+    """Returns the effective policies by table id.
+
+    Tables without settings of their own that match the same patterns share one, because merging takes longer than
+    matching.
+    """
+    shared: dict[tuple[str, ...], Effective] = {}
+    found = {}
+    for table_id, subject in subjects.items():
+        matching = [each for each in patterns if subject.matches(each.pattern)]
+        key = tuple(each.pattern for each in matching)
+        if table_id in levels:
+            found[table_id] = effective(matching, subject, levels[table_id])
+            continue
+        if key not in shared:
+            shared[key] = effective(matching, subject, None)
+        found[table_id] = shared[key]
+    return found
+
+
 @lru_cache(maxsize=256)
 def _merged(levels: Sequence[tuple[str, bytes]]) -> tuple[Policy, Mapping[str, str]]:
     """Returns the policy of these levels, from the weakest to the strongest, and the sources of its settings. The

@@ -12,6 +12,8 @@ from service.model.errors import PolicyNotFoundError
 from service.policies.policy import PatternPolicy, TableLevel
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sqlalchemy import Connection
 
 _p = schema.policies
@@ -57,9 +59,9 @@ def of_table(connection: Connection, table_id: str) -> TableLevel | None:
     return TableLevel(row.settings, row.updated_at) if row else None
 
 
-def of_tables(connection: Connection, table_id: str | None = None) -> dict[str, TableLevel]:
-    """Returns the settings of all tables that have their own, or of one, by table id."""
-    query = sa.select(_t) if table_id is None else sa.select(_t).where(_t.c.table_id == table_id)
+def of_tables(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, TableLevel]:
+    """Returns the settings of all tables that have their own, or of those of these, by table id."""
+    query = sa.select(_t) if table_ids is None else sa.select(_t).where(_t.c.table_id.in_(table_ids))
     return {row.table_id: TableLevel(row.settings, row.updated_at) for row in connection.execute(query)}
 
 

@@ -1,8 +1,8 @@
 """Maintenance windows: when jobs of a policy may start.
 
-Windows are in local time. A time that daylight saving skips in spring counts as the moment of the change, and a time
-that occurs twice in autumn as its first occurrence. So a window that lies entirely in the skipped hour does not open
-that day.
+Windows are in local time, with the rule of calendars (RFC 5545, section 3.3.5): a time that daylight saving skips in
+spring counts by the clock from before the change, and a time that occurs twice in autumn as its first occurrence. So
+02:10 to 02:50 is open from 03:10 to 03:50 that day, while 02:00 to 03:00 has no length then and does not open.
 """
 
 from __future__ import annotations

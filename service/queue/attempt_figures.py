@@ -17,7 +17,8 @@ from jobs.spec import Spec, Told
 from service.db import schema
 from service.db.upsert import insert_into
 from service.delivery import outbox
-from service.queue import cost_store
+from service.outcome.gain import saved_by
+from service.queue import cost_store, gain_store, worker_store
 from service.queue.cost_model import Ended
 from service.queue.job import AttemptOutcome
 from service.queue.job_tally import amount
@@ -138,6 +139,9 @@ def record(
         is_good = bool(figures.succeeded)
         ended = Ended(job.table_id, job.kind.value, job.dry_run, figures.seconds, work=work, gib=gib, is_good=is_good)
         cost_store.record(connection, ended, now)
+    if figures.succeeded and job.worth is not None:
+        saved = saved_by(vars(figures), worker_store.read_rates(connection))
+        gain_store.end(connection, job.id, saved, now)
 
 
 def add(connection: Connection, table_id: str, kind: JobKind, figures: Figures, ended_at: datetime) -> None:

@@ -56,10 +56,10 @@ def of_tables(connection: Connection, table_ids: Collection[str], now: datetime)
     return {(row.table_id, JobKind(row.kind)): Breaker.of_row(row) for row in rows}
 
 
-def every(connection: Connection, now: datetime, table_id: str | None = None) -> list[Breaker]:
-    """Returns the breakers of all tables, or of one, that count as failing work."""
+def every(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> list[Breaker]:
+    """Returns the breakers of all tables, or of these, that count as failing work."""
     query = sa.select(_b).where(_b.c.failed_at > now - COUNTED)
-    rows = connection.execute(query if table_id is None else query.where(_b.c.table_id == table_id))
+    rows = connection.execute(query if table_ids is None else query.where(_b.c.table_id.in_(table_ids)))
     return [Breaker.of_row(row) for row in rows]
 
 

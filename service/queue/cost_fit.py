@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _GIB = 2.0**30
 _STEPS = 6
-# A further coefficient has to make the error smaller by this share.
+# A fit with one more coefficient is taken only if its error is smaller by this share.
 _WORTH = 0.03
-# Errors below this share of a job's time do not differ.
+# Errors below this share of a job's time count as equal.
 _LEAST_ERROR = 0.01
 _LEAST_SECONDS = 0.001
 
@@ -62,8 +62,10 @@ def fitted(known: Sequence[Observation]) -> Fit:
 
 
 def _solved(rows: NDArray[Any], seconds: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
-    """Returns the coefficients; those of other columns are 0. Least squares whose weights are renewed become the least
-    absolute errors."""
+    """Returns the coefficients with the least absolute errors; those of other columns are 0.
+
+    Least squares are repeated, each time with weights from the errors of the time before.
+    """
     relative = rows[:, columns] / seconds[:, None]
     found = np.zeros(3)
     weights = np.ones(len(seconds))

@@ -78,6 +78,11 @@ class Lessons:
         self._last = max(self._last, rows[0].id if rows else 0)
         self._first = rows[-1].id if rows else self._first or 0
 
+    def read_all(self, connection: Connection) -> None:
+        """Reads all that `go_on` reads one after another."""
+        while self._first is None or self._read < MOST_LEARNED:
+            self.go_on(connection)
+
     def expected(self, table_id: str, kind: str, *, dry_run: bool, work: Work | None = None) -> Cost:
         """Returns the expected cost of a job that works on this, or on what the last poll suggests."""
         return self.model.expected(table_id, kind, work or self._work(table_id, kind), dry_run=dry_run)

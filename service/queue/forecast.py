@@ -64,6 +64,8 @@ def course(
     heapq.heapify(ends)
     free, own = slots + spare - len(here), sum(each.is_last for each in here)
     later = [(job.due, number) for number, job in enumerate(jobs)]
+    # A job takes another turn when it becomes overdue.
+    later += [(job.starts_by, number) for number, job in enumerate(jobs) if job.due < job.starts_by < inf]
     heapq.heapify(later)
     ready: list[_Ready] = []
     ready_last: list[_Ready] = []
@@ -84,7 +86,7 @@ def course(
     def push(number: int, at: float) -> None:
         job = jobs[number]
         heap = ready_last if job.is_last else ready
-        heapq.heappush(heap, (turn(job, slots_used.get(job.table_id, NEVER)), job.id, number, at))
+        heapq.heappush(heap, (turn(job, slots_used.get(job.table_id, NEVER), now), job.id, number, at))
 
     def next_ready() -> list[_Ready]:
         if free <= 0:
@@ -104,15 +106,17 @@ def course(
             at, table_id = heapq.heappop(elsewhere)
             release(table_id, at)
         while later and later[0][0] <= now:
-            due, number = heapq.heappop(later)
-            push(number, max(due, 0.0))
+            _, number = heapq.heappop(later)
+            push(number, max(jobs[number].due, 0.0))
         while heap := next_ready():
             key, _, number, since = heapq.heappop(heap)
             job = jobs[number]
+            if job.id in found.starts:
+                continue
             if job.mutating and busy.get(job.table_id, 0.0) > now:
                 blocked[job.table_id].append(number)
                 continue
-            if turn(job, slots_used.get(job.table_id, NEVER)) != key:
+            if turn(job, slots_used.get(job.table_id, NEVER), now) != key:
                 # The job's table has run another job meanwhile, so its turn has changed.
                 push(number, since)
                 continue

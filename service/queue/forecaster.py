@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from service.model.clock import Clock
     from service.queue.cost_model import Cost, Learned
 
+log = logging.getLogger(__name__)
+
 # Largest share of the time to spend on computing.
 _SHARE = 0.05
 _FRESH_SECONDS = 1.0
+# If the last computation took no longer than this, the call waits for a new one.
+_AT_ONCE_SECONDS = 0.02
 _MOST_AGE = timedelta(seconds=10)
 # The outlook of a shorter queue always includes a job that has just been submitted.
 _SHORT = 200
@@ -57,15 +62,20 @@ class Forecaster:
     def outlook(
         self, engine: Engine, clock: Clock, job_ids: Collection[str] = (), *, is_scaled: bool = False
     ) -> Outlook:
-        """Returns the last outlook, or a new one if it is due. If the queue is short, a new one is also made if the
-        last one does not have all of these active jobs, or if an external scaler uses it. Raises
-        DatabaseUnavailableError."""
+        """Returns the last outlook, and has a new one made for later calls if it is due. If the queue is short, the
+        call waits for a new one if the last one does not have all of these active jobs, or if an external scaler uses
+        it. Raises DatabaseUnavailableError."""
         asked = time.monotonic()
-        if not self._stands(clock(), job_ids, is_scaled=is_scaled):
+        if not self._serves(clock(), job_ids, is_scaled=is_scaled):
             with self._computing:
                 # Another call may have computed it meanwhile.
-                if self._began_at < asked and not self._stands(clock(), job_ids, is_scaled=is_scaled):
+                if self._began_at < asked and not self._serves(clock(), job_ids, is_scaled=is_scaled):
                     self._compute(engine, clock())
+        elif self._is_due() and self._computing.acquire(blocking=False):
+            if self._took < _AT_ONCE_SECONDS:
+                self._renew(engine, clock)
+            else:
+                self._renew_later(engine, clock)
         assert self._last is not None
         return self._last
 
@@ -96,13 +106,31 @@ class Forecaster:
             self._shapes_read_at = now
         self._lessons.go_on(connection)
 
-    def _stands(self, now: datetime, job_ids: Collection[str], *, is_scaled: bool) -> bool:
+    def _serves(self, now: datetime, job_ids: Collection[str], *, is_scaled: bool) -> bool:
         last = self._last
         if last is None or not timedelta(0) <= now - last.as_of <= _MOST_AGE:
             return False
-        if len(last.jobs) < _SHORT and (is_scaled or any(job_id not in last.jobs for job_id in job_ids)):
-            return False
-        return time.monotonic() - self._ended_at < max(_FRESH_SECONDS, self._took / _SHARE)
+        is_wanted_now = is_scaled or any(job_id not in last.jobs for job_id in job_ids)
+        return len(last.jobs) >= _SHORT or not is_wanted_now
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, self._took / _SHARE)
+
+    def _renew_later(self, engine: Engine, clock: Clock) -> None:
+        try:
+            threading.Thread(target=self._renew, args=(engine, clock), name="outlook", daemon=True).start()
+        except RuntimeError:
+            # No more threads can be started. The next call tries again.
+            self._computing.release()
+
+    def _renew(self, engine: Engine, clock: Clock) -> None:
+        try:
+            self._compute(engine, clock())
+        except Exception:
+            # A call that cannot use the last outlook any more computes it again, and gets the error.
+            log.exception("The outlook of the queue could not be computed")
+        finally:
+            self._computing.release()
 
     def _compute(self, engine: Engine, now: datetime) -> None:
         began = time.monotonic()

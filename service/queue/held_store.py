@@ -61,10 +61,12 @@ def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
     return [Job.of_row(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
 
 
-def begun_or_locked_out(connection: Connection, locks: Collection[str], table_id: str | None = None) -> list[Job]:
-    """Returns the jobs that have begun, of all tables or of one, and the queued ones of the tables whose `locks` hold
+def begun_or_locked_out(
+    connection: Connection, locks: Collection[str], table_ids: Collection[str] | None = None
+) -> list[Job]:
+    """Returns the jobs that have begun, of all tables or of these, and the queued ones of the tables whose `locks` hold
     them back: these may never have been tried."""
-    jobs = [*job_store.begun(connection, table_id), *locked_out(connection, locks)]
+    jobs = [*job_store.begun(connection, table_ids), *locked_out(connection, locks)]
     return list({job.id: job for job in jobs}.values())
 
 

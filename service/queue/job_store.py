@@ -145,6 +145,22 @@ def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
     return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(_COUNT_ACTIVE)})
 
 
+# A literal, not a parameter: only then does SQLite use the small partial index of queued jobs.
+_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+
+
+def count_weighed(connection: Connection, group: str, priority: int, worth: float) -> tuple[int, int]:
+    """Counts the queued jobs of this group and priority with a worth: those with a higher one, and all."""
+    is_better = sa.func.coalesce(sa.func.sum(sa.case((_j.c.worth > worth, 1), else_=0)), 0)
+    found = connection.execute(
+        sa.select(is_better, sa.func.count()).where(
+            _IS_QUEUED, _j.c.worker_group == group, _j.c.priority == priority, _j.c.worth.is_not(None)
+        )
+    )
+    better, waiting = found.one()
+    return int(better), int(waiting)
+
+
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:
     """Cancels the jobs that the service submitted by itself and that no worker has leased yet, on one table or on all.
 
@@ -208,14 +224,14 @@ def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]
     return set(connection.execute(_WITH_UNKNOWN, {"of_tables": list(table_ids)}).scalars())
 
 
-def begun(connection: Connection, table_id: str | None = None) -> list[Job]:
+def begun(connection: Connection, table_ids: Collection[str] | None = None) -> list[Job]:
     """Returns the jobs that workers hold, those of unknown outcome, and those that found their table's lock held and
-    are queued again, of all tables or of one, the oldest first."""
+    are queued again, of all tables or of these, the oldest first."""
     states = [JobState.UNKNOWN.value, *(state.value for state in HELD)]
     locked_out = sa.and_(_j.c.state == JobState.QUEUED.value, _j.c.error["type"].as_string() == TABLE_LOCKED)
     query = sa.select(_j).where(sa.or_(_j.c.state.in_(states), locked_out)).order_by(_j.c.created_at, _j.c.id)
-    if table_id is not None:
-        query = query.where(_j.c.table_id == table_id)
+    if table_ids is not None:
+        query = query.where(_j.c.table_id.in_(table_ids))
     return [Job.of_row(row) for row in connection.execute(query)]
 
 

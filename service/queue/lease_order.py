@@ -19,10 +19,13 @@ class Candidate:
     due: float  # When it may be leased at the earliest.
     mutating: bool  # Workers hold only one such job of a table at a time.
     seconds: float
+    worth: float | None = None  # What a second of its work saves readers; None if unknown.
+    starts_by: float = float("inf")  # When it starts before others, whatever these save.
     is_last: bool = False  # Whether it starts after other jobs of its priority, because a policy has submitted it.
 
 
-def turn(job: Candidate, used: float) -> tuple[float, ...]:
+def turn(job: Candidate, used: float, now: float) -> tuple[float, ...]:
     """Returns the sort key of due jobs: the smallest one starts first, among equal ones the smallest id. `used` is the
     slot use of the table (`service.queue.slot_use`)."""
-    return (-job.priority, job.is_last, used, job.created)
+    overdue = job.starts_by if job.starts_by <= now else float("inf")
+    return (-job.priority, job.is_last, job.worth is not None, overdue, -(job.worth or 0.0), used, job.created)

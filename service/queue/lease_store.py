@@ -58,7 +58,8 @@ def take(
     with the job locked; a job that it rejects is skipped. `only_submitted` leaves out jobs that the service started.
 
     Jobs with a higher priority go first; among equal ones, with `requested_first`, those that somebody submitted before
-    those that the service started by itself; then those of the table that has had the fewest slot-seconds of late
+    those that the service started by itself; then those whose worth is not known; then those that are overdue
+    (`starts_by`); then those of the highest worth; then those of the table that has had the fewest slot-seconds of late
     (`service.queue.slot_use`), so that a table with many or long jobs does not starve others; then the oldest job.
 
     Concurrent calls are safe: SQLite serializes writers, and on PostgreSQL each call skips rows that another one has
@@ -282,7 +283,14 @@ def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[A
     """Puts due jobs in the order in which they are leased."""
     is_of_policy = [sa.case((_j.c.reason.is_(None), 0), else_=1)] if requested_first else []
     return due.outerjoin(_t, _t.c.table_id == _j.c.table_id).order_by(
-        _j.c.priority.desc(), *is_of_policy, _t.c.used.asc().nulls_first(), _j.c.created_at, _j.c.id
+        _j.c.priority.desc(),
+        *is_of_policy,
+        sa.case((_j.c.worth.is_(None), 0), else_=1),
+        sa.case((_j.c.starts_by <= sa.bindparam("now"), _j.c.starts_by)).asc().nulls_last(),
+        _j.c.worth.desc(),
+        _t.c.used.asc().nulls_first(),
+        _j.c.created_at,
+        _j.c.id,
     )
 
 

@@ -1,4 +1,4 @@
-"""Facts of the database beside an event about a job, for OpenLineage."""
+"""Facts of the database about the table and the job of an event, for OpenLineage."""
 
 from __future__ import annotations
 

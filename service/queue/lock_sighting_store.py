@@ -29,10 +29,10 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, L
     return {row.table_id: LockSighting.of_row(row) for row in rows}
 
 
-def in_the_way(connection: Connection, table_id: str | None = None) -> dict[str, LockSighting]:
-    """Returns the sightings that hold jobs back, of all tables or of one."""
+def in_the_way(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, LockSighting]:
+    """Returns the sightings that hold jobs back, of all tables or of these."""
     query = sa.select(_l).where(_l.c.holds_back)
-    rows = connection.execute(query if table_id is None else query.where(_l.c.table_id == table_id))
+    rows = connection.execute(query if table_ids is None else query.where(_l.c.table_id.in_(table_ids)))
     return {row.table_id: LockSighting.of_row(row) for row in rows}
 
 

@@ -203,7 +203,11 @@ def _candidate(row: QueuedRow, seconds: float, goals: Goals, now: datetime) -> C
     due = (row.not_before - now).total_seconds() if has_end else _FOREVER
     created = (row.created_at - now).total_seconds()
     is_last = row.is_of_policy and goals.requested_first
-    return Candidate(row.id, row.table_id, row.priority, created, due, row.mutating, seconds, is_last)
+    candidate = Candidate(row.id, row.table_id, row.priority, created, due, row.mutating, seconds, is_last=is_last)
+    candidate.worth = row.worth
+    if row.starts_by is not None:
+        candidate.starts_by = (row.starts_by - now).total_seconds()
+    return candidate
 
 
 def _held_back(row: QueuedRow, now: datetime) -> HeldBack | None:

@@ -36,6 +36,8 @@ _QUEUED: sa.Select[Any] = (
         _IS_OF_POLICY,
         (_j.c.mutating & _j.c.table_id.in_(_LOCKED)).label("is_locked"),
         _j.c.held_back,
+        _j.c.worth,
+        _j.c.starts_by,
     )
     .where(_IS_QUEUED)
     .order_by(_j.c.priority.desc(), _j.c.created_at, _j.c.id)
@@ -62,6 +64,8 @@ class QueuedRow:
     is_of_policy: bool = False
     is_locked: bool = False
     held_back: str | None = None
+    worth: float | None = None
+    starts_by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

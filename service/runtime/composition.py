@@ -16,6 +16,7 @@ from jobs.format.spark_options import is_local
 from jobs.local_process import ids_of_process
 from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
+from service.api import overview
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
@@ -58,6 +59,7 @@ from service.runtime.local_worker import LocalWorkers, command
 from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
 from service.scheduling import scheduler
+from service.simulation.what_if import Replayer
 
 if TYPE_CHECKING:
     import socket
@@ -84,9 +86,10 @@ _READ_SECONDS = 60.0
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
+_SIMULATIONS = ReaderLimits(seconds=50.0, queued=2, niceness=_POLL_NICENESS)
 # A storage that does not answer keeps a reader busy for no longer: nothing else waits for this answer.
 _GLANCE_SECONDS = 5.0
-_READERS_IMPORT = ("service.observation.table_read", "service.registration.detection")
+_READERS_IMPORT = ("service.observation.table_read", "service.registration.detection", "service.simulation.what_if")
 
 
 @dataclass
@@ -115,6 +118,8 @@ class Composition:
         )
         # Reads of locks have readers of their own too: a lock server that does not answer keeps neither calls nor polls
         # waiting.
+        # A simulation takes a processor for seconds, so there is one at a time.
+        self._simulators = ReaderPool(1, _SIMULATIONS, preload=_READERS_IMPORT)
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -130,6 +135,7 @@ class Composition:
             api_key=chosen.openlineage_api_key.get_secret_value() if chosen.openlineage_api_key else None,
         )
         secret, token = issued("local worker", Role.WORKER, self._clock(), groups=(chosen.worker_group,))
+        queue = queue_settings(chosen, self.rng)
         context = AppContext(
             database=Database(self.engine, self._clock, self.notifier, self._cipher),
             lake=LakeAccess(
@@ -141,7 +147,7 @@ class Composition:
                 flink_hosts=chosen.flink_hosts,
                 lock_hosts=chosen.lock_hosts,
             ),
-            queue=queue_settings(chosen, self.rng),
+            queue=queue,
             monitoring=Monitoring(
                 tasks=self.tasks,
                 metrics=self._metrics,
@@ -152,9 +158,11 @@ class Composition:
             exposure=exposure(chosen, token),
             guard=self._guard,
             identity=identity(chosen, self._cipher),
+            simulator=self._simulators.isolated(Replayer.of(self.engine, queue.planning.limits, chosen.poll_seconds)),
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
+        threading.Thread(target=overview.prepare, args=(context,), name="overview", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),
             listening,
@@ -236,7 +244,7 @@ class Composition:
             discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
             ticks.append(Tick("discover", chosen.discover_seconds, discover))
         if chosen.automatic:
-            plan = partial(scheduler.run_once, context.database, context.queue.planning)
+            plan = partial(scheduler.run_once, context.database, context.queue.planning, context.monitoring.forecaster)
             ticks.append(Tick("plan", chosen.plan_seconds, plan))
         return ticks
 
@@ -320,7 +328,7 @@ class Composition:
         )
 
     def _end(self) -> None:
-        for readers in (self._poll_readers, self._readers, self._lock_readers):
+        for readers in (self._poll_readers, self._readers, self._lock_readers, self._simulators):
             readers.close()
 
     def _take_back(self, database: Database, token: Token) -> Callable[[int], None] | None:

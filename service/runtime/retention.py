@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 
 # One transaction deletes few enough rows that others do not wait long.
 _BATCH_ROWS = 500
-# Each worker process has an id of its own, so most ids never return.
+# A worker that starts again has another id, so the rows of most ids are never needed again.
 _WORKERS = timedelta(days=1)
 _OBJECTIVE_HOURS = timedelta(days=30)
-# Only a flood of calls makes more.
+# Only a flood of calls makes more rows of refused calls than these, which stay.
 _MOST_REFUSED_CALLS = 10_000
 
 

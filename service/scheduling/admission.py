@@ -171,6 +171,14 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
         ago = duration(situation.now - history.ended_at)
         description = f"the last {_name(kind)} ended {ago} ago; the next may start at {_at(rested_at)}"
         return Wait("too-soon", description, rested_at)
+    seldom_until = history.seldom_until
+    # Delegated plans, which have no minimum interval, do not wait for it either.
+    if seldom_until and seldom_until > situation.now and situation.rest.get(kind, 0):
+        description = (
+            f"the last {count(history.fruitless, f'{_name(kind)} job')} gained nothing; the next may start at"
+            f" {_at(seldom_until)}"
+        )
+        return Wait("gained-nothing", description, seldom_until)
     if situation.closed_until:
         at = situation.closed_until
         return Wait("outside-window", f"the next maintenance window opens at {_at(at)}", at)

@@ -10,6 +10,7 @@ from service.outcome import read_store
 from service.outcome.aim import Aim
 from service.outcome.reads import reads_of
 from service.queue import attempt_figures, worker_store
+from service.scheduling import budgets as budgets_now
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,13 +18,19 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from service.catalog.registration import Registration
-    from service.policies.policy import Policy
+    from service.policies.precedence import Effective
+    from service.scheduling.budgets import Budgets
 
 _DAY = timedelta(days=1)
 
 
-def aim_of(connection: Connection, table: Registration, policy: Policy, now: datetime) -> Aim:
-    objective = policy.objective
+def aim_of(
+    connection: Connection, table: Registration, effective: Effective, now: datetime, budgets: Budgets | None = None
+) -> Aim:
+    """Returns the aim of a table. `budgets` are those that are spent, None to read them."""
+    objective = effective.policy.objective
+    spends = budgets or budgets_now.read(connection, now, [table.id])
+    overspent = spends.over(effective, table.id)
     spent, first_at = 0.0, None
     if objective.max_gb_hours_per_day is not None:
         spent, first_at = attempt_figures.gb_hours_since(connection, table.id, now - _DAY)
@@ -33,5 +40,6 @@ def aim_of(connection: Connection, table: Registration, policy: Policy, now: dat
         reads=reads_of(table.readers.reads_per_day, read_store.seen(connection, table.id, now)),
         oldest_log_at=commit_store.oldest_log_at(connection, table.id) if objective.concerns_reads else None,
         gb_hours=spent,
-        spent_until=first_at + _DAY if first_at else None,
+        spent_until=spends.ends_at if overspent else first_at + _DAY if first_at else None,
+        overspent=overspent,
     )

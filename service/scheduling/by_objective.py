@@ -1,4 +1,4 @@
-"""When jobs are due by the objective of a table: just before it would be missed."""
+"""The timing of jobs by the objective of a table: they are due just before it would be missed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from service.outcome.objective import storage_overhead
 from service.scheduling.trigger_context import Timing
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from service.lake.snapshot import TableSnapshot
     from service.outcome.aim import Aim
     from service.scheduling.trigger_context import TriggerContext
@@ -27,7 +29,7 @@ def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
         min((each.until for each in found if each.until), default=None),
     )
     reads = context.aim.reads
-    unread_until = context.aim.oldest(snapshot, context.now) + UNREAD_FOR
+    unread_until = _oldest(snapshot, context) + UNREAD_FOR
     if timing.is_due and reads.have_stopped and context.now < unread_until:
         because = f"{timing.because}; but nobody reads the table: {reads.text}"
         return Timing(False, because, unread_until)
@@ -51,8 +53,10 @@ def of_versions(snapshot: TableSnapshot, aim: Aim) -> Timing:
 
 
 def within_budget(timing: Timing, aim: Aim) -> Timing:
-    """Returns the timing, which is due only if the objective leaves something to spend."""
+    """Returns the timing, which is due only if the objective and the budget leave something to spend."""
     most = aim.objective.max_gb_hours_per_day
+    if timing.is_due and aim.overspent is not None:
+        return Timing(False, f"{timing.because}; but {aim.overspent}", aim.spent_until)
     if not timing.is_due or most is None or aim.gb_hours < most:
         return timing
     spent = f"the table's jobs have taken {aim.gb_hours:.2g} GB-hours in 24 hours, at most {most:g}"
@@ -74,8 +78,15 @@ def _by_age(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
     most = context.aim.objective.log_age_seconds
     if most is None:
         return None
-    oldest = context.aim.oldest(snapshot, context.now)
+    oldest = _oldest(snapshot, context)
     # The job takes time too, but logs are not compacted all the time.
     due_at = oldest + timedelta(seconds=max(most - context.aim.lead_seconds, most / 2))
     because = f"the oldest log file is about {duration(context.now - oldest)} old, at most {duration(most)}"
     return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at)
+
+
+def _oldest(snapshot: TableSnapshot, context: TriggerContext) -> datetime:
+    """Returns about when the first log file was written. What the last job has left does not make the next one due at
+    once."""
+    oldest = context.aim.oldest(snapshot, context.now)
+    return min(max(oldest, context.last_run_at or oldest), context.now)

@@ -47,9 +47,10 @@ if TYPE_CHECKING:
     from service.policies.freeze import Freeze
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
+    from service.scheduling.budgets import Budgets
     from service.scheduling.decision import Decision, Proposal
 
-_POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
+POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
     kind: import_module(f"service.scheduling.{kind.value}").propose for kind in DECIDED
 }
 _REMEMBERED = 60
@@ -90,8 +91,11 @@ class DecisionInputs:
         return [job for job in of_policy if job.hand_over is None]
 
 
-def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionInputs | None:
-    """Returns the decision inputs, or None before the first poll of the table. Raises TableNotFoundError."""
+def inputs_of(
+    connection: Connection, table_id: str, now: datetime, budgets: Budgets | None = None
+) -> DecisionInputs | None:
+    """Returns the decision inputs, or None before the first poll of the table. `budgets` are those that are spent; None
+    to read them. Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
     stored = snapshot_store.find(connection, table_id)
     if stored is None:
@@ -112,7 +116,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     frozen = frozen_by(freezes, subject, now)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
-    aim = aim_of(connection, table, policy, now)
+    aim = aim_of(connection, table, effective, now, budgets)
     contexts = _trigger_contexts(now, calendars, history, recent, aim)
     plans = plan_store.open_plans(connection, table_id)
     facts = _facts(connection, table_id, plans, now, policy)
@@ -146,7 +150,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         unproved=_unproved(table, sightings),
     )
     proposals = {
-        kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in _POLICIES.items()
+        kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in POLICIES.items()
     }
     return DecisionInputs(
         subject=subject,
@@ -162,6 +166,14 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         plans=plans,
         ended_plans=ended,
     )
+
+
+def read_aim(connection: Connection, table_id: str, now: datetime) -> tuple[Aim, TableSnapshot | None]:
+    """Returns the aim of a table and its snapshot; None before the first poll. Raises TableNotFoundError."""
+    table = table_store.get(connection, table_id)
+    stored = snapshot_store.find(connection, table_id)
+    aim = aim_of(connection, table, effective_of(connection, table), now)
+    return aim, snapshot_store.with_partitions(connection, stored.snapshot) if stored else None
 
 
 def _facts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -34,6 +34,27 @@ _LATEST = sa.select(_d).where(
         )
     )
 )
+
+
+def _current() -> sa.Select[Any]:
+    kinds = sa.union_all(*(sa.select(sa.literal(kind.value).label("kind")) for kind in DECIDED)).subquery("kinds")
+    # Each table and kind takes one step in the index, whatever the length of the history.
+    each, tables = _d.alias("each"), schema.tables
+    last = (
+        sa.select(sa.func.max(each.c.id))
+        .where(each.c.table_id == tables.c.id, each.c.kind == kinds.c.kind)
+        .correlate(tables, kinds)
+        .scalar_subquery()
+    )
+    since = sa.bindparam("since", type_=schema.UtcDateTime)
+    return (
+        sa.select(_d)
+        .select_from(tables.join(kinds, sa.true()).join(_d, _d.c.id == last))
+        .where(_d.c.last_at > since, tables.c.id.in_(sa.bindparam("of_tables", expanding=True)))
+    )
+
+
+_CURRENT = _current()
 _INSERT = _d.insert()
 _REPEAT = _d.update().where(_d.c.id == sa.bindparam("of_id"))
 
@@ -44,27 +65,11 @@ def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
     return {decision.kind: decision for decision in found}
 
 
-def current(
-    connection: Connection, since: datetime, table_ids: Collection[str] | None = None
-) -> dict[str, dict[JobKind, Decision]]:
-    """Returns the latest decision of each kind that was made or repeated after `since`, by table id, of all tables or
-    of these."""
-    kinds = sa.union_all(*(sa.select(sa.literal(kind.value).label("kind")) for kind in DECIDED)).subquery("kinds")
-    # Each table and kind takes one step in the index, whatever the length of the history.
-    each, tables = _d.alias("each"), schema.tables
-    last = (
-        sa.select(sa.func.max(each.c.id))
-        .where(each.c.table_id == tables.c.id, each.c.kind == kinds.c.kind)
-        .correlate(tables, kinds)
-        .scalar_subquery()
-    )
-    query = (
-        sa.select(_d).select_from(tables.join(kinds, sa.true()).join(_d, _d.c.id == last)).where(_d.c.last_at > since)
-    )
-    if table_ids is not None:
-        query = query.where(tables.c.id.in_(table_ids))
+def current(connection: Connection, since: datetime, table_ids: Collection[str]) -> dict[str, dict[JobKind, Decision]]:
+    """Returns the latest decision of each kind about these tables that was made or repeated after `since`, by table
+    id."""
     found: defaultdict[str, dict[JobKind, Decision]] = defaultdict(dict)
-    for row in connection.execute(query):
+    for row in connection.execute(_CURRENT, {"of_tables": list(table_ids), "since": since}):
         decision = Decision.of_row(row)
         found[row.table_id][decision.kind] = decision
     return found

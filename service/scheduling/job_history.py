@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _FIRST = timedelta(minutes=10)
 _MOST = timedelta(days=1)
+_MOST_SELDOM = timedelta(hours=6)
+FRUITLESS = 3
+"""Number of jobs in a row that have gained nothing, after which the policy starts them more seldom."""
+
 _WITHHELD_FOR = timedelta(days=1)
 _LIMITS = frozenset({"limit_bytes", "limit_file_groups", "limit_partitions"})
 
@@ -35,6 +39,7 @@ class JobHistory:
     failed_at: datetime | None = None  # When the last of these ended.
     error: str | None = None  # Its error; None if it was cancelled.
     is_unfinished: bool = False  # The last successful job had a limit by its policy, and left something to the next.
+    fruitless: int = 0  # The last successful jobs of the policy in a row that have gained nothing.
     last_instant: str | None = None  # The last completed instant that this job saw, if its result says.
 
     @property
@@ -47,6 +52,15 @@ class JobHistory:
         doublings = min(self.failures - 1, 16)
         return self.failed_at + min(_MOST, _FIRST * (1 << doublings))
 
+    @property
+    def seldom_until(self) -> datetime | None:
+        """Ten minutes after the end of the third job in a row that has gained nothing, then twice as long after each
+        further one, at most six hours; None before the third."""
+        if self.ended_at is None or self.fruitless < FRUITLESS:
+            return None
+        doublings = min(self.fruitless - FRUITLESS, 16)
+        return self.ended_at + min(_MOST_SELDOM, _FIRST * (1 << doublings))
+
     def description(self, now: datetime) -> str:
         """Returns the last failure as the second half of a sentence."""
         ago = duration(now - self.failed_at) if self.failed_at else "never"
@@ -57,7 +71,8 @@ class JobHistory:
 def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | None = None) -> JobHistory:
     """Returns the history of one kind. `jobs` are the table's jobs without dry runs, newest first.
 
-    Failures of jobs submitted before `forgive_before`, when the policy was changed, do not count.
+    Failures of jobs submitted before `forgive_before`, when the policy was changed, do not count, nor do jobs that have
+    gained nothing.
     """
     ours = [
         job
@@ -84,8 +99,22 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
         failed_at=last.finished_at if last else None,
         error=_error(last) if last else None,
         is_unfinished=good is not None and _is_unfinished(good),
+        fruitless=_fruitless(job for job in ours if forgive_before is None or job.created_at >= forgive_before),
         last_instant=good.parsed_result.seen_until if good else None,
     )
+
+
+def _fruitless(jobs: Iterable[Job]) -> int:
+    """Counts the newest successful jobs that have gained nothing. A job that a person has submitted, or of which that
+    cannot be told, ends the row."""
+    number = 0
+    for job in jobs:
+        if job.state is not JobState.SUCCEEDED:
+            continue
+        if job.reason is None or job.parsed_result.has_gained is not False:
+            break
+        number += 1
+    return number
 
 
 def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:

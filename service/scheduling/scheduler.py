@@ -23,7 +23,7 @@ from service.model.job_errors import FenceLosesFlinkError, JobConflictError
 from service.outcome import objective_store
 from service.outcome.objective import look
 from service.policies import freeze_store, pause_store
-from service.queue import breaker_store, job_changes, job_store
+from service.queue import breaker_store, gain_store, job_changes, job_store
 from service.queue.hand_over import wait_for_writers
 from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job
@@ -32,6 +32,7 @@ from service.scheduling import decision_store, delegated
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import frozen_by, inputs_of, paused
+from service.scheduling.worth import RoundFacts, weighed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from jobs.contract import JobKind
     from service.access.secret_cipher import SecretCipher
     from service.events.database import Database
+    from service.queue.forecaster import Forecaster
     from service.scheduling.decision import Admission
     from service.scheduling.decision_inputs import DecisionInputs
 
@@ -87,12 +89,14 @@ class Evaluation:
     polled_at: datetime | None = None
 
 
-def run_once(database: Database, config: SchedulerConfig) -> SchedulerResult:
-    """Decides about the tables that are due, each in its own transaction. Every replica may run it at any time."""
+def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster | None = None) -> SchedulerResult:
+    """Decides about the tables that are due, each in its own transaction. Every replica may run it at any time.
+    `forecaster` tells what jobs are expected to cost."""
     now = database.clock()
     _wake_deferred(database.engine, now, config.limits)
     with reading(database.engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
+    facts = RoundFacts.read(database.engine, forecaster, due, now)
     decided = 0
     started: list[str] = []
     until = time.thread_time() + config.seconds_at_once
@@ -103,7 +107,10 @@ def run_once(database: Database, config: SchedulerConfig) -> SchedulerResult:
             with log_context(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
-                if job := _decide(connection, table_id, now, config, cipher=database.cipher, started=len(started)):
+                job = _decide(
+                    connection, table_id, now, config, cipher=database.cipher, started=len(started), facts=facts
+                )
+                if job:
                     started.append(job.id)
         except DatabaseUnavailableError:
             raise
@@ -158,18 +165,19 @@ def _decide(
     *,
     cipher: SecretCipher,
     started: int,
+    facts: RoundFacts,
 ) -> Job | None:
     """Decides about a claimed table, and returns the job that was started. `started` counts the jobs of this round."""
-    inputs = inputs_of(connection, table_id, now)
+    inputs = inputs_of(connection, table_id, now, facts.budgets)
     withdrawn: list[str] = []
     if inputs and inputs.withdrawal and inputs.withdrawable:
         withdrawn = job_store.withdraw(connection, error=inputs.withdrawal, now=now, table_id=table_id)
-        inputs = inputs_of(connection, table_id, now)
+        inputs = inputs_of(connection, table_id, now, facts.budgets)
     if inputs is None:
         decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
         return None
     admissions = _admit(connection, inputs, config.limits, started)
-    job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts)
+    job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts, facts=facts)
     decisions = [_decision(kind, admissions[kind], inputs) for kind in DECIDED]
     if job:
         decisions = [replace(each, job_id=job.id) if each.kind is job.kind else each for each in decisions]
@@ -178,6 +186,7 @@ def _decide(
         if decision.warning and not (before and before.warning):
             log.warning("Table %s: %s", table_id, decision.warning)
     decision_store.record(connection, table_id, decisions, inputs.before)
+    gain_store.see(connection, table_id, inputs.aim.cost_of_reads(inputs.snapshot).of_logs, inputs.snapshot.taken_at)
     if inputs.policy.objective.is_set:
         found = look(inputs.aim, inputs.snapshot, now, merges_files=inputs.policy.clustering.enabled)
         objective_store.record(connection, table_id, found, now)
@@ -246,6 +255,7 @@ def _start(
     *,
     cipher: SecretCipher,
     max_attempts: int,
+    facts: RoundFacts,
 ) -> Job | None:
     """Queues the admitted job, if any. If a conflicting job was queued meanwhile, the admission becomes `Wait`."""
     run = next((each for each in admissions.values() if isinstance(each, Run)), None)
@@ -278,11 +288,17 @@ def _start(
         traceparent=tracing.for_new_job(),
         reason=run.because,
     )
+    found = weighed(connection, job, inputs, facts.costs.get((table_id, job.kind)))
+    job = found.job
     try:
-        return job_store.submit(connection, wait_for_writers.held_back(connection, job, table, now))
+        queued = job_store.submit(connection, wait_for_writers.held_back(connection, job, table, now))
     except JobConflictError as error:
         admissions[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
         return None
+    admissions[run.kind] = replace(run, because=job.reason or run.because)
+    if found.gain:
+        gain_store.expect(connection, queued, found.gain, found.overhead)
+    return queued
 
 
 def _decision(kind: JobKind, admission: Admission, inputs: DecisionInputs) -> Decision:

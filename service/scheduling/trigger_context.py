@@ -57,7 +57,7 @@ class Timing:
     def proposal(
         self, kind: JobKind, params: Mapping[str, Any], further: str = "", warning: str | None = None
     ) -> Run | Skip:
-        """Returns the job if it is due; `further` are more figures that speak for it."""
+        """Returns the job if it is due; `further` are figures that are further reasons for it."""
         if not self.is_due:
             return Skip("not-yet", self.because, self.until, warning)
         return Run(kind, params, f"{self.because}; {further}" if further else self.because, warning)

@@ -66,6 +66,7 @@ def test_every_service_keeps_all_rows_and_a_writer_goes_on_with_its_old_options(
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
 
 
+@pytest.mark.exhaustive
 def test_a_dry_run_answers_the_plan_and_changes_no_file(daemon: Daemon, spark: SparkSession, lake: Path) -> None:
     base = lake / "dry"
     tables.write_table(spark, base, count=200, updates=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -92,7 +93,8 @@ def make(spark: SparkSession, base: Path, shape: Shape) -> Path:
     return base
 
 
-def rows(spark: SparkSession, shape: Shape) -> DataFrame:
+def rows(spark: SparkSession, shape: Shape, *, drawn_from: int = 0) -> DataFrame:
+    """Returns the table's rows. `drawn_from` gives each other values in the columns that are drawn by its number."""
     names = list(_RECIPES)
     count = max(shape.columns - len(_ALWAYS), 1)
     extra = [(f"{names[i % len(names)]}{i // len(names) or ''}", _RECIPES[names[i % len(names)]]) for i in range(count)]
@@ -100,7 +102,7 @@ def rows(spark: SparkSession, shape: Shape) -> DataFrame:
         F.expr("concat('trip-', lpad(cast(id as string), 10, '0'))").alias("id"),
         F.expr("1767225600000 + id * 7").alias("ts"),
         F.expr(f"concat('2026-01-', lpad(cast(pmod(id, {shape.partitions}) + 1 as string), 2, '0'))").alias("dt"),
-        *(F.expr(expression).alias(name) for name, expression in extra),
+        *(F.expr(re.sub(r"\bid\b", f"(id + {drawn_from})", text)).alias(name) for name, text in extra),
     )
 
 

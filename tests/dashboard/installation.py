@@ -83,7 +83,7 @@ class Installation:
         self._closed = threading.Event()
         self._add_tables(folder)
         self.api = httpx.Client(base_url=f"{self.url}/v1", headers={"Content-Type": "application/json"}, timeout=30)
-        assert eventually(lambda: self.api.get(f"/tables/{TRIPS}/snapshot").status_code == 200, 20)
+        assert eventually(lambda: self.api.get(f"/tables/{TRIPS}/snapshot").status_code == 200, 60)
         table = f"#/tables/{TRIPS}"
         self.pages = {"overview": "", "table": table, "jobs of a table": f"{table}?tab=jobs"}
         self.pages |= {"decisions": f"{table}?tab=policy"}

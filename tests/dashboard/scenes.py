@@ -46,7 +46,7 @@ def timeline_corrupt(fleet: Fleet) -> Iterator[str]:
 def instant_missing(fleet: Fleet) -> Iterator[str]:
     table = fleet.table("robbed")
     instants = [table.commit() for _ in range(3)]
-    assert eventually(lambda: len(fleet.call("GET", f"/commits?table_id={table.id}")["items"]) == 3, 20)
+    assert eventually(lambda: len(fleet.call("GET", f"/commits?table_id={table.id}")["items"]) == 3, 60)
     lost = next(table.files.timeline.glob(f"{instants[1]}_*"))
     content = lost.read_bytes()
     lost.unlink()
@@ -56,7 +56,7 @@ def instant_missing(fleet: Fleet) -> Iterator[str]:
             query = schema.snapshots.select().where(schema.snapshots.c.table_id == table.id)
             return connection.execute(query).one().summary["vanished_since"]
 
-    assert eventually(lambda: vanished_since() is not None, 20)
+    assert eventually(lambda: vanished_since() is not None, 60)
     with writing(fleet.service.engine) as connection:
         rows = schema.snapshots
         row = connection.execute(rows.select().where(rows.c.table_id == table.id)).one()
@@ -123,9 +123,9 @@ def backlog_growing(fleet: Fleet) -> Iterator[str]:
         table.files.begin(instant, "compaction")
         files = {base_file(A, instant): GIB, log_file(A, instant): left * MIB}
         table.commit(files, instant=instant, action="commit", operation="COMPACT")
-        assert eventually(lambda: table.log_bytes() == left * MIB, 20)
+        assert eventually(lambda: table.log_bytes() == left * MIB, 60)
 
-    assert eventually(lambda: table.log_bytes() == 0, 20)
+    assert eventually(lambda: table.log_bytes() == 0, 60)
     for left in (100, 200, 300, 400):
         compacted(left)
     yield table.name
@@ -217,13 +217,13 @@ def webhook_failing(fleet: Fleet) -> Iterator[str]:
     wanted = {"url": receiver.url, "types": ["job.*"], "description": "cache"}
     hook = fleet.call("POST", "/webhooks", wanted)["id"]
     fleet.submit(fleet.table("announced"))
-    assert eventually(lambda: fleet.call("GET", f"/webhooks/{hook}")["failing_since"] is not None, 20)
+    assert eventually(lambda: fleet.call("GET", f"/webhooks/{hook}")["failing_since"] is not None, 60)
     is_it = schema.webhooks.c.id == hook
     fleet.age(schema.webhooks, is_it, timedelta(minutes=20), "failing_since", "created_at", "updated_at")
     yield "cache"
     receiver.answer = Reply()
     fleet.call("POST", f"/webhooks/{hook}/enable")
-    assert eventually(lambda: fleet.call("GET", f"/webhooks/{hook}")["last_success_at"] is not None, 20)
+    assert eventually(lambda: fleet.call("GET", f"/webhooks/{hook}")["last_success_at"] is not None, 60)
     receiver.close()
 
 
@@ -246,7 +246,7 @@ def commits_missed(fleet: Fleet) -> Iterator[str]:
     table = fleet.table("overtaken", version=6)
     first = table.commit()
     path = f"/commits?table_id={table.id}"
-    assert eventually(lambda: bool(fleet.call("GET", path)["items"]), 20)
+    assert eventually(lambda: bool(fleet.call("GET", path)["items"]), 60)
     gone = [table.commit() for _ in range(2)]
     table.files.archive(first, gone[0])
     yield table.name

@@ -12,6 +12,8 @@ from tests.browser import DESKTOP, PHONE, barriers, is_wider_than_the_window
 from tests.dashboard.installation import ORDERS, Installation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from playwright.sync_api import Page
 
     from tests.browser import Faults, Theme
@@ -23,20 +25,31 @@ LOOKS: dict[str, tuple[Theme, tuple[int, int]]] = {
     "dark": ("dark", DESKTOP),
     "light-phone": ("light", PHONE),
 }
-_DEFAULT = ("light", "dark-phone")
+# The elements of the other pages are on these, too.
+BY_PHONE = ("overview", "table", "timeline", "running job", "policies", "calendar", "notifications")
 # If this variable names a folder, the tests save a picture of each page with each theme and size there.
 PICTURES = os.environ.get("GROUNDSKEEPER_TEST_PICTURES")
 
 
 in_every_look = pytest.mark.parametrize(
-    "look", [each if each in _DEFAULT else pytest.param(each, marks=pytest.mark.exhaustive) for each in LOOKS]
+    "look", [each if each == "light" else pytest.param(each, marks=pytest.mark.exhaustive) for each in LOOKS]
 )
 
 
 @in_every_look
 def test_a_page_is_open_to_everybody_in_every_look(new_page: OpenPage, installation: Installation, look: str) -> None:
+    require_open_pages(new_page, installation, look, installation.pages)
+
+
+def test_pages_of_each_kind_are_open_to_everybody_on_a_dark_phone(
+    new_page: OpenPage, installation: Installation
+) -> None:
+    require_open_pages(new_page, installation, "dark-phone", BY_PHONE)
+
+
+def require_open_pages(new_page: OpenPage, installation: Installation, look: str, names: Iterable[str]) -> None:
     page = new_page(*LOOKS[look])
-    for name in installation.pages:
+    for name in names:
         page.goto("about:blank")  # Otherwise what is awaited may still be that of the page before.
         page.goto(installation.address(name))
         page.wait_for_selector("main h1, main h2")

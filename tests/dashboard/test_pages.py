@@ -293,7 +293,7 @@ def test_a_webhook_is_created_and_its_page_leads_with_what_holds_it_up(page: Pag
             found: list[dict[str, object]] = installation.api.get(f"/webhooks/{hook}").json()["blocked"]
             return found
 
-        assert eventually(lambda: bool(blocked()), 15)
+        assert eventually(lambda: bool(blocked()), 60)
         first = page.locator("main > *").nth(1)
         expect(first).to_contain_text("1 event waits behind this one")
         expect(first).to_contain_text("job.queued of trips")
@@ -302,7 +302,7 @@ def test_a_webhook_is_created_and_its_page_leads_with_what_holds_it_up(page: Pag
         receiver.answer = Reply()
         first.get_by_role("button", name="Give this event up").click()
         page.get_by_role("button", name="Give it up").click()
-        assert eventually(lambda: [got.event["type"] for got in receiver.received][-1:] == ["job.cancelled"], 15)
+        assert eventually(lambda: [got.event["type"] for got in receiver.received][-1:] == ["job.cancelled"], 60)
         expect(page.locator("main")).not_to_contain_text("behind this one")
         assert blocked() == []
         page.goto("about:blank")

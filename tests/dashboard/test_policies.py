@@ -86,6 +86,26 @@ def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     assert installation.api.get(f"/policies/{PATTERN}").status_code == 404
 
 
+def test_an_edit_is_tried_on_the_commits_of_the_past(page: Page, installation: Installation, pattern: str) -> None:
+    page.goto(pattern)
+    page.get_by_label("Commits (compaction.commits)").fill("2")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Preview the change").click()
+    simulation = page.get_by_role("region", name="What it would have done in the last 14 days")
+    expect(simulation).to_contain_text("instead of", timeout=30_000)
+    expect(simulation.get_by_role("img", name="What a read costs")).to_be_visible()
+    expect(simulation.locator(".line.before")).to_have_count(2)
+    expect(simulation.get_by_role("table", name="Both policies")).to_contain_text("Present policy")
+    assert barriers(page) == []
+    [table] = [each for each in installation.api.get("/tables").json()["items"] if each["name"].startswith("trips")]
+    page.goto(f"{installation.url}/#/tables/{table['id']}/policy")
+    page.locator("details[data-key=compaction] > summary").click()
+    page.get_by_label("Commits (compaction.commits)").fill("3")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Try it on the past").click()
+    expect(simulation).to_contain_text("instead of", timeout=30_000)
+
+
 def test_a_conflict_is_told_and_loses_neither_side(
     page: Page, faults: Faults, installation: Installation, pattern: str
 ) -> None:
@@ -199,25 +219,25 @@ def test_selected_tables_get_settings_and_an_owner(page: Page, installation: Ins
     page.keyboard.press("Tab")
     bulk.get_by_role("button", name="Add", exact=True).focus()
     page.keyboard.press("Enter")
-    bulk.get_by_label("Setting").select_option("cleaning.retain")
-    bulk.get_by_label("Value of Cleaning.retain").fill("7")
+    bulk.get_by_label("Setting").select_option("cleaning.commits")
+    bulk.get_by_label("Value of Cleaning.commits").fill("7")
     page.keyboard.press("Enter")
     calls = []
     page.on("request", lambda each: calls.append(each.url) if each.method == "POST" else None)
     bulk.get_by_role("button", name="Apply").focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#confirm-text")).to_contain_text("compaction.seconds: 2 h; cleaning.retain: 7")
+    expect(page.locator("#confirm-text")).to_contain_text("compaction.seconds: 2 h; cleaning.commits: 7")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(bulk).to_contain_text("2 done")
     assert barriers(page) == []
     for each in (ORDERS, TRIPS):
         found = installation.api.get(f"/tables/{each}/policy").json()["policy"]
-        assert (found["compaction"]["seconds"], found["cleaning"]["retain"]) == (7200, 7)
+        assert (found["compaction"]["seconds"], found["cleaning"]["commits"]) == (7200, 7)
     assert len(calls) == 1
     page.get_by_label("Select all tables of this page").check()
     bulk.get_by_role("button", name="Set policy").click()
-    for name in ("compaction.seconds", "cleaning.retain"):
+    for name in ("compaction.seconds", "cleaning.commits"):
         bulk.get_by_label("Setting").select_option(name)
         bulk.get_by_role("button", name="Leave to patterns and defaults").click()
     bulk.get_by_role("button", name="Apply").click()

@@ -42,7 +42,7 @@ def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fl
         return {(each["kind"], each["about"]["name"]): each for each in items}
 
     wanted = {(kind.value, name) for kind, name, _ in wrong}
-    assert eventually(lambda: listed().keys() >= wanted, 30), wanted - listed().keys()
+    assert eventually(lambda: listed().keys() >= wanted, 60), wanted - listed().keys()
     problems = listed()
     open_overview(page, fleet)
     for kind, name, _ in wrong:
@@ -75,7 +75,7 @@ def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fl
         return {name for kind, name, _ in wrong if notice(page, name, problems[kind, name]["title"]).count()}
 
     # The page shows an older result, and requests a new one.
-    assert eventually(lambda: not left_on_page(), 40), left_on_page()
+    assert eventually(lambda: not left_on_page(), 60), left_on_page()
 
 
 @pytest.mark.parametrize("has_clipboard", [True, False])
@@ -86,7 +86,7 @@ def test_a_command_is_copied_with_the_keyboard(fleet: Fleet, page: Page, has_cli
     def problems() -> list[dict[str, Any]]:
         return list(fleet.call("GET", "/problems?kind=policy-cannot-act")["items"])
 
-    assert eventually(lambda: bool(problems()), 20)
+    assert eventually(lambda: bool(problems()), 60)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     if not has_clipboard:
         page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")

@@ -126,7 +126,7 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
 @pytest.mark.parametrize(
     "options",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.write.table.version": "6"}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.write.table.version": "8"}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.logfile.data.block.format": "parquet"}, marks=pytest.mark.exhaustive),

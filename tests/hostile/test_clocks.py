@@ -177,7 +177,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         tries[got.id] += 1
         return Reply(503 if tries[got.id] <= 2 else 200)
 
-    def goes_on(client: Client, number: int, seconds: float = 8) -> None:
+    def goes_on(client: Client, number: int, seconds: float = 60) -> None:
         # Polls and deliveries.
         tables["watched"].commit(f"2026010112{number:07d}")
         path = f"/v1/commits?table_id={ids['watched']}"

@@ -155,7 +155,7 @@ def test_connections_at_work_are_not_closed_and_room_is_left_for_health_checks(a
         flood(address, 5, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n") as busy,
     ):
         url = f"http://127.0.0.1:{address[1]}"
-        assert eventually(lambda: httpx.get(f"{url}/v1/tables").status_code == 503, 5)
+        assert eventually(lambda: httpx.get(f"{url}/v1/tables").status_code == 503, 60)
         refused = httpx.get(f"{url}/v1/tables")
         assert (refused.json()["type"], refused.headers["connection"]) == ("/problems/service-busy", "close")
         assert httpx.get(f"{url}/healthz").status_code == httpx.get(f"{url}/readyz").status_code == 200
@@ -176,7 +176,7 @@ def test_a_call_is_refused_before_its_body_is_sent(
     with serving(create_app(app_context)) as address, socket.create_connection(address, timeout=5) as client:
         client.sendall(f"POST /v1/tables HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
         assert client.recv(1000).startswith(f"HTTP/1.1 {status} ".encode())
-        assert eventually(lambda: ended(client, 1) or True, 5)
+        assert eventually(lambda: ended(client, 1) or True, 60)
 
 
 def test_two_thousand_half_heads_and_stalled_bodies_hold_nobody_up(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_two_thousand_half_heads_and_stalled_bodies_hold_nobody_up(tmp_path: Pat
             took = []
             for path in ("/healthz", "/readyz", "/v1/tables") * 5:
                 began = time.monotonic()
-                assert httpx.get(service.url + path, timeout=10).status_code == 200
+                assert httpx.get(service.url + path, timeout=60).status_code == 200
                 took.append(time.monotonic() - began)
             assert sorted(took)[len(took) // 2] < 1
         assert service.stop() == 0
@@ -205,5 +205,5 @@ def test_a_service_without_descriptors_says_so_once_and_recovers(tmp_path: Path)
             time.sleep(4)
         assert "Connections cannot be accepted" in service.log.read_text()
         assert service.log.stat().st_size - before < 10_000
-        assert eventually(lambda: httpx.get(f"{service.url}/healthz", timeout=10).status_code == 200, 10)
+        assert eventually(lambda: httpx.get(f"{service.url}/healthz", timeout=10).status_code == 200, 60)
         assert service.stop() == 0

@@ -276,7 +276,7 @@ def test_a_broken_provider_is_named_and_tokens_still_work(
         502,
         "provider-unavailable",
     )
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert len(provider.asked) == 1, "a failure is remembered for a moment"
     page = browser.get("/login", headers={"Accept": "text/html,*/*"})
     assert (page.status_code, page.headers["content-type"]) == (502, "text/html; charset=utf-8")

@@ -109,13 +109,19 @@ class Daemon:
         self._process.wait(30)
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    folder = tmp_path / "service"
-    folder.mkdir()
-    daemon = Daemon(folder)
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """The service of two tests, of which the second ends it to read all that it has written."""
+    daemon = Daemon(tmp_path_factory.mktemp("service"))
     yield daemon
     daemon.end()
+
+
+def test_the_files_of_the_service_belong_to_its_owner_alone(daemon: Daemon) -> None:
+    daemon.http.get("/v1/tables")
+    files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in daemon.folder.iterdir() if path.name != "output"}
+    names = {"groundskeeper.db", "groundskeeper.db-wal", "groundskeeper.db-shm", "groundskeeper.key"}
+    assert files == dict.fromkeys(names, 0o600)
 
 
 def test_a_secret_is_found_nowhere_but_in_the_work_order_of_a_leased_job(daemon: Daemon, tmp_path: Path) -> None:
@@ -162,13 +168,6 @@ def test_a_secret_is_found_nowhere_but_in_the_work_order_of_a_leased_job(daemon:
     assert " DEBUG " in daemon.output()
     assert not [text[:1000] for text in texts if HUSH in text]
     assert not [file.name for file in daemon.folder.iterdir() if HUSH.encode() in file.read_bytes()]
-
-
-def test_the_files_of_the_service_belong_to_its_owner_alone(daemon: Daemon) -> None:
-    daemon.http.get("/v1/tables")
-    files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in daemon.folder.iterdir() if path.name != "output"}
-    names = {"groundskeeper.db", "groundskeeper.db-wal", "groundskeeper.db-shm", "groundskeeper.key"}
-    assert files == dict.fromkeys(names, 0o600)
 
 
 def test_files_that_others_could_read_are_tightened_and_their_folder_is_left_alone(tmp_path: Path) -> None:

@@ -7,19 +7,23 @@ import os
 import shutil
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.contract import BucketIndex, Outcome
-from jobs.dataplane import spark_tasks
+from jobs.dataplane import compaction_job, spark_tasks
+from jobs.dataplane.column_chunks import RawFile
+from jobs.dataplane.compacted_file import Compaction
 from jobs.errors import CancelledError, EngineRefusedError, RefusedError
 from tests.benchmarks import process_tree
 from tests.integration import tables
-from tests.integration.both_engines import compacted, require_equal
+from tests.integration.both_engines import compacted, newest_files, require_equal
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -92,9 +96,54 @@ def test_rows_files_and_statistics_are_those_of_hudis_own_compaction(
         assert len(proved(spark, arrow.base, 4)) == len(tables.snapshot(spark, hudi.base))
 
 
-def _data(spark: SparkSession, base: Path) -> list[str]:
+@pytest.mark.parametrize(
+    "codec",
+    ["gzip", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("zstd", "snappy"))],
+)
+def test_files_of_copied_column_chunks_are_those_of_hudis_own_compaction(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str
+) -> None:
+    # Those of small row groups are not copied otherwise.
+    monkeypatch.setattr(compaction_job, "Compaction", partial(Compaction, copies_from=0))
+    base = tmp_path / "orders"
+    statistics = {"hoodie.metadata.index.column.stats.enable": "true"}
+    options = tables.write_table(spark, base, count=300, **statistics, **{"hoodie.parquet.compression.codec": codec})
+    tables.upsert(tables.rows(spark, 100, 200, ts=2), base, options)
+    tables.upsert(tables.rows(spark, 190, 201, ts=3), base, options)
+    old = newest_files(base)
+    hudi, arrow = (compacted(spark, base, engine, codec=codec) for engine in ("hudi", "arrow"))
+    require_equal(spark, hudi, arrow)
+    assert rows_by_hudi_rs(arrow.base) == rows_by_spark(spark, arrow.base)
+    # The updates change two columns beside the meta columns.
+    kept = sum(_chunks_kept(old[each], path) for each, path in newest_files(arrow.base).items() if each in old)
+    assert kept >= 10 * len(old)
+    for reader in ("true", "false"):
+        spark.conf.set("spark.sql.parquet.enableVectorizedReader", reader)
+        try:
+            for where in ("id = 'k150'", "id = 'k200'", "ts = 2 and city < 500", "fare > 400", "note is null"):
+                mine, theirs = (_data(spark, each.base, where) for each in (arrow, hudi))
+                assert mine == theirs
+        finally:
+            spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+    tables.upsert(tables.rows(spark, 0, 420, ts=9).where("city % 3 = 0"), arrow.base, options)
+    again = run_job(spark, arrow.base, "compaction", index=INDEX)
+    assert [each["engine"] for each in again.details["engines"]] == ["arrow"]
+    proved(spark, arrow.base, 4)
+
+
+def _chunks_kept(old: Path, new: Path) -> int:
+    """Returns how many column chunks of the first row group have the same bytes in both files."""
+    found = []
+    for path in (old, new):
+        with pa.OSFile(str(path)) as source:
+            raw = RawFile(source)
+            found.append([raw.content(chunk.start, chunk.length) for chunk in raw.groups[0].chunks])
+    return sum(before == after for before, after in zip(*found, strict=True))
+
+
+def _data(spark: SparkSession, base: Path, where: str = "true") -> list[str]:
     """Returns all rows without the columns that depend on the time of the last write."""
-    frame = spark.read.format("hudi").load(str(base))
+    frame = spark.read.format("hudi").load(str(base)).where(where)
     return sorted(str(row) for row in frame.select(*(name for name in frame.columns if name[:1] != "_")).collect())
 
 

@@ -143,6 +143,7 @@ def test_codec_and_dictionaries_follow_the_input(spark: SparkSession, tmp_path: 
             assert column.has_offset_index
 
 
+@pytest.mark.exhaustive
 def test_another_codec_can_be_asked_for(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base, table_type="COPY_ON_WRITE", partitioned=False)

@@ -63,6 +63,7 @@ def test_bounded_compactions_in_a_row_reach_a_compacted_table(spark: SparkSessio
     assert tables.snapshot(spark, base) == before
 
 
+@pytest.mark.exhaustive
 def test_a_number_of_file_groups_bounds_each_job(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
     tables.write_table(spark, base, count=300, updates=1)

@@ -91,7 +91,7 @@ def test_objects_that_python_drops_leave_the_map_of_py4j(
     kept, begun = paths("/kept"), int(known.size())
     for number in range(300):
         paths(f"/{number}")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while known.size() > begun + 50 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert known.size() <= begun + 50

@@ -103,6 +103,7 @@ def test_an_audit_sees_what_came_back_and_keys_that_no_generator_makes(spark: Sp
     }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
 def test_rows_that_were_in_flight_when_an_overwrite_began_have_not_come_back(
     spark: SparkSession, tmp_path: Path, version: int
@@ -127,6 +128,7 @@ def test_rows_that_were_in_flight_when_an_overwrite_began_have_not_come_back(
         assert found[0].endswith(", or was in flight when that began")
 
 
+@pytest.mark.exhaustive
 def test_a_write_to_what_an_overwrite_replaced_comes_over_only_if_a_person_names_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:

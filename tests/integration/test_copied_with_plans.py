@@ -63,6 +63,7 @@ def test_a_clustering_plan_of_the_original_is_told_refused_and_rolled_back(
     assert state_of(original) == untouched
 
 
+@pytest.mark.exhaustive
 def test_a_dry_run_leaves_out_what_pending_plans_hold(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = tables.write_table(spark, base, count=40, updates=1, num_buckets=None, version=6)

@@ -109,7 +109,7 @@ def test_each_commit_of_a_writer_asks_for_one_run(dagster: Dagster, service: Too
     assert first["requests"] == []
     instant = service.commit()
     seen = lambda: any(each.requested_time == instant for each in service.client.items(calls.list_commits()))  # noqa: E731
-    assert eventually(seen, 20)
+    assert eventually(seen, 60)
     second = dagster.ask("tick", first["cursor"])
     [request] = second["requests"]
     assert request["tags"]["groundskeeper/instant"] == instant

@@ -43,7 +43,7 @@ def _empty(content: bytes) -> bytes:
     [
         ("compaction", {"engine": "auto"}, _base_file, _nothing),
         pytest.param("bucket_expansion", {"factor": 2}, _base_file, _empty, marks=pytest.mark.exhaustive),
-        ("compaction", {}, _last_commit, _nothing),
+        pytest.param("compaction", {}, _last_commit, _nothing, marks=pytest.mark.exhaustive),
         pytest.param("compaction", {"engine": "hudi"}, _base_file, _half, marks=pytest.mark.exhaustive),
         pytest.param("bucket_expansion", {"factor": 2}, _base_file, _half, marks=pytest.mark.exhaustive),
         pytest.param("clustering", {"sort_by": ["fare"]}, _base_file, _nothing, marks=pytest.mark.exhaustive),

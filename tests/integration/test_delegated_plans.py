@@ -158,7 +158,7 @@ def _all_done(serving: Serving) -> bool:
 
 def test_a_job_executes_the_given_plans_and_schedules_none(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
-    options = tables.write_table(spark, base, count=300, updates=1)
+    options = tables.write_table(spark, base, count=300, updates=1, partitioned=False)
     planning = {**options, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     tables.upsert(tables.rows(spark, 0, 150, ts=5), base, planning)
     tables.upsert(tables.rows(spark, 0, 20, ts=6), base, options)
@@ -204,6 +204,7 @@ def test_a_clustering_plan_is_executed_and_on_a_bucket_table_refused(spark: Spar
         assert tables.snapshot(spark, base) == before
 
 
+@pytest.mark.exhaustive
 def test_a_pending_clean_of_a_writer_is_executed_alone(spark: SparkSession, tmp_path: Path) -> None:
     tables.let_delegate(spark)
     base = tmp_path / "orders"

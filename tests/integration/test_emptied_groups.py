@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("table_type", "version", "buckets"),
     [
-        ("COPY_ON_WRITE", 9, None),
+        pytest.param("COPY_ON_WRITE", 9, None, marks=pytest.mark.exhaustive),
         *(
             pytest.param(*shape, marks=pytest.mark.exhaustive)
             for shape in (

@@ -27,7 +27,7 @@ TRUE_CLAIM = BucketIndex(4, ("id",))
 SHAPES = [
     ("MERGE_ON_READ", 6, True),
     pytest.param("MERGE_ON_READ", 8, True, marks=pytest.mark.exhaustive),
-    ("MERGE_ON_READ", 9, False),
+    pytest.param("MERGE_ON_READ", 9, False, marks=pytest.mark.exhaustive),
     pytest.param("COPY_ON_WRITE", 6, False, marks=pytest.mark.exhaustive),
     pytest.param("COPY_ON_WRITE", 9, True, marks=pytest.mark.exhaustive),
 ]
@@ -85,7 +85,7 @@ def test_the_profile_and_the_index_are_found(
 
 def test_hash_fields_that_are_part_of_the_key_need_the_claim(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "trips"
-    write_table(spark, table, count=300, record_key="id,region", hash_fields="region")
+    write_table(spark, table, count=300, record_key="id,region", hash_fields="region", partitioned=False)
     unclaimed = look(table)
     assert unclaimed.index is None
     assert unclaimed.profile.warnings
@@ -95,6 +95,7 @@ def test_hash_fields_that_are_part_of_the_key_need_the_claim(spark: SparkSession
             look(table, BucketIndex(4, wrong))
 
 
+@pytest.mark.exhaustive
 def test_all_fields_of_a_composite_key_are_detected(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "trips"
     write_table(spark, table, count=300, record_key="id,region", num_buckets=6)
@@ -136,7 +137,7 @@ def test_compactions_and_cleans_change_nothing(spark: SparkSession, tmp_path: Pa
 
 def test_a_crashed_write_is_pending_and_its_files_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "trips"
-    options = write_table(spark, table, count=300, table_type="COPY_ON_WRITE")
+    options = write_table(spark, table, count=300, table_type="COPY_ON_WRITE", partitioned=False)
     before = slices_of(table)
     upsert(rows(spark, 0, 300, ts=1), table, options)
     assert slices_of(table) != before
@@ -148,12 +149,12 @@ def test_a_crashed_write_is_pending_and_its_files_do_not_count(spark: SparkSessi
 
 def test_replaced_file_groups_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "trips"
-    options = write_table(spark, table, count=300)
+    options = write_table(spark, table, count=300, partitioned=False)
     overwrite = {**options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
     upsert(rows(spark, 0, 200), table, {**overwrite, "hoodie.bucket.index.num.buckets": "8"})
     found = look(table)
     assert found.index == BucketIndex(8, ("id",))
-    assert found.profile.bucket_layout.file_groups == 24
+    assert found.profile.bucket_layout.file_groups == 8
 
 
 def test_consistent_hashing_is_told_from_a_simple_index_and_logs_alone_are_seen(

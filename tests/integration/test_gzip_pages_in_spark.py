@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.parametrize("vectorized", ["true", "false"])
+@pytest.mark.parametrize("vectorized", ["true", pytest.param("false", marks=pytest.mark.exhaustive)])
 def test_both_readers_find_all_rows_and_those_of_filters(spark: SparkSession, tmp_path: Path, vectorized: str) -> None:
     wanted = {
         "spark.sql.parquet.enableVectorizedReader": vectorized,

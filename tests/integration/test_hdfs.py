@@ -62,7 +62,8 @@ def _left_behind(cluster: Cluster, base: str) -> list[str]:
     return sorted(odd | ({".hoodie/lock"} & names))
 
 
-@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("is_whole", [False, True])
 def test_a_table_on_hdfs_is_served(on_hdfs: SparkSession, cluster: Cluster, is_whole: bool) -> None:
     spark, base = on_hdfs, f"{cluster.uri}/lake/trips{is_whole}"
     options = tables.writer_options(base, num_buckets=2, metadata=is_whole)

@@ -51,7 +51,8 @@ def served(spark: SparkSession, base: Path, kind: str, params: dict[str, Any], *
 
 def test_a_table_with_all_indexes_at_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tmp_path / "trips"
-    options = indexed.write(spark, base, indexed.ALL, table_type=COW)
+    # A client sets its own first 32 columns by default, and other file groups have no statistics of these columns.
+    options = indexed.write(spark, base, indexed.ALL | indexed.OF_SOME_COLUMNS, table_type=COW)
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
 
     assert served(spark, base, "clustering", {"sort_by": ["city"]})["file_groups"] == {"before": 6, "after": 3}
@@ -64,8 +65,7 @@ def test_a_table_with_all_indexes_at_once(spark: SparkSession, tmp_path: Path, m
     cure = found["cure"]
     run_job(spark, base, cure["kind"], cure["params"], index=None, job_id="job_rebuild", **STOPPED)
     assert (index_state(spark, base), (base / NOTE).exists()) == (state, False)
-    for metadata in (True, False):
-        assert tables.snapshot(spark, base, metadata=metadata) == rows
+    assert tables.snapshot(spark, base, metadata=True) == rows
 
     tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=3), base, options)
     assert served(spark, base, "cleaning", {"retain": 1})["files_deleted"]
@@ -205,14 +205,6 @@ def test_a_compaction_is_not_committed_beside_an_index_that_was_built_since(
     assert len(proved(spark, base, 4)) == 60
 
 
-def test_no_service_changes_which_columns_have_statistics(spark: SparkSession, tmp_path: Path) -> None:
-    """A client sets its own first 32 columns as the definition by default, and other file groups have no statistics of
-    these columns."""
-    base = tmp_path / "trips"
-    indexed.write(spark, base, indexed.OF_SOME_COLUMNS, table_type=COW)
-    served(spark, base, "clustering", {})
-
-
 @pytest.mark.exhaustive
 def test_no_service_builds_the_statistics_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
     """Tables of Hudi 1.0 are so, which has an option for each of the two."""
@@ -237,9 +229,8 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize(
-    "where", [pytest.param(each, marks=[] if "two" in each else [pytest.mark.exhaustive]) for each in KEYS]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("where", KEYS)
 def test_a_key_that_is_there_twice_is_named_before_anything_is_planned(
     spark: SparkSession, tmp_path: Path, where: str
 ) -> None:

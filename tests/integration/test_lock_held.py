@@ -38,7 +38,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
 ) -> None:
     base = tmp_path / "orders"
     table_type = "COPY_ON_WRITE" if kind == "cleaning" else "MERGE_ON_READ"
-    options = tables.write_table(spark, base, count=100, updates=3, table_type=table_type, partitioned=False)
+    options = tables.write_table(spark, base, count=100, updates=1, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
     held = base / ".hoodie" / "lock"
     held.touch()  # as a writer of Hudi leaves it that was killed
@@ -75,6 +75,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
     assert len(proved(spark, base, 8 if kind == "bucket_expansion" else 4)) == 100
 
 
+@pytest.mark.exhaustive
 def test_an_attempt_gives_its_slot_back_soon_unless_it_has_work_to_keep(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
     tables.write_table(spark, base, count=10)

@@ -39,7 +39,7 @@ TRIES = 3
 EXPANDABLE_PAUSE_SECONDS = 10.0
 
 
-BY_DEFAULT = ("zookeeper", "storage")
+BY_DEFAULT = ("zookeeper",)
 _PARAMS = [pytest.param(each, marks=() if each in BY_DEFAULT else pytest.mark.exhaustive) for each in SERVERS]
 
 

@@ -49,7 +49,7 @@ def instants(base: Path) -> list[str]:
         pytest.param("COPY_ON_WRITE", 9, True, marks=pytest.mark.exhaustive),
         pytest.param("MERGE_ON_READ", 6, True, marks=pytest.mark.exhaustive),
         pytest.param("COPY_ON_WRITE", 6, True, marks=pytest.mark.exhaustive),
-        ("MERGE_ON_READ", 9, False),
+        pytest.param("MERGE_ON_READ", 9, False, marks=pytest.mark.exhaustive),
     ],
 )
 def test_what_needs_no_meta_fields_works_and_the_rest_is_refused(
@@ -97,6 +97,7 @@ def test_what_needs_no_meta_fields_works_and_the_rest_is_refused(
     assert audit["key_digest"] != first["key_digest"]
 
 
+@pytest.mark.exhaustive
 def test_an_audit_finds_a_key_that_is_there_twice(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = write(spark, base, table_type="COPY_ON_WRITE")

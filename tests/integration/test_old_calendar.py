@@ -66,6 +66,7 @@ def test_slices_with_logs_are_merged_by_hudi(
     assert len(proved(spark, base, buckets)) == 70
 
 
+@pytest.mark.exhaustive
 def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
     options = tables.writer_options(base, table_type="COPY_ON_WRITE", partitioned=False)

@@ -121,6 +121,7 @@ class Story:
         )
 
 
+@pytest.mark.exhaustive
 def test_a_bucketed_table_of_0_15_goes_through_all_services(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:
@@ -221,6 +222,7 @@ def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(
         assert [each["type"] for each in done.details["refusals"]] == ["readers-too-old"] * refused
 
 
+@pytest.mark.exhaustive
 def test_logs_that_0_15_merges_otherwise_are_not_compacted(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:

@@ -43,6 +43,7 @@ def _cities(spark: SparkSession, base: Path) -> dict[str, bool]:
     return dict(sorted(found.items()))
 
 
+@pytest.mark.exhaustive
 def test_without_columns_the_small_files_of_the_chosen_partitions_are_merged(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -126,7 +126,7 @@ def test_a_stale_statement_to_a_dropped_partition_is_found_and_repaired(
     assert stale["operation"] == "UPSERT_PREPPED"
     assert run_job(spark, base, "repair").details["repaired"] == [stale["instant"]]
 
-    # The rows that it updated had been dropped before.
+    # The rows that the writer updated had been dropped before.
     assert written(spark, base, FIRST, 99) == 0
     assert len(proved(spark, base, 4)) == 20
     tables.upsert(tables.rows(spark, 0, 70, ts=100), base, options)

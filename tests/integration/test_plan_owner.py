@@ -72,6 +72,7 @@ def test_the_plan_of_a_live_runner_is_left_to_it_at_every_attempt(
     assert proved(spark, base, 4) == before
 
 
+@pytest.mark.exhaustive
 def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     runner, plan = _begun_by_another(spark, base)
@@ -145,6 +146,7 @@ def test_an_attempt_that_died_before_its_note_left_a_plan_of_nobody(
     assert proved(spark, base, 4) == before
 
 
+@pytest.mark.exhaustive
 def test_a_plan_that_another_runner_took_after_our_death_is_its_own(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)

@@ -72,7 +72,7 @@ def keys(spark: SparkSession, base: Path) -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize(
     ("generator", "version", "table_type"),
     [
-        ("timestamp", 9, MOR),
+        pytest.param("timestamp", 9, MOR, marks=pytest.mark.exhaustive),
         pytest.param("timestamp", 6, COW, marks=pytest.mark.exhaustive),
         pytest.param("complex of one", 8, MOR, marks=pytest.mark.exhaustive),
         pytest.param("custom", 6, MOR, marks=pytest.mark.exhaustive),

@@ -116,7 +116,7 @@ def endpoint() -> Iterator[str]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
@@ -277,6 +277,7 @@ def test_jobs_on_a_table_with_a_metadata_table_do_not_use_up_the_connections(
     assert run_job(on_s3, base, "audit", index=INDEX, lock=lock).details["clean"] is True
 
 
+@pytest.mark.exhaustive
 def test_an_abort_in_the_middle_leaves_nothing_in_the_bucket_and_refusals_come_before(
     on_s3: SparkSession, lake: Lake, lock: TableLock
 ) -> None:

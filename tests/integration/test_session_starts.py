@@ -88,6 +88,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_a_pom_without_its_jar_in_the_users_maven_repository_stops_no_worker(machine: Machine) -> None:
     machine.put(machine.home / ".m2" / "repository", jar_bytes=None)
     machine.put(machine.repository, jar_bytes=10)
@@ -111,6 +112,7 @@ def test_what_ivy_remembers_of_half_a_package_is_forgotten_and_it_is_fetched_aga
     assert ivy.forget_incomplete(cache) == []
 
 
+@pytest.mark.exhaustive
 def test_a_full_disk_is_named(machine: Machine) -> None:
     machine.put(machine.repository, jar_bytes=2_000_000)
     with unwritable.small_disk(machine.home, "512k"):
@@ -120,7 +122,9 @@ def test_a_full_disk_is_named(machine: Machine) -> None:
         assert machine.start(packages=[TINY])["type"] == "worker-disk-full"
 
 
-@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_402", "21.0.4"])
+@pytest.mark.parametrize(
+    "version", ["1.8.0_402", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("11.0.2", "21.0.4"))]
+)
 def test_a_machine_with_another_java_says_which_it_has(machine: Machine, tmp_path: Path, version: str) -> None:
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True)

@@ -44,7 +44,10 @@ def _by_hudi(table: HudiTable) -> set[FileSlice]:
     }
 
 
-@pytest.mark.parametrize("metadata", [True, False], ids=["metadata-table", "listing"])
+@pytest.mark.parametrize(
+    "metadata",
+    [pytest.param(True, id="metadata-table"), pytest.param(False, id="listing", marks=pytest.mark.exhaustive)],
+)
 def test_partitions_and_files_are_read_by_one_reader(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, metadata: bool
 ) -> None:

@@ -173,6 +173,7 @@ def test_a_compaction_that_waits_for_the_writes_in_flight_hides_nothing(spark: S
     assert run_job(spark, base, "audit", index=INDEX).details["clean"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "params", "buckets"),
     [
@@ -207,6 +208,7 @@ def test_rows_that_are_deleted_while_a_rewrite_reads_are_not_missing(spark: Spar
     assert len(proved(spark, base, 8)) == left
 
 
+@pytest.mark.exhaustive
 def test_a_rewrite_that_is_given_too_few_rows_changes_nothing(
     spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

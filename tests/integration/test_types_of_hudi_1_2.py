@@ -87,6 +87,7 @@ def test_base_files_that_are_split_sorted_and_merged_keep_types_footers_and_byte
     require_goes_on(spark, base, options, INDEX)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("writer", [ROW, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (AVRO, BOTH))])
 @pytest.mark.parametrize(
     ("kind", "params"),

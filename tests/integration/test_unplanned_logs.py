@@ -72,6 +72,7 @@ def test_a_plan_gets_the_logs_of_a_writer_that_did_not_know_of_it(
     assert len(tables.snapshot(spark, base)) == ROWS + 5
 
 
+@pytest.mark.exhaustive
 def test_an_audit_sees_logs_that_a_compaction_has_left(spark: SparkSession, tmp_path: Path) -> None:
     base, gate = tmp_path / "trips", tmp_path / "gate"
     options = tables.write_table(spark, base, count=ROWS, updates=1, partitioned=False, version=6)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _CASES = [("arrow", 6), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [("hudi", 6), ("arrow", 8)])]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("engine", "version"), _CASES)
 def test_the_job_commits_nothing_and_its_next_attempt_works_on_the_new_version(
     spark: SparkSession, tmp_path: Path, engine: str, version: int

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from tests.model.state import Label
 
-OWN_OFFSET = 0  # of our worker's clock from the storage's
+# The difference between our worker's clock and the storage's.
+OWN_OFFSET = 0
 
 
 def search(protocol: ClockProtocol, scenario: ClockScenario) -> Found:

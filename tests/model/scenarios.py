@@ -213,8 +213,13 @@ FLINK_STATE_DISORDER = Scenario(
     archives=True,
 )
 
-# Scenarios that `--exhaustive` adds.
+# Scenarios that `--exhaustive` adds. A smaller one has each fault and each kind of writer of the first five.
 LARGE = (
+    TWO_BATCHES,
+    CRASH_BESIDE_TWO,
+    LOST_LOCK_NEW_PARTITION,
+    FLINK_BESIDE_BATCHES,
+    FLINK_DISORDER_BESIDE_BATCHES,
     replace(
         ROLLING, name=f"{ROLLING.name}, three of them", writers=(*ROLLING.writers, rolling(NEW_PARTITION)), tries=3
     ),
@@ -226,4 +231,4 @@ LARGE = (
 )
 # Scenarios in which a writer's behaviour breaks every protocol of ours.
 LOST = (GIVEN_PLAN_SEEN_EARLY,)
-ALL = tuple(value for value in dict(globals()).values() if isinstance(value, Scenario) and value not in LOST)
+ALL = tuple(value for value in dict(globals()).values() if isinstance(value, Scenario) and value not in LOST + LARGE)

@@ -99,7 +99,9 @@ def test_a_protocol_without_one_rule_is_refuted(name: str) -> None:
 @pytest.mark.parametrize(
     ("protocol", "scenario"),
     [
-        (replace(GOOD, verifies_lock=False), scenarios.LOST_LOCK_NEW_PARTITION),
+        pytest.param(
+            replace(GOOD, verifies_lock=False), scenarios.LOST_LOCK_NEW_PARTITION, marks=pytest.mark.exhaustive
+        ),
         (replace(GOOD, guard=False), scenarios.NEW_PARTITION_WAIT),
         (replace(GOOD, guard=False), scenarios.KEYED),
         (replace(GOOD, as_clustering=True), replace(scenarios.ROLLING, is_orderly=False)),

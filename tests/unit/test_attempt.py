@@ -312,7 +312,7 @@ def test_a_standby_says_nothing_and_takes_no_job_until_it_is_called(monkeypatch:
     assert not asked.wait(0.3)
     assert announced == []
     os.write(write, b"\n")
-    assert asked.wait(10)
+    assert asked.wait(60)
     presence.look()
     assert announced == ["w1"]
     worker.stop()

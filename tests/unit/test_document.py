@@ -29,6 +29,7 @@ LOOSE = {
     "ProblemDocument": "RFC 9457 has extension members",
     "ProblemExample": "RFC 9457 has extension members",
     "Result/clock": "as the timeline tells it; GET /v1/tables/{table_id} has the same with its schema",
+    "LineageDatasetIn/facets": "of OpenLineage and of other tools, which may be newer or broken",
     "Cure/params": "parameters of whatever kind of job cures the damage",
 }
 """The objects without a schema, with the reasons."""

@@ -280,7 +280,7 @@ def test_a_damaged_file_is_copied_or_refused_with_one_typed_error(tmp_path: Path
             raw = RawFile(pa.BufferReader(bytes(damaged)))
             writer = CopyWriter(target, raw)
             for number in range(len(raw.groups)):
-                writer.add(raw, number, {})
+                writer.add(raw, number)
             writer.close({})
             ends["copied"] += 1
             assert target.getvalue().size <= len(content) + 200
@@ -304,4 +304,4 @@ def test_pages_that_do_not_hold_what_the_footer_says_are_not_copied(tmp_path: Pa
 
 def copy_first(raw: RawFile, target: pa.NativeFile) -> None:
     raw.groups[0] = column_chunks.RowGroup.of(raw.groups[0].struct)
-    CopyWriter(target, raw).add(raw, 0, {})
+    CopyWriter(target, raw).add(raw, 0)

@@ -165,7 +165,7 @@ def test_deletes_by_position_are_not_counted_with_commit_time(tmp_path: Path) ->
     logs = [data(T1, [row(0, 9, T1)], header=known), gone[0], deleted(T2, 3), gone[1]]
     found, counts = merged(tmp_path, [row(key, 5) for key in range(5)], *logs, rules=rules)
     assert sorted(found) == ["k0", "k4"]
-    # Keys determine the rows from the first block without positions on.
+    # Rows are found by their keys from the first block without positions on.
     assert (counts.log_records, counts.log_keys, counts.deletes) == (3, 4, 3)
 
 

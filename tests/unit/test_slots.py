@@ -24,11 +24,11 @@ def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for
             asked_beside.append(time.monotonic())
             time.sleep(0.01)
             return
-        may_begin.wait(10)
+        may_begin.wait(60)
         with both.taken(is_submitted=False):
-            may_end.wait(10)
-        are_done.wait(10)
-        ended.wait(10)
+            may_end.wait(60)
+        are_done.wait(60)
+        ended.wait(60)
 
     both = Slots(2, 1, take=take, takes_no_more=ended.is_set)
     both.start()
@@ -40,7 +40,7 @@ def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for
         time.sleep(0.01)
     assert asked_beside[0] >= taken + 0.2
     may_end.set()
-    are_done.wait(10)
+    are_done.wait(60)
     # Both slots are idle from now on, and so is the spare slot after its last job.
     time.sleep(0.1)
     number = len(asked_beside)
@@ -64,11 +64,11 @@ def test_a_spare_slot_stands_in_for_one_that_has_what_somebody_submitted(monkeyp
             return
         is_submitted = next(are_submitted)
         with some.taken(is_submitted=is_submitted):
-            (submitted_ends if is_submitted else ended).wait(10)
+            (submitted_ends if is_submitted else ended).wait(60)
 
     some = Slots(1, 1, take=take, takes_no_more=ended.is_set)
     some.start()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while len(asked) < 2 and time.monotonic() < until:
         time.sleep(0.01)
     assert asked == [False, False]

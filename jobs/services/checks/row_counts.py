@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 _HALF = 1 << 32
-# So much is read by one task, which needs no shuffle: two would cost more than they save.
+# One task reads a table up to this size: two tasks need a shuffle, which takes longer than the second task saves.
 _BYTES_OF_TASK, _SLICES_OF_TASK = 8 * 1024 * 1024, 16
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 

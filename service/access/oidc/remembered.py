@@ -1,4 +1,4 @@
-"""A document of the provider that is kept, and fetched again now and then."""
+"""Keeps a document of the provider, and fetches it again when it is old."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Remembered(Generic[_T]):
                 self._fetched_at = self._now()
             except ProviderUnavailableError as error:
                 self._error = error
-            # Counted from the end, because a provider may take seconds to fail.
+            # The pause begins at the end of the attempt, because a provider may take seconds to fail.
             self._tried_at = self._now()
         if self._value is None:
             raise ProviderUnavailableError(self._error.detail if self._error else "")

@@ -115,9 +115,14 @@ def _named(body: type[Model]) -> Callable[..., Live]:
     return live
 
 
+def _seen(live: Live | None) -> dict[str, Any]:
+    """Returns the condition that nobody has changed the object since, or created it."""
+    return {"if_match": live.tag} if live else {"if_none_match": "*"}
+
+
 def _put_table(wanted: Json, live: Live | None) -> Call[Any]:
     body: Any = wanted
-    return calls.put_table_by_path(body, if_match=live.tag if live else None)
+    return calls.put_table_by_path(body, **_seen(live))
 
 
 def _put_table_policy(wanted: Json, live: Live | None) -> Call[Any]:
@@ -140,7 +145,7 @@ def _put_by(key: str, call: Callable[..., Call[Any]]) -> Callable[[Json, Live | 
 
     def put(wanted: Json, live: Live | None) -> Call[Any]:
         body = {name: value for name, value in wanted.items() if name != key}
-        return call(wanted[key], body, if_match=live.tag if live else None)
+        return call(wanted[key], body, **_seen(live))
 
     return put
 

@@ -39,7 +39,8 @@ def set_freeze(
     start: Annotated[datetime, typer.Option("--from", parser=moment, metavar="TIME", help="When it begins")],
     end: Annotated[datetime, typer.Option("--to", parser=moment, metavar="TIME", help="When it ends")],
     table: Annotated[
-        list[str] | None, typer.Option("--table", help="Pattern of names of tables; repeat it. Default: all")
+        list[str] | None,
+        typer.Option("--table", help="Pattern of tables: orders_*, tag:team=shop; repeat it. Default: all"),
     ] = None,
     reason: Annotated[str, typer.Option(help="Shown to other users")] = "",
 ) -> None:

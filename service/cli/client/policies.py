@@ -133,7 +133,10 @@ def set_policy(
     for name in unset or ():
         take_out(new, name)
     if pattern:
-        _show_pattern(out, service.send(calls.put_policy(target, new, if_match=tag)))
+        # A pattern whose policy was not there may have got one meanwhile; a file replaces whatever is there.
+        is_new = tag is None and not file
+        seen: Any = {"if_none_match": "*"} if is_new else {"if_match": tag}
+        _show_pattern(out, service.send(calls.put_policy(target, new, **seen)))
     else:
         _show_table(out, service.send(calls.put_table_policy(target, new, if_match=tag)))
 

@@ -70,6 +70,21 @@ def show_state(out: Output, state: Json) -> None:
     )
 
 
+def show_outcome(out: Output, outcome: Json) -> None:
+    cost, kept = outcome["cost"], outcome["kept"]
+    wanted = [f"{name} {value:g}" for name, value in outcome["objective"].items() if value is not None]
+    out.say("")
+    out.pairs(
+        [
+            ("reads", outcome["reads"]["text"]),
+            ("read overhead", cost and f"{cost['overhead']:.2f} times a read after a compaction ({cost['basis']})"),
+            ("objective", ", ".join(wanted) if outcome["is_set"] else None),
+            ("kept", kept and kept["text"]),
+            ("missed", kept and kept["missed"] and f"{kept['missed']}, since {ago(kept['missed_since'])}"),
+        ]
+    )
+
+
 def _since(state: Json) -> str:
     return ", ".join(f"{kind} {state[f'since_{kind}']['commits']}" for kind in ("compaction", "cleaning", "clustering"))
 
@@ -84,7 +99,7 @@ def short_index(table: Json) -> str:
 
 
 def _index(index: Json | None) -> str | None:
-    """Returns how the table was created: an expansion changes what `buckets` says, and not this."""
+    """Returns the index with which the table was created. An expansion changes `buckets`, but not this index."""
     return f"bucket by {', '.join(index['hash_fields'])}, {index['num_buckets']} at creation" if index else None
 
 

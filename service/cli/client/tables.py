@@ -101,6 +101,7 @@ def show(service: Connection, out: Output, table: TableName) -> None:
         if error.code is not ExitCode.NOT_FOUND:
             raise
         out.say(f"Its state is not known yet. {error.document.get('detail') or ''}".strip())
+    table_details.show_outcome(out, service.send(calls.get_outcome(found["id"])))
     decisions = service.send(calls.list_decisions(found["id"], current=True))["items"]
     if decisions:
         out.say("")

@@ -30,7 +30,7 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 STREAM_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
 _LONGEST_LOOK_SECONDS = 20.0
 _FIRST_POLL_SECONDS = 0.2
-# Answers of a proxy whose service is away; other calls get the first one from the service too.
+# A proxy answers with these when its service is away. The service itself answers some calls with the first one.
 _OF_PROXIES = {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
@@ -52,7 +52,7 @@ def options(url: str, token: str | None) -> dict[str, Any]:
         "timeout": TIMEOUT,
         # No proxy leads to this machine.
         "trust_env": address.host not in _LOOPBACK,
-        # Without TLS nobody has to be trusted; to read all authorities takes longer than a call.
+        # Without TLS no certificate is checked, and reading those of all authorities takes longer than a call.
         "verify": address.scheme == "https" or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
     }
 

@@ -13,9 +13,9 @@ _NOT_DONE = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
 @dataclass(frozen=True)
 class Retries:
-    """A call is sent at most `times` + 1 times, with pauses in seconds that double from `first` up to `most`, and a
-    little chance in them. The service's `Retry-After` counts instead if it is longer, up to `longest`: if it asks for
-    more, the call fails at once."""
+    """A call is sent at most `times` + 1 times. The pauses in between are random, around seconds that double from
+    `first` up to `most`. A longer `Retry-After` of the service counts instead; if it is longer than `longest`, the call
+    fails at once."""
 
     times: int = 4
     first: float = 0.3
@@ -39,7 +39,8 @@ def is_passing(status: int) -> bool:
 
 
 def may_repeat(status: int, *, is_repeatable: bool) -> bool:
-    """A 503 may come after the call has had its effect, so only a call that may be repeated is."""
+    """Returns whether to repeat the call. A 503 may come after the call has had its effect, so a call is repeated after
+    it only if that does no harm."""
     return status == HTTPStatus.TOO_MANY_REQUESTS or (is_passing(status) and is_repeatable)
 
 

@@ -52,7 +52,7 @@ audit_entries = sa.Table(
     sa.Column("object_name", sa.Text),
     sa.Column("before", sa.JSON(none_as_null=True)),
     sa.Column("after", sa.JSON(none_as_null=True)),
-    # HTTP's status; a command has none.
+    # The status of HTTP; an entry of a command has none.
     sa.Column("status", sa.Integer),
     sa.Column("problem", sa.String(64)),
     sa.Column("repeats", sa.Integer, nullable=False),

@@ -1,4 +1,4 @@
-"""What is known about reads, gains of jobs, and how well objectives are kept. See `service.outcome`."""
+"""Reads of tables, gains of jobs, and how well objectives are kept. See `service.outcome`."""
 
 import sqlalchemy as sa
 

@@ -92,7 +92,7 @@ class Stopping:
         try:
             job = self.rest.job(stop.job_id)
         except FlinkError:
-            # A cluster of one job ends with it; and it reports a savepoint only when the job has ended.
+            # A cluster for a single job ends with the job, and reports a savepoint only when the job has ended.
             if not stop.savepoint:
                 raise
             job = None

@@ -36,7 +36,7 @@ class Writer(Protocol):
         """Tells the writer that the table is registered, so that it can request its options."""
 
     def compared(self, spark: SparkSession, base: Path) -> Json:
-        """After its end: `ok`, and the counts of what was found."""
+        """Compares the table with the expected rows after the writer's end; returns `ok` and the counts."""
 
 
 def printed_options(daemon: Daemon, table: str, engine: str) -> dict[str, str]:

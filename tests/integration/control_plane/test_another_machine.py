@@ -54,7 +54,7 @@ def test_the_service_goes_on_where_its_backup_ends(tmp_path: Path) -> None:
             table_id = cli.json("tables", "add", str(table.base), "--tag", "team=shop")["id"]
             secret = old("POST", "/webhooks", {"url": receiver.url, "types": ["commit.*"]})["secret"]
             cli.run("policy", "set", "--pattern", "orders*", "compaction.commits=7")
-            assert eventually(lambda: len(old("GET", f"/commits?table_id={table_id}")["items"]) == 1, 20)
+            assert eventually(lambda: len(old("GET", f"/commits?table_id={table_id}")["items"]) == 1, 60)
             done, held = (
                 old("POST", f"/tables/{table_id}/jobs", {"kind": kind})["id"] for kind in ("audit", "diagnosis")
             )
@@ -82,9 +82,9 @@ def test_the_service_goes_on_where_its_backup_ends(tmp_path: Path) -> None:
             states = [new("GET", f"/jobs/{job}")["state"] for job in (done, held)]
             assert states in (["succeeded", "leased"], ["succeeded", "queued"])
             # The worker of the lost machine may not go on; another one gets the job again.
-            assert eventually(lambda: new("GET", f"/jobs/{held}")["state"] == "queued", 20)
+            assert eventually(lambda: new("GET", f"/jobs/{held}")["state"] == "queued", 60)
             again: list[Any] = []
-            assert eventually(lambda: bool(again.append(worker.lease("w2")) or again[-1]), 20)
+            assert eventually(lambda: bool(again.append(worker.lease("w2")) or again[-1]), 60)
             assert (again[-1]["job_id"], again[-1]["attempt"]) == (held, 2)
             stale = {"attempt": 1, "result": Result(Outcome.SUCCEEDED).to_json()}
             worker("POST", f"/worker/leases/{held}/result", stale, status=409)
@@ -93,7 +93,7 @@ def test_the_service_goes_on_where_its_backup_ends(tmp_path: Path) -> None:
                 found = [each for each in receiver.received if each.id not in known]
                 return any(b"20260101130000000" in each.body for each in found)
 
-            assert eventually(announced, 30), [each.body for each in receiver.received]
+            assert eventually(announced, 60), [each.body for each in receiver.received]
             for each in receiver.received:
                 Verifier(secret).verify(each.body, each.headers)
             new("POST", f"/tables/{table_id}/poll")

@@ -119,7 +119,7 @@ def test_problems_are_listed_by_several_kinds(cli: CommandLine) -> None:
         code = 1 if "incident-standing" in kinds else 0
         return {each["kind"] for each in cli.json("problems", *options, code=code)["items"]}
 
-    assert eventually(lambda: listed("webhook-disabled") == {"webhook-disabled"}, 30)
+    assert eventually(lambda: listed("webhook-disabled") == {"webhook-disabled"}, 60)
     assert listed("webhook-disabled", "incident-standing") == {"webhook-disabled", "incident-standing"}
     assert listed("lock-awaited", "webhook-disabled") == {"webhook-disabled"}
     assert listed("lock-awaited") == set()

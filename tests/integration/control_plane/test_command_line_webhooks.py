@@ -86,7 +86,7 @@ def test_a_delivery_that_holds_others_up_is_shown_skipped_and_sent_later(
 ) -> None:
     receiver.answer = Reply(503)
     _publish(cli)
-    assert eventually(lambda: cli.json("webhooks", "show", webhook["id"])["blocked"] != [], 20)
+    assert eventually(lambda: cli.json("webhooks", "show", webhook["id"])["blocked"] != [], 60)
     _publish(cli)
     [blocked] = cli.json("webhooks", "show", webhook["id"])["blocked"]
     delivery = blocked["delivery"]["id"]
@@ -94,14 +94,14 @@ def test_a_delivery_that_holds_others_up_is_shown_skipped_and_sent_later(
     assert re.search(rf"^{delivery}  job\.queued +1 +503 ok; retry in ", shown, re.MULTILINE), shown
     receiver.answer = Reply()
     assert cli.run("webhooks", "skip", delivery).stdout == f"{delivery} is dead; those behind it are sent.\n"
-    assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 1, 20)
+    assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 1, 60)
     assert "is dead" in cli.refused("webhooks", "skip", delivery, code=1)
     states = ("--state", "dead", "--state", "delivered")
     assert [each["state"] for each in _deliveries(cli, webhook["id"], *states)] == ["delivered", "dead"]
     assert [each["id"] for each in _deliveries(cli, webhook["id"], "--state", "dead")] == [delivery]
 
     assert cli.run("webhooks", "replay", delivery).stdout == f"{delivery} is sent again.\n"
-    assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 2, 20)
+    assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 2, 60)
     assert cli.json("webhooks", "replay", delivery)["event_id"] == blocked["delivery"]["event_id"]
     cli.refused("webhooks", "replay", delivery, "--since", "1h", code=2)
     for command in ("skip", "replay"):
@@ -122,12 +122,12 @@ def test_what_a_webhook_has_missed_is_sent_since_a_time_or_an_age(
     assert (
         cli.run("webhooks", "replay", webhook["id"], "--since", before.isoformat()).stdout == "1 event will be sent.\n"
     )
-    assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 1, 20)
+    assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 1, 60)
     # The time is in this machine's zone. Whole seconds would include events of earlier tests.
     since = before.astimezone().replace(tzinfo=None).isoformat()
     assert cli.json("webhooks", "replay", webhook["id"], "--since", since)["replayed"] == 0
     assert cli.json("webhooks", "replay", webhook["id"], "--since", since, "--with-delivered")["replayed"] == 1
-    assert eventually(lambda: len(receiver.received) == 2, 20)
+    assert eventually(lambda: len(receiver.received) == 2, 60)
     assert _deliveries(cli, webhook["id"], "--until", "1h") == []
     assert len(_deliveries(cli, webhook["id"], "--since", "1h")) == 1
     assert "--since" in cli.refused("webhooks", "replay", webhook["id"], code=2)

@@ -119,26 +119,42 @@ def test_what_is_not_of_the_dashboard_is_a_problem_document(client: TestClient, 
     assert answer.json()["type"] == "/problems/route-not-found"
 
 
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a service of which the tests of this file see a part each. Policies start nothing."""
+    yield from _serving(tmp_path_factory.mktemp("service"), automatic="false")
+
+
 @pytest.fixture
-def url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of a service with a refused and a queued job and two tables: one does not exist, the other has been
-    polled. Policies start nothing unless the fixture's parameter is "true"."""
-    automatic = getattr(request, "param", "false")
-    engine = open_sqlite(tmp_path / "groundskeeper.db")
+def with_policies(tmp_path: Path) -> Iterator[str]:
+    yield from _serving(tmp_path, automatic="true")
+
+
+@pytest.fixture
+def with_tokens(tmp_path: Path) -> Iterator[str]:
+    for url in _serving(tmp_path, automatic="false"):
+        assert ended("token", "create", "--role", "reader", cwd=tmp_path, env=os.environ).returncode == 0
+        yield url
+
+
+def _serving(folder: Path, automatic: str) -> Iterator[str]:
+    """Yields the URL of a service with a refused and a queued job and two tables: one does not exist, the other has
+    been polled."""
+    engine = open_sqlite(folder / "groundskeeper.db")
     now = utc_now()
     profile = {"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": ["Something is dangling."]}
     with writing(engine) as connection:
         table_store.register(
             connection, Registration("tbl_1", "/lake/orders", "<b>orders</b>", now, now, profile=profile)
         )
-        trips = Registration("tbl_2", str(_trips(tmp_path)), "trips", now, now, index=BucketIndex(4, ("id",)))
+        trips = Registration("tbl_2", str(_trips(folder)), "trips", now, now, index=BucketIndex(4, ("id",)))
         table_store.register(connection, trips)
         store.put_table(connection, "tbl_1", TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
         because = "7 commits since the last compaction, threshold 5; but the table's policy has paused it"
         decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", because, now, now, warning="A plan is old.")
         decision_store.record(connection, "tbl_1", [decision], {})
     engine.dispose()
-    with Serving(tmp_path, AUTOMATIC=automatic) as serving:
+    with Serving(folder, AUTOMATIC=automatic) as serving:
         _refuse_one_job_and_queue_another(serving.url)
         _wait_for(f"{serving.url}/v1/tables/tbl_2/snapshot")
         yield serving.url
@@ -155,7 +171,7 @@ def _trips(folder: Path) -> Path:
 
 
 def _wait_for(address: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while httpx.get(address).status_code != 200:
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -174,8 +190,9 @@ def _refuse_one_job_and_queue_another(url: str) -> None:
 
 
 @pytest.fixture
-def dom(url: str, page: Page, faults: Faults) -> Callable[[str], str]:
-    """The page after it has loaded its data. It is closed before the service ends."""
+def dom(page: Page, faults: Faults) -> Callable[[str], str]:
+    """The page after it has loaded its data. A test names its service first, so that the page is closed before the
+    service ends."""
     # A table that was never polled has no snapshot.
     faults.allow(r"404 .*/snapshot|status of 404")
     # There is no table at these paths, so no lock can be read.
@@ -194,10 +211,10 @@ def _words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
-def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(dom: Callable[[str], str], url: str) -> None:
+def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(url: str, dom: Callable[[str], str]) -> None:
     with httpx.Client(base_url=f"{url}/v1") as api:
         assert api.put("/tables/tbl_2/policy", json={"clustering": {"enabled": True}}).status_code == 200
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not api.get("/problems", params={"severity": "critical"}).json()["items"]:
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -220,7 +237,7 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(dom: C
     assert re.search(r"Clustering &lt;b&gt;orders&lt;/b&gt; failed .* The table has no such column", words)
 
 
-def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(dom: Callable[[str], str], url: str) -> None:
+def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(url: str, dom: Callable[[str], str]) -> None:
     failed = httpx.get(f"{url}/v1/jobs", params={"state": "failed"}).json()["items"][0]["id"]
     job = _words(dom(f"{url}/#/jobs/{failed}"))
     assert "It was refused, for 1 reason: The table has no such column nope Its columns are id and city." in job
@@ -231,7 +248,7 @@ def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(dom: Call
     assert "Dry run: show the plan, change nothing" in table
 
 
-def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable[[str], str], url: str) -> None:
+def test_a_browser_shows_how_a_table_stands_and_what_was_committed(url: str, dom: Callable[[str], str]) -> None:
     table = _words(dom(f"{url}/#/tables/tbl_2"))
     assert "Base files 2, 6.0 KiB Logs 1, 1.0 KiB, 17 % of the base files Small files 2, 6.0 KiB" in table
     assert "Rows in base files 14" in table
@@ -250,7 +267,7 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
     assert "/lake/orders does not exist" in other
 
 
-def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable[[str], str], url: str) -> None:
+def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(url: str, dom: Callable[[str], str]) -> None:
     words = _words(dom(f"{url}/#/tables/tbl_1?tab=policy"))
     assert re.search(
         r"Automatic jobs A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, threshold 5",
@@ -267,15 +284,18 @@ def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable
 
 
 @pytest.mark.exhaustive
-def test_a_browser_shows_that_all_upkeep_is_paused(dom: Callable[[str], str], url: str) -> None:
+def test_a_browser_shows_that_all_upkeep_is_paused(
+    url: str, dom: Callable[[str], str], request: pytest.FixtureRequest
+) -> None:
     httpx.put(f"{url}/v1/pause", json={"reason": "The storage is being moved."})
+    request.addfinalizer(lambda: httpx.delete(f"{url}/v1/pause", headers={"Content-Type": "application/json"}))
     assert re.search(r"Anybody paused automatic jobs on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
 
 
-@pytest.mark.parametrize("url", ["true"], indirect=True)
 def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
-    dom: Callable[[str], str], url: str, tmp_path: Path
+    with_policies: str, dom: Callable[[str], str], tmp_path: Path
 ) -> None:
+    url = with_policies
     trips = SmallTable.standing(tmp_path / "trips")
     files = {"p": {base_file(bucket_id(0, tail=2), "007"): 10}}
     trips.commit("007", files, action="replacecommit", operation="CLUSTER", replaced={"p": [bucket_id(0)]})
@@ -284,7 +304,7 @@ def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
         api.put("/tables/tbl_2/policy", json={"repair": {"mode": "suggest"}})
         body = {"basePath": str(trips.base), "commitTime": "009", "tableName": "trips"}
         assert api.post("/callbacks/hudi", json=body).status_code < 300
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not (
             api.get("/incidents").json()["items"]
             and "suggest" in [each["verdict"] for each in api.get("/tables/tbl_2/decisions").json()["items"]]
@@ -305,7 +325,7 @@ def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
 
 
 @pytest.mark.exhaustive
-def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str], url: str) -> None:
+def test_a_browser_shows_the_webhooks_and_what_was_sent(url: str, dom: Callable[[str], str]) -> None:
     wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
     with httpx.Client(base_url=f"{url}/v1") as api:
         assert api.post("/webhooks", json=wanted).status_code == 201
@@ -320,7 +340,7 @@ def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str
 
 
 def test_a_browser_shows_that_a_job_waits_for_the_writers_and_how_to_say_that_they_were_stopped(
-    dom: Callable[[str], str], url: str
+    url: str, dom: Callable[[str], str]
 ) -> None:
     with httpx.Client(base_url=f"{url}/v1") as api:
         engines = {"writers": {"hudi_version": "1.2.0", "engines": ["flink", "spark"]}}
@@ -339,19 +359,19 @@ def test_a_browser_shows_that_a_job_waits_for_the_writers_and_how_to_say_that_th
         api.post(f"/jobs/{job}/cancel")
 
 
+@pytest.mark.exhaustive
 def test_a_browser_asks_to_log_in_where_a_token_is_needed(
-    dom: Callable[[str], str], url: str, tmp_path: Path, faults: Faults
+    with_tokens: str, dom: Callable[[str], str], faults: Faults
 ) -> None:
     faults.allow("401")
-    assert ended("token", "create", "--role", "reader", cwd=tmp_path, env=os.environ).returncode == 0
-    assert httpx.get(f"{url}/v1/tables").status_code == 401
-    page = dom(f"{url}/")
+    assert httpx.get(f"{with_tokens}/v1/tables").status_code == 401
+    page = dom(f"{with_tokens}/")
     assert re.search(r'<input name="token" type="password"', page)
     assert "Log in" in _words(page)
     assert "orders" not in page
 
 
-def test_a_browser_shows_who_changed_what(dom: Callable[[str], str], url: str) -> None:
+def test_a_browser_shows_who_changed_what(url: str, dom: Callable[[str], str]) -> None:
     httpx.put(f"{url}/v1/policies/night_*", json={"precedence": 3})
     httpx.delete(f"{url}/v1/policies/day_*", headers={"Content-Type": "application/json"})
     words = _words(dom(f"{url}/#/audit"))
@@ -361,8 +381,9 @@ def test_a_browser_shows_who_changed_what(dom: Callable[[str], str], url: str) -
     assert "policy day_* refused 404 policy-not-found" in words
 
 
+@pytest.mark.exhaustive
 def test_a_browser_shows_the_documentation_of_the_api_by_its_own_scripts_alone(
-    dom: Callable[[str], str], url: str
+    url: str, dom: Callable[[str], str]
 ) -> None:
     page = dom(f"{url}/docs")
     shown = _words(page)

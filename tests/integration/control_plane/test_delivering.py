@@ -42,6 +42,7 @@ def test_the_reference_libraries_verify_and_parse_what_is_received(post: Post, r
         Verifier(created.secret).verify(got.body.replace(b"orders", b"orderz"), got.headers)
 
 
+@pytest.mark.mostly_sqlite
 def test_after_a_rotation_both_secrets_sign_for_a_day(post: Post, receiver: Receiver) -> None:
     post.clock.advance((utc_now() - post.clock()).total_seconds() - 86_400)
     old = post.webhook(receiver.url)
@@ -73,6 +74,7 @@ def test_each_webhook_gets_what_it_wants_once_and_in_order(post: Post) -> None:
         assert [got.event["sequence"] for got in one.received] == sorted(got.event["sequence"] for got in one.received)
 
 
+@pytest.mark.mostly_sqlite
 def test_connections_are_used_again(post: Post, receiver: Receiver) -> None:
     post.webhook(receiver.url)
     post.publish(20)
@@ -92,6 +94,7 @@ FAILURES: dict[str, tuple[Reply, int | None, str]] = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.mostly_sqlite
 def test_a_failure_is_recorded_and_tried_again_after_the_first_pause(post: Post, name: str) -> None:
     reply, status, error = FAILURES[name]
     if reply.hang:
@@ -128,6 +131,7 @@ ACCEPTED: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
+@pytest.mark.mostly_sqlite
 def test_a_status_of_success_counts_whatever_the_body_is(post: Post, name: str) -> None:
     with Receiver(ACCEPTED[name]) as receiver:
         webhook = post.webhook(receiver.url).webhook
@@ -155,6 +159,7 @@ def test_what_a_receiver_sends_back_of_our_headers_is_not_kept(post: Post) -> No
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
+@pytest.mark.mostly_sqlite
 def test_the_receiver_may_ask_for_patience(post: Post, form: str) -> None:
     asked = "90" if form == "seconds" else format_datetime(post.clock() + timedelta(seconds=90), usegmt=True)
     with Receiver(Reply(429, {"Retry-After": asked})) as receiver:
@@ -311,15 +316,15 @@ def test_receivers_that_hang_do_not_delay_the_others(post: Post) -> None:
         post.webhook(fast.url)
         for table in range(10):
             post.publish(2, table=table)
-        dispatcher = post.dispatcher(limits=SendLimits(connect=10, read=10, total=10))
+        dispatcher = post.dispatcher(limits=SendLimits(connect=60, read=60, total=60))
         started = time.monotonic()
 
         async def work() -> None:
-            while len(fast.received) < 20 and time.monotonic() - started < 9:
+            while len(fast.received) < 20 and time.monotonic() - started < 50:
                 await dispatcher.run_once()
                 await asyncio.sleep(0.01)
 
         post.runner.run(work())
         assert len(fast.received) == 20
-        assert time.monotonic() - started < 9  # The hanging ones are given up after 10 seconds.
+        assert time.monotonic() - started < 50  # The hanging ones are given up after a minute.
         assert len(hanging.received) <= 10 * post.config.per_webhook

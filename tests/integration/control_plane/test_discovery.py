@@ -185,7 +185,7 @@ def test_the_settings_register_tables_by_themselves(lake: Path, tmp_path: Path) 
             items = httpx.get(f"{service.url}/v1/tables").json()["items"]
             return {each["base_path"] for each in items if each["writers"]["stopped"]}
 
-        assert eventually(lambda: listed() == {str(lake / "shop/orders"), str(lake / "shop/eu/returns")}, 20)
+        assert eventually(lambda: listed() == {str(lake / "shop/orders"), str(lake / "shop/eu/returns")}, 60)
         entries = httpx.get(f"{service.url}/v1/audit").json()["items"]
         assert {(each["who"], each["operation"]) for each in entries} == {("GROUNDSKEEPER_DISCOVER", "discoverTables")}
         assert len(entries) == 2

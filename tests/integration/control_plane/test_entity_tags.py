@@ -159,3 +159,32 @@ def test_of_many_at_once_one_wins(api: TestClient) -> None:
     with ThreadPoolExecutor(8) as pool:
         statuses = sorted(pool.map(update, range(2, 10)))
     assert statuses == [200] + [412] * 7
+
+
+NEW = {"If-None-Match": "*"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/policies/orders_*", {"precedence": 2}),
+        ("/v1/freezes/night", _FREEZE),
+        ("/v1/notifications/on-call", {"target": TARGET}),
+        ("/v1/tables/by-path", {"base_path": "/lake/new"}),
+    ],
+)
+def test_a_new_object_overwrites_none_that_was_made_meanwhile(api: TestClient, path: str, body: dict[str, Any]) -> None:
+    first = api.put(path, json=body, headers=NEW)
+    assert first.status_code == 201, first.text
+    second = api.put(path, json=body, headers=NEW)
+    assert (second.status_code, second.json()["type"]) == CHANGED
+    assert second.json()["etag"] == first.headers["ETag"]
+    assert api.put(path, json=body, headers={"If-None-Match": '"0000000000000000"'}).status_code == 200
+    assert api.put(path, json=body).status_code == 200
+
+
+def test_of_two_calls_that_create_the_same_one_succeeds(api: TestClient) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(api.put, "/v1/policies/a*", json={"precedence": n}, headers=NEW) for n in (1, 2)]
+        answers = sorted(each.result().status_code for each in calls)
+    assert answers == [201, 412]

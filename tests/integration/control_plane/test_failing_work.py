@@ -101,7 +101,7 @@ def test_a_failure_with_a_long_pause_behind_it_is_a_problem_at_once(
     fail(service, leased(service), seconds)
     now = service.clock()
     with reading(service.engine) as connection:
-        (facts,) = table_store.facts(connection, now, "a")
+        (facts,) = table_store.facts(connection, now, ["a"])
     assert [each.kind for each in held_back.held_back(facts, now)] == kinds
 
 

@@ -86,7 +86,7 @@ class Watched:
         """Advances the clock, checks the locks that are due, and returns their number."""
         self.clock.advance(seconds)
         begun = self.watch.run_once().begun
-        assert self.watch.pool.wait(10)
+        assert self.watch.pool.wait(60)
         return begun
 
     def sighting(self, name: str = "a") -> LockSighting | None:
@@ -212,7 +212,7 @@ def test_replicas_share_the_looks(watched: Watched) -> None:
 
     def run(number: int, watch: LockWatch) -> None:
         begun[number] = watch.run_once().begun
-        watch.pool.wait(10)
+        watch.pool.wait(60)
 
     for _ in range(3):
         watched.clock.advance(2)
@@ -311,7 +311,7 @@ def awaited(watched: Watched, table_id: str) -> list[ProblemKind]:
     """The kinds of problems with the table's lock and with attempts."""
     now = watched.clock()
     with reading(watched.engine) as connection:
-        (facts,) = table_store.facts(connection, now, table_id)
+        (facts,) = table_store.facts(connection, now, [table_id])
     return [each.kind for each in (*fleet.awaited_locks(facts, now), *held_back.held_back(facts, now))]
 
 
@@ -385,6 +385,7 @@ def test_a_job_waits_for_a_lock_in_zookeeper(watched: Watched, zoo: zookeeper.Se
     assert leased(watched.service).id == job.id
 
 
+@pytest.mark.exhaustive
 def test_a_lock_in_dynamodb_ends_when_its_holder_does_not_renew_it(
     sqlite: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:

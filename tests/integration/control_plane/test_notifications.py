@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +174,8 @@ def test_the_report_counts_each_of_a_thousand_problems_that_the_limit_has_put_to
     problems = [a_problem(number, kinds[number % len(kinds)]) for number in range(1000)]
     desk.open(problems)
     desk.announce(problems)
+    # A rise of the severity is announced, and is no further problem.
+    desk.announce([replace(problems[0], severity=Severity.CRITICAL)])
     assert len(desk.told()) == 3
     clock.now = datetime(2026, 1, 5, 8, tzinfo=UTC)
     with reading(desk.post.engine) as connection:

@@ -92,7 +92,7 @@ def ended(client: Client, worker: Worker, job: models.JobOut, *results: Result) 
             order = worker.lease()
             return order is not None and not leased.append(order)
 
-        assert eventually(has_leased, 10)
+        assert eventually(has_leased, 60)
         [order] = leased
         worker.beat(order)
         worker.report(order, result)
@@ -110,9 +110,9 @@ def test_every_attempt_of_every_job_is_a_run_with_valid_events(
     job = client.send(calls.submit_job(table.id, clustering))
     assert ended(client, worker, job, failing, done).state is models.JobState.SUCCEEDED
     client.send(calls.cancel_job(client.send(calls.submit_job(table.id, models.AuditIn())).id))
-    assert eventually(lambda: len(receiver.received) >= 5, 10)
+    assert eventually(lambda: len(receiver.received) >= 5, 60)
     client.send(calls.test_webhook(LINEAGE))
-    assert eventually(lambda: len(receiver.received) >= 6, 10)
+    assert eventually(lambda: len(receiver.received) >= 6, 60)
 
     events = [got.event for got in receiver.received]
     for event in events:
@@ -145,10 +145,10 @@ def test_an_endpoint_that_fails_stops_no_job_and_gets_everything_later(
     receiver.answer = Reply(500)
     job = client.send(calls.submit_job(table.id, models.AuditIn()))
     assert ended(client, worker, job, Result(Outcome.SUCCEEDED)).state is models.JobState.SUCCEEDED
-    assert eventually(lambda: bool(receiver.received), 10)
+    assert eventually(lambda: bool(receiver.received), 60)
     receiver.answer = Reply(201)
-    assert eventually(lambda: receiver.received[-1].event["eventType"] == "COMPLETE", 10)
-    assert eventually(lambda: client.send(calls.get_webhook(LINEAGE)).failing_since is None, 10)
+    assert eventually(lambda: receiver.received[-1].event["eventType"] == "COMPLETE", 60)
+    assert eventually(lambda: client.send(calls.get_webhook(LINEAGE)).failing_since is None, 60)
 
 
 def test_only_public_http_endpoints_or_allowed_ones_may_be_given(client: Client) -> None:

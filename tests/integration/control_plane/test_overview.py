@@ -12,11 +12,14 @@ from fastapi.testclient import TestClient
 
 from jobs.contract import BucketIndex, JobKind, WorkerInfo
 from service.access.token import Role
+from service.api import overview
 from service.api.app import create_app
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import schema
 from service.db.engine import writing
+from service.events.notifier import Notifier
+from service.health import cached_problems, problem_rounds
 from service.health.cached_problems import ProblemCache
 from service.health.result_cache import MOST_AGE
 from service.queue import job_store, worker_store
@@ -252,6 +255,46 @@ def test_of_very_many_tables_the_last_list_is_answered(engine: sa.Engine, clock:
     assert cache.now(engine, clock) is few
     clock.advance(MOST_AGE.total_seconds() + 1)
     assert set(cache.now(engine, clock).of_tables) == {"tbl_0", "tbl_1"}
+
+
+def test_after_a_start_the_first_answer_is_what_the_last_round_has_stored(
+    engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ill(engine, clock, range(3))
+    clock.advance(180)
+    before = ProblemCache()
+    problem_rounds.run_once(engine, Notifier(), clock, every=timedelta(seconds=30), cache=before)
+    then, found = clock(), before.known(engine, clock)
+    ill(engine, clock, range(3, 4))
+    clock.advance(600)
+    monkeypatch.setattr(cached_problems, "FEW", 1)
+    cache = ProblemCache()
+    first = cache.known(engine, clock)
+    assert first.as_of == then
+    assert [(each.id, each.words) for each in first.problems] == [(each.id, each.words) for each in found.problems]
+    assert first.counts == found.counts
+    assert {key: first.backlogs[key] for key in found.backlogs} == found.backlogs
+    assert [each.id for each in first.of_tables["tbl_1"]] == [each.id for each in found.of_tables["tbl_1"]]
+    for _ in range(200):
+        if "tbl_3" in cache.known(engine, clock).of_tables:
+            break
+        time.sleep(0.05)
+    assert cache.known(engine, clock).as_of == clock()
+
+
+def test_the_answer_about_many_tables_is_prepared_at_a_start(
+    engine: sa.Engine, clock: FakeClock, examine: FakeExamine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ill(engine, clock, range(3))
+    problem_rounds.run_once(engine, Notifier(), clock, every=timedelta(seconds=30), cache=ProblemCache())
+    monkeypatch.setattr(cached_problems, "FEW", 1)
+    context = context_of(engine, examine=examine, clock=clock)
+    overview.prepare(context)
+    with writing(engine) as connection:
+        connection.execute(schema.standing_problems.delete())
+    with TestClient(create_app(context), base_url="http://127.0.0.1/v1") as client:
+        rows = get(client)["tables"]["items"]
+    assert {row["id"]: row["problem_count"] > 0 for row in rows} == {f"tbl_{number}": True for number in range(3)}
 
 
 def test_a_reader_may_see_it_and_a_worker_may_not(

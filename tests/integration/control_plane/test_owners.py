@@ -108,7 +108,9 @@ def test_problems_are_found_by_the_policies_of_tags(engine: sa.Engine, api: Test
     """The facts of problems merge the policies of all tables at once."""
     assert api.put("/policies/tag:tier=gold", json={"compaction": {"commits": 9}}).status_code == 201
     with reading(engine) as connection:
-        found = {each.name: each.policy.compaction.commits for each in table_store.facts(connection, utc_now())}
+        found = {
+            each.name: each.policy.compaction.commits for each in table_store.facts(connection, utc_now(), ids.values())
+        }
     assert found == {"orders": 9, "returns": 5, "clicks": 9, "plain": 5}
 
 

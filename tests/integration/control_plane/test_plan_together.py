@@ -72,6 +72,7 @@ def test_a_planner_and_a_caller_at_once_start_no_job_twice(engine: sa.Engine, cl
         assert [len(job_store.active(connection, name)) for name in names] == [1] * len(names)
 
 
+@pytest.mark.mostly_sqlite
 def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
     engine: sa.Engine, clock: FakeClock
 ) -> None:

@@ -40,7 +40,7 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
             table_store.register(
                 connection, Registration("tbl_1", str(table.base), "trips", now, now, index=BucketIndex(4, ("id",)))
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while httpx.get(f"{running.url}/v1/tables/tbl_1/snapshot").status_code != 200:
             assert time.monotonic() < deadline, running.log.read_text()
             time.sleep(0.1)

@@ -52,7 +52,7 @@ def seconds_until_woken(one: Notifier, other: Notifier) -> float:
             listener.forget()
             before = time.monotonic()
             one.notify()
-            await listener.wait(10)
+            await listener.wait(60)
             return time.monotonic() - before
 
     return asyncio.run(wait())
@@ -64,7 +64,7 @@ def listeners(admin: sa.Engine) -> set[int]:
 
 
 def await_listeners(admin: sa.Engine, count: int, without: Collection[int] = ()) -> set[int]:
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while len(found := listeners(admin).difference(without)) < count:
         assert time.monotonic() < end, found
         time.sleep(0.1)

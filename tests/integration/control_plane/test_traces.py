@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 
 from jobs.contract import Outcome, Problem, Result
 from tests.integration.control_plane.protocol_worker import Worker
@@ -68,6 +69,7 @@ def test_a_call_its_job_and_the_report_of_its_attempt_are_one_trace(tmp_path: Pa
         assert "pl4nted" not in str(collector.spans)
 
 
+@pytest.mark.exhaustive
 def test_without_an_endpoint_the_sdk_is_not_even_imported() -> None:
     code = (
         "import sys, service.cli.serving, service.runtime.composition, jobs.worker.lease_loop, jobs.tracing as t\n"

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 import migrations
 from service.db import migrate
 from service.db.engine import open_engine, reading
+from tests.forked_service import ended
 from tests.integration.control_plane.databases import MOSTLY_ON_POSTGRESQL
 from tests.integration.serving import Serving, eventually
 
@@ -68,11 +69,15 @@ class Newer:
         self.environment = {"PYTHONPATH": os.pathsep.join(map(str, (folder, ROOT)))}
 
 
-def run(folder: Path, database: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def environment(database: str) -> dict[str, str]:
+    return {**os.environ, "GROUNDSKEEPER_DATABASE": database}
+
+
+def run(folder: Path, database: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "service.cli", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "GROUNDSKEEPER_DATABASE": database, **environment},
+        env={**environment(database), "PYTHONPATH": str(ROOT), **more},
         capture_output=True,
         text=True,
         timeout=60,
@@ -81,16 +86,16 @@ def run(folder: Path, database: str, *arguments: str, **environment: str) -> sub
 
 
 def create(service: Serving) -> int:
-    return httpx.post(f"{service.url}/v1/webhooks", json=HOOK, timeout=15).status_code
+    return httpx.post(f"{service.url}/v1/webhooks", json=HOOK, timeout=60).status_code
 
 
 def webhooks(service: Serving) -> int:
-    answer = httpx.get(f"{service.url}/v1/webhooks", timeout=15)
+    answer = httpx.get(f"{service.url}/v1/webhooks", timeout=60)
     return len(answer.json()["items"])
 
 
 def ready(service: Serving) -> tuple[int, str]:
-    answer = httpx.get(f"{service.url}/readyz", timeout=15)
+    answer = httpx.get(f"{service.url}/readyz", timeout=60)
     return answer.status_code, answer.json().get("type", "")
 
 
@@ -132,12 +137,12 @@ def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and
     with Serving(here, database=database) as old:
         assert ready(old) == (200, "")
         assert f"revision {CONTRACTED}" in run(here, database, "migrate", **newer.environment).stdout
-        assert eventually(lambda: ready(old) == (503, "/problems/not-ready"), 5)
+        assert eventually(lambda: ready(old) == (503, "/problems/not-ready"), 60)
         assert "newer version" in httpx.get(f"{old.url}/readyz").json()["detail"]
         assert old.stop() == 0
-    ended = run(here, database, "serve", "--workers", "0", "--port", "0")
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
-    assert "newer version" in ended.stderr
+    refused = ended("serve", "--workers", "0", "--port", "0", cwd=here, env=environment(database))
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
+    assert "newer version" in refused.stderr
     engine = open_engine(database)
     assert revision_of(engine) == CONTRACTED
     assert not migrate.is_usable(engine)

@@ -17,6 +17,8 @@ from service.lake.snapshot import NotWritable, OtherRun, PartitionState, Since, 
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 from service.model.job_errors import FenceLosesFlinkError
+from service.outcome.objective import ObjectiveState
+from service.policies.objective import ObjectiveSettings
 from service.policies.policy import Pause, Policy
 from service.policies.settings import GIB, MIB, ClusteringSettings, ExpansionSettings, Mode
 from service.queue.breaker import Breaker
@@ -66,6 +68,7 @@ def _unread() -> TableFacts:
     failed = Failures(JobKind.CLEANING, 3, ago(days=1), ago(hours=1), "job_'3'", Problem("x", "It failed"))
     return _table(
         watch=watch,
+        overdue_since=watch.next_poll_at,
         incidents=[an_incident(kind) for kind in IncidentKind],
         failures=[failed],
         unsettled=[Job("job_1", kind=JobKind.COMPACTION, state=JobState.UNKNOWN, **_JOB)],
@@ -86,6 +89,8 @@ def _behind() -> TableFacts:
     )
     dead = replace(plan("deltacommit", "inflight", at="002"), is_plan=False, heartbeat_at=ago(hours=3))
     return _table(
+        policy=Policy(objective=ObjectiveSettings(read_overhead=1.2)),
+        objective=ObjectiveState(NOW, 3.0, "a read costs 3.00 times as much, at most 1.2", ago(hours=1)),
         snapshot=a_snapshot(
             since_compaction=Since(100),
             since_cleaning=Since(100),
@@ -99,7 +104,7 @@ def _behind() -> TableFacts:
             vanished_since=ago(hours=1),
             other_runs=(OtherRun(COMPACTION, "004", ago(hours=1), ago(hours=2)),),
             clock={"disagreement": {"one_seconds": 0.2, "other_seconds": -28_800.0, "since": ago(hours=1).isoformat()}},
-        )
+        ),
     )
 
 

@@ -166,7 +166,7 @@ def test_a_gain_is_what_all_reads_of_an_hour_save() -> None:
     assert gain is not None
     assert gain.seconds_per_read == pytest.approx(50 / 1024)
     assert gain.seconds_per_hour == pytest.approx(500 / 1024)
-    assert replace(gain, seconds_per_hour=186.0).text(8.0) == "saves 3.1 reader-minutes an hour for 8 s of work"
+    assert replace(gain, seconds_per_read=18.6).text(8.0) == "saves 3.1 reader-minutes an hour for 8 s of work"
     assert gain_of(JobKind.AUDIT, cost, OFTEN) is None
 
 

@@ -36,6 +36,7 @@ OPEN = [
     ("the short night of spring", [window("01:00-04:00")], BERLIN, "2026-03-29 00:30", "2026-03-29 02:00"),
     ("the long night of autumn", [window("01:00-04:00")], BERLIN, "2026-10-24 23:30", "2026-10-25 03:00"),
     ("its end is skipped", [window("01:00-02:30")], BERLIN, "2026-03-29 01:15", "2026-03-29 01:30"),
+    ("within the skipped hour", [window("02:10-02:50")], BERLIN, "2026-03-29 01:15", "2026-03-29 01:50"),
     ("its end comes twice: the first", [window("01:00-02:30")], BERLIN, "2026-10-25 00:15", "2026-10-25 00:30"),
     ("its start comes twice: the first", [window("02:30-04:00")], BERLIN, "2026-10-25 00:30", "2026-10-25 03:00"),
 ]  # fmt: skip
@@ -54,6 +55,8 @@ CLOSED = [
     ("a week on", [window("22:00-23:00", "thu")], "UTC", "2026-01-01 23:00", "2026-01-08 22:00"),
     ("the first of two to open", [NIGHT, window("12:00-13:00")], "UTC", "2026-01-01 10:00", "2026-01-01 12:00"),
     ("its start is skipped", [window("02:30-05:00")], BERLIN, "2026-03-29 01:00", "2026-03-29 01:30"),
+    ("within the skipped hour: an hour later", [window("02:10-02:50")], BERLIN, "2026-03-29 01:00",
+     "2026-03-29 01:10"),
     ("wholly skipped: a day later", [window("02:00-03:00")], BERLIN, "2026-03-28 23:00", "2026-03-30 00:00"),
     ("wholly skipped: a week later", [window("02:00-03:00", "sun")], BERLIN, "2026-03-28 23:00",
      "2026-04-05 00:00"),

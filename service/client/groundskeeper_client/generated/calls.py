@@ -78,6 +78,7 @@ from groundskeeper_client.generated.models import (
     NotificationPut,
     Order,
     Outcome,
+    OutcomesOutcomeOut,
     Overview,
     PartitionTtlIn,
     PatternPolicyIn,
@@ -106,6 +107,8 @@ from groundskeeper_client.generated.models import (
     SessionOut,
     SetOfTables,
     Severity,
+    SimulateIn,
+    SimulationOut,
     SnapshotOut,
     SnoozeIn,
     SyncIn,
@@ -690,6 +693,17 @@ def get_notification(name: str) -> Call[NotificationDetail]:
     UnauthenticatedError.
     """
     return Call("GET", f"/v1/notifications/{segment(name)}", NotificationDetail)
+
+
+def get_outcome(table_id: str) -> Call[OutcomesOutcomeOut]:
+    """Show what reads of a table cost, and whether its objective is kept.
+
+    An overhead compares a read now with one right after a compaction.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/outcome", OutcomesOutcomeOut)
 
 
 def get_overview(
@@ -1681,13 +1695,18 @@ def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
     return Call("POST", "/v1/policy-preview", PreviewOut, body=body)
 
 
-def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None) -> Call[ConsumerOut]:
+def put_consumer(
+    table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None, if_none_match: str | None = None
+) -> Call[ConsumerOut]:
     """Report how far a consumer has come.
 
     Registers the consumer, or renews it. What was cleaned before is not brought back by an earlier instant.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
+    that somebody else has made meanwhile
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
@@ -1696,12 +1715,14 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
         "PUT",
         f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}",
         ConsumerOut,
-        headers={"If-Match": if_match},
+        headers={"If-Match": if_match, "If-None-Match": if_none_match},
         body=body,
     )
 
 
-def put_freeze(name: str, body: FreezeIn, *, if_match: str | None = None) -> Call[FreezeOut]:
+def put_freeze(
+    name: str, body: FreezeIn, *, if_match: str | None = None, if_none_match: str | None = None
+) -> Call[FreezeOut]:
     """Start no automatic jobs on some tables from one time to another.
 
     Jobs that have begun go on, and posting still works, as in a pause. The decisions have the reason.
@@ -1709,13 +1730,24 @@ def put_freeze(name: str, body: FreezeIn, *, if_match: str | None = None) -> Cal
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
+    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
+    that somebody else has made meanwhile
+
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyFreezesError, UnauthenticatedError.
     """
-    return Call("PUT", f"/v1/freezes/{segment(name)}", FreezeOut, headers={"If-Match": if_match}, body=body)
+    return Call(
+        "PUT",
+        f"/v1/freezes/{segment(name)}",
+        FreezeOut,
+        headers={"If-Match": if_match, "If-None-Match": if_none_match},
+        body=body,
+    )
 
 
-def put_notification(name: str, body: NotificationIn, *, if_match: str | None = None) -> Call[NotificationPut]:
+def put_notification(
+    name: str, body: NotificationIn, *, if_match: str | None = None, if_none_match: str | None = None
+) -> Call[NotificationPut]:
     """Create or replace a notification.
 
     Sends messages about problems and failed jobs, one for each cause, in the form of the target. What is open
@@ -1725,14 +1757,25 @@ def put_notification(name: str, body: NotificationIn, *, if_match: str | None = 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
+    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
+    that somebody else has made meanwhile
+
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
     HeaderNotAllowedError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
     SecretUnreadableError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError.
     """
-    return Call("PUT", f"/v1/notifications/{segment(name)}", NotificationPut, headers={"If-Match": if_match}, body=body)
+    return Call(
+        "PUT",
+        f"/v1/notifications/{segment(name)}",
+        NotificationPut,
+        headers={"If-Match": if_match, "If-None-Match": if_none_match},
+        body=body,
+    )
 
 
-def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
+def put_policy(
+    pattern: str, body: PatternPolicyIn, *, if_match: str | None = None, if_none_match: str | None = None
+) -> Call[PatternPolicyOut]:
     """Set the policy of all tables that match.
 
     Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults.
@@ -1740,13 +1783,24 @@ def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = No
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
+    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
+    that somebody else has made meanwhile
+
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, RouteNotFoundError, ServiceBusyError, UnauthenticatedError.
     """
-    return Call("PUT", f"/v1/policies/{segment(pattern)}", PatternPolicyOut, headers={"If-Match": if_match}, body=body)
+    return Call(
+        "PUT",
+        f"/v1/policies/{segment(pattern)}",
+        PatternPolicyOut,
+        headers={"If-Match": if_match, "If-None-Match": if_none_match},
+        body=body,
+    )
 
 
-def put_table_by_path(body: TableIn, *, if_match: str | None = None) -> Call[TableOut]:
+def put_table_by_path(
+    body: TableIn, *, if_match: str | None = None, if_none_match: str | None = None
+) -> Call[TableOut]:
     """Register a table, or change it to these declarations.
 
     The same body again changes nothing, and returns the same table. The base path may be spelt in any way.
@@ -1756,13 +1810,18 @@ def put_table_by_path(body: TableIn, *, if_match: str | None = None) -> Call[Tab
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
+    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
+    that somebody else has made meanwhile
+
     Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError,
     OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
     SecretKeyMissingError, ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError,
     TooManyReadsError, UnauthenticatedError.
     """
-    return Call("PUT", "/v1/tables/by-path", TableOut, headers={"If-Match": if_match}, body=body)
+    return Call(
+        "PUT", "/v1/tables/by-path", TableOut, headers={"If-Match": if_match, "If-None-Match": if_none_match}, body=body
+    )
 
 
 def put_table_policy(table_id: str, body: PolicyIn, *, if_match: str | None = None) -> Call[EffectivePolicyOut]:
@@ -1859,6 +1918,20 @@ def rotate_webhook_secret(webhook_id: str) -> Call[WebhookCreated]:
     RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/rotate-secret", WebhookCreated)
+
+
+def simulate_policy(body: SimulateIn) -> Call[SimulationOut]:
+    """Show what another policy would have done in the past.
+
+    Replays the commits of the tables under the present policy and under the new one, with the slots of the
+    workers that are ready now. Starts nothing and stores nothing. Takes seconds, for very many commits a
+    minute.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, SimulationTooLargeError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("POST", "/v1/policies/simulate", SimulationOut, body=body)
 
 
 def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:

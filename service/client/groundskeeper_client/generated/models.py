@@ -814,6 +814,15 @@ class BucketsOut(Model, frozen=True, kw_only=True):
     """The largest ones"""
 
 
+class BudgetPolicyIn(Model, frozen=True, kw_only=True):
+    gb_hours_per_day: float | UnsetType | None = UNSET
+    """GB-hours of all jobs of these tables in a day; or null"""
+    worker_hours_per_day: float | UnsetType | None = UNSET
+    """Hours of workers' slots that these jobs may take in a day; or null"""
+    carry_over_days: int | UnsetType = UNSET
+    """What was not spent on so many days before may be spent today in addition"""
+
+
 class BulkItem(Model, frozen=True, kw_only=True):
     table_id: str
     """As in the request"""
@@ -2285,7 +2294,7 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends, later than it begins"""
     tables: list[str] | UnsetType = UNSET
-    """Patterns of the names of tables; all by default"""
+    """Patterns of tables, as those of policies: `orders_*`, `tag:team=shop`; all by default"""
     reason: str | UnsetType = UNSET
     """Shown to other users"""
 
@@ -2312,7 +2321,7 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     ends_at: datetime
     """When it ends"""
     tables: list[str]
-    """Patterns of the names of tables"""
+    """Ids of tables or patterns of their names; empty for all"""
     reason: str
     """Why, for other users"""
     set_by: str
@@ -2321,6 +2330,25 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     """When it was created"""
     updated_at: datetime
     """When it was last changed by a call"""
+
+
+class GainOut(Model, frozen=True, kw_only=True):
+    """What a job of a policy was expected to save each read, and what it has saved by its own result."""
+
+    job_id: str
+    """Id of the job; null if there is none"""
+    kind: JobKind
+    """Kind of job"""
+    created_at: datetime
+    """When it was created"""
+    expected_seconds: float
+    """Processor seconds that it was expected to save a read"""
+    saved_seconds: float | None
+    """What it has saved; null until it ends well"""
+    overhead_before: float
+    """Overhead of reads when it was queued"""
+    overhead_after: float | None
+    """The same at the first poll after it, with what was written meanwhile"""
 
 
 class GivenClusteringParams(Model, frozen=True, kw_only=True):
@@ -2894,6 +2922,27 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
     """The job of each"""
 
 
+class KeptOut(Model, frozen=True, kw_only=True):
+    """Whether the objective is kept, and how well it was. Shares are of the time for which that is known."""
+
+    missed: str | None
+    """How the last look found it missed; null if it was kept"""
+    missed_since: datetime | None
+    """Since when"""
+    looked_at: datetime
+    """Time of that look"""
+    week_percent: float
+    """Share of the last week for which it was kept"""
+    budget_used: float
+    """Share of the week's error budget that is used; above 1 the objective is not kept"""
+    burn_hour: float
+    """How fast the last hour used the budget: 1 uses it up in exactly a week"""
+    burn_day: float
+    """The same of the last day"""
+    text: str
+    """The same in words"""
+
+
 class KeyProof(Model, frozen=True, kw_only=True):
     """The comparison of the record keys before and after"""
 
@@ -2922,6 +2971,19 @@ class KindCount(Model, frozen=True, kw_only=True):
     """Problems of this kind that opened"""
     resolved: int
     """Problems of this kind that ended"""
+
+
+class KindOutcomeOut(Model, frozen=True, kw_only=True):
+    """The jobs of one kind."""
+
+    jobs: int
+    """Jobs that succeeded"""
+    seconds: float
+    """Time that workers spent on them"""
+    gb_hours: float
+    """That time in hours, times the memory of a slot in GiB"""
+    kind: JobKind
+    """Kind of job"""
 
 
 class LabelsOfTables(Model, frozen=True, kw_only=True):
@@ -3477,6 +3539,23 @@ class Outcome(Word):
     FAILED = "failed"
 
 
+class OutcomesOutcomeOut(Model, frozen=True, kw_only=True):
+    objective: dict[str, float | None]
+    """The objective of the effective policy"""
+    is_set: bool
+    """Whether it can be kept or missed"""
+    reads: ReadsOut
+    """How often the table is read"""
+    cost: ReadCostOut | None
+    """What a read costs; null before the first poll"""
+    kept: KeptOut | None
+    """Null without an objective, and before the first look"""
+    gb_hours_of_day: float | None
+    """GB-hours of its jobs in 24 hours; null without `max_gb_hours_per_day`"""
+    gains: list[GainOut]
+    """The last jobs that make reads cheaper, the newest first"""
+
+
 class Overview(Model, frozen=True, kw_only=True):
     at: datetime
     """The service's time of this answer"""
@@ -3702,6 +3781,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
     """What reads and storage may cost, from which the service derives when jobs run"""
+    budget: BudgetPolicyIn | UnsetType = UNSET
+    """What the jobs of all tables of a pattern may cost in a day"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -3842,6 +3923,21 @@ class PlanState(Word):
     GONE = "gone"
 
 
+class PointOut(Model, frozen=True, kw_only=True):
+    """All tables together at one time."""
+
+    at: datetime
+    """Time"""
+    log_bytes: int
+    """Log files that wait for a compaction"""
+    base_bytes: int
+    """Size of the base files"""
+    freed_bytes: int
+    """Size of files that are out of use"""
+    read_overhead: float
+    """What a read of all tables costs, compared with one right after compactions"""
+
+
 class PolicyIn(Model, frozen=True, kw_only=True):
     """Members that differ from the previous level: defaults, then patterns of names, then the table."""
 
@@ -3859,6 +3955,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
     """What reads and storage may cost, from which the service derives when jobs run"""
+    budget: BudgetPolicyIn | UnsetType = UNSET
+    """What the jobs of all tables of a pattern may cost in a day"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -3941,7 +4039,7 @@ class ProblemCountsOut(Model, frozen=True, kw_only=True):
     """Problems that opened and ended in the period."""
 
     opened: int
-    """Problems that opened, or became more serious"""
+    """Problems that opened or became more serious, each once"""
     resolved: int
     """Problems that ended"""
     open: int
@@ -4012,6 +4110,7 @@ class ProblemKind(Word):
     COMPACTION_BEHIND = "compaction-behind"
     COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"
+    OBJECTIVE_MISSED = "objective-missed"
     TIMELINE_LONG = "timeline-long"
     BUCKET_TOO_LARGE = "bucket-too-large"
     BUCKETS_SKEWED = "buckets-skewed"
@@ -4097,6 +4196,38 @@ class ProgressOut(Model, frozen=True, kw_only=True):
     """Bytes of this step; 0 if not known"""
 
 
+class RatesBasis(Word):
+    """The source of the rates: probes of the workers, or assumed ones."""
+
+    PROBE = "probe"
+    DEFAULT = "default"
+
+
+class ReadCostOut(Model, frozen=True, kw_only=True):
+    """What a read of all current rows costs, in processor seconds of a reader."""
+
+    seconds: float
+    """Now"""
+    compacted_seconds: float
+    """After a compaction"""
+    merged_seconds: float
+    """If then small files were merged too"""
+    overhead: float
+    """How many times it costs what it does after a compaction"""
+    basis: RatesBasis
+    """`probe`: as workers have measured; `default`: assumed"""
+
+
+class ReadSource(Word):
+    """Who says how often a table is read. What the owner says counts before what was seen."""
+
+    OWNER = "owner"
+    LINEAGE = "lineage"
+    SPARK_LOGS = "spark_logs"
+    CONSUMERS = "consumers"
+    ASSUMED = "assumed"
+
+
 class ReadersIn(Model, frozen=True, kw_only=True):
     """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
 
@@ -4118,6 +4249,17 @@ class Readiness(Model, frozen=True, kw_only=True):
     """Always `ok`: else the answer is a problem document"""
     checks: Checks
     """The checks, one by one"""
+
+
+class ReadsOut(Model, frozen=True, kw_only=True):
+    """How often the whole table is read."""
+
+    per_day: float
+    """Reads a day"""
+    source: ReadSource
+    """Who says so; `assumed`: nobody"""
+    text: str
+    """The same in words"""
 
 
 class ReasonOut(Model, frozen=True, kw_only=True):
@@ -4653,6 +4795,86 @@ class SightingOut(Model, frozen=True, kw_only=True):
     """When it was first seen"""
     last_seen: datetime
     """When it was last seen"""
+
+
+class SimulateIn(Model, frozen=True, kw_only=True):
+    """Either a pattern, a tag or tables, and the policy that they would have had."""
+
+    policy: PatternPolicyIn | None
+    """The policy of the pattern or tag instead of the present one, null for its deletion; or settings that the
+    tables would have had beside their own
+    """
+    pattern: str | UnsetType | None = UNSET
+    """A pattern of tables, as of a policy"""
+    tag: str | UnsetType | None = UNSET
+    """A tag: the same as the pattern `tag:` with it"""
+    tables: list[str] | UnsetType | None = UNSET
+    """Ids of tables"""
+    from_: datetime | UnsetType | None = field(default=UNSET, name="from")
+    """Beginning of the period; default: 14 days before its end"""
+    to: datetime | UnsetType | None = UNSET
+    """End of the period; default: now"""
+
+
+class SimulatedTableOut(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the table"""
+    name: str
+    """Name"""
+    jobs_now: int
+    """Simulated jobs of the present policy"""
+    jobs_new: int
+    """Simulated jobs of the new policy"""
+    gb_hours_now: float
+    """Their GB-hours"""
+    gb_hours_new: float
+    """Their GB-hours"""
+    read_overhead_now: float
+    """Not exceeded in 95 % of the time"""
+    read_overhead_new: float
+    """Not exceeded in 95 % of the time"""
+
+
+class SimulationOut(Model, frozen=True, kw_only=True):
+    from_: datetime = field(name="from")
+    """Beginning of the period"""
+    to: datetime
+    """End of the period"""
+    tables: int
+    """Tables that the edit is about"""
+    commits: int
+    """Commits of writers that were replayed"""
+    known_since: datetime | None
+    """First known commit of the period; null if there is none"""
+    text: str
+    """The difference in a sentence"""
+    now: SimulationsOutcomeOut
+    """What the present policy does with these commits, in the simulation"""
+    new: SimulationsOutcomeOut
+    """What the new policy does with them"""
+    actual: SimulationsOutcomeOut
+    """What really happened, with jobs by hand, failures and writers' own services"""
+    items: list[SimulatedTableOut]
+    """The 20 tables whose work changes the most"""
+
+
+class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
+    jobs: int
+    """Jobs that succeeded"""
+    seconds: float
+    """Time that workers spent on them"""
+    gb_hours: float
+    """That time in hours, times the memory of a slot in GiB"""
+    rewritten_bytes: int
+    """Bytes that they wrote into base files"""
+    read_overhead: float | None
+    """The read overhead of all tables together that was not exceeded in 95 % of the time; null if nothing is known"""
+    longest_wait: float | None
+    """Longest time for which a due job waited for a slot, in seconds; null if it is not known"""
+    kinds: list[KindOutcomeOut]
+    """By kind; that on which workers spent the most time comes first"""
+    points: list[PointOut]
+    """At equidistant times, without those about which nothing is known"""
 
 
 class SinceOut(Model, frozen=True, kw_only=True):
@@ -5607,6 +5829,8 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     """Id of its Spark application"""
     ui_url: str | None
     """Address of Spark's UI"""
+    read_rates: dict[str, float] | None
+    """Processor seconds that reads take on its machine, as it has measured"""
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime

@@ -328,6 +328,12 @@ class ServiceBusyError(ApiError):
     type = "service-busy"
 
 
+class SimulationTooLargeError(ApiError):
+    """This simulation would take too long"""
+
+    type = "simulation-too-large"
+
+
 class SnapshotNotTakenError(ApiError):
     """No poll of the table has succeeded yet"""
 
@@ -481,6 +487,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         SecretKeyMissingError,
         SecretUnreadableError,
         ServiceBusyError,
+        SimulationTooLargeError,
         SnapshotNotTakenError,
         StorageError,
         StorageNotSupportedError,

@@ -1,0 +1,179 @@
+"""Writes a compacted base file from the column chunks of the old one, where the logs change no value of a column.
+
+An update mostly changes few of a table's columns. So of each row group only the chunks with changes are encoded again,
+and the others are copied as bytes (`column_chunks`): first the keys say which rows the logs replace, then each column's
+values in these rows are compared with those of the logs. Rows that only the logs have come as row groups behind.
+Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.dataplane import column_chunks, parquet_layout, table_types
+from jobs.dataplane.arrow_of_spark import without_hidden_nulls
+from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
+from jobs.dataplane.row_group_copy import file_of, one_file_name
+from jobs.errors import RefusedError
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.storage.paths import bytes_per_row, rows_that_fit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow.parquet as pq
+    from numpy.typing import NDArray
+
+    from jobs.dataplane.key_footer import KeyFooter
+    from jobs.dataplane.parquet_layout import Layout
+    from jobs.dataplane.replaced_rows import Replacement
+    from jobs.dataplane.slice_merge import MergedSlice
+
+    Places = NDArray[np.int64]
+
+# Bytes of one column of a row group, encoded and decoded, and of its changed columns as they are written.
+_MOST_OF_COLUMN, _MOST_HELD = 48 * 1024 * 1024, 64 * 1024 * 1024
+# Decoded bytes of a row group of rows that only the logs have.
+_ROW_GROUP_BYTES = 64 * 1024 * 1024
+# These columns are the same in all versions of a row: `MergedSlice` proves it.
+_NEVER_CHANGED = frozenset({RECORD_KEY, PARTITION_PATH})
+
+
+def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_name: str, *, least_bytes: int) -> int:
+    """Writes the file and returns its bytes. The logs must delete no key.
+
+    `least_bytes` are those that the row groups must have on average, not compressed.
+
+    Raises NotCopyableError if all rows have to be written; then no file remains, and the slice's counts are as before,
+    but `keys` is of no use. Raises NotProvedError as the merge does.
+    """
+    storage, files = merged.storage, merged.files
+    with storage.open_file(f"{storage.root}/{files.base}", whole=True) as file:
+        raw = RawFile(file)
+        used, replacement = merged.begun()
+        with merged.base_file(replacement, file) as reader:
+            _require_copyable(layout, raw, reader, least_bytes)
+            output = storage.create(files.partition_path, file_name)
+            before = merged.counts
+            merged.counts = before.copy()
+            try:
+                new = _NewFile(merged, replacement, layout, CopyWriter(output.stream, raw), file_name)
+                for number, group in enumerate(raw.groups):
+                    if group.rows:
+                        new.add_group(reader, number, new.found(reader, number, used, keys))
+                new.add_rows(merged.of_logs_alone(used, replacement), keys)
+                new.writer.close(layout.footer(keys))
+                return output.close()
+            except BaseException:
+                merged.counts = before
+                with suppress(OSError, pa.ArrowException):
+                    output.abandon()
+                raise
+
+
+def _require_copyable(layout: Layout, raw: RawFile, reader: pq.ParquetFile, least_bytes: int) -> None:
+    groups = [group for group in raw.groups if group.rows]
+    # A file of many small row groups is read more slowly than one of few, and inserts may add one.
+    if sum(group.uncompressed_bytes for group in groups) < least_bytes * (len(groups) + 1):
+        raise NotCopyableError("small row groups")
+    for group in groups:
+        if column_chunks.SORTING in group.struct:
+            raise NotCopyableError("a sorted row group")
+        for chunk in group.chunks:
+            if column_chunks.CODECS.get(chunk.codec) != layout.codec:
+                raise NotCopyableError("chunks of another codec")
+            if chunk.number(column_chunks.UNCOMPRESSED) > _MOST_OF_COLUMN:
+                raise NotCopyableError("a large column")
+    if layout.annotations.places:
+        raise NotCopyableError("types that Arrow does not know")
+    try:
+        parquet_layout.require_reproducible(layout, reader.schema, "the base file")
+    except RefusedError as error:
+        raise NotCopyableError("another schema than the table's latest") from error
+
+
+class _NewFile:
+    """The file that is being written, row group by row group."""
+
+    def __init__(
+        self, merged: MergedSlice, replacement: Replacement, layout: Layout, writer: CopyWriter, file_name: str
+    ) -> None:
+        self._merged, self._replacement, self._layout = merged, replacement, layout
+        self.writer, self._file_name = writer, file_name
+
+    def found(self, reader: pq.ParquetFile, number: int, used: NDArray[np.bool_], keys: KeyFooter | None) -> Places:
+        """Returns `MergedSlice.found` of all rows of a row group, whose keys are added to `keys`."""
+        found = []
+        for batch in self._merged.keys_of(reader, number, PARTITION_PATH):
+            self._merged.require_own(batch)
+            if keys:
+                keys.add(batch.column(RECORD_KEY))
+            found.append(self._merged.found(batch, used))
+        return np.concatenate(found)
+
+    def add_group(self, reader: pq.ParquetFile, number: int, found: Places) -> None:
+        """Writes a row group of the base file with what the logs change."""
+        merged, raw = self._merged, self.writer.like
+        if len(found) != raw.groups[number].rows:
+            raise NotCopyableError("a row group without the keys of its rows")
+        rows = np.flatnonzero(found >= 0)
+        places = merged.newest.places[found[rows]]
+        schema = self._layout.schema
+        instead = []
+        if FILE_NAME in schema.names:
+            names = one_file_name(self._file_name, len(found))
+            instead.append(file_of(self._layout, raw, pa.table([names], [FILE_NAME])))
+        batch_rows = rows_that_fit(bytes_per_row(reader, number)) if len(rows) else 0
+        for name in schema.names if len(rows) else ():
+            if name == FILE_NAME or name in _NEVER_CHANGED:
+                continue
+            column = _column(reader, number, schema.field(name), batch_rows)
+            changed = self._replacement.changed(name, column, rows, places)
+            if changed is not None:
+                instead.append(file_of(self._layout, raw, pa.table([without_hidden_nulls(changed)], [name])))
+                if sum(chunk.length for made in instead for chunk in made.groups[0].chunks) > _MOST_HELD:
+                    raise NotCopyableError("large changes")
+            merged.newest.rows.release()
+        self.writer.add(raw, number, instead)
+        merged.counts.updates += len(rows)
+        merged.counts.rows += len(found)
+
+    def add_rows(self, batches: Iterable[pa.RecordBatch], keys: KeyFooter | None) -> None:
+        """Writes rows that only the logs have."""
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            if keys:
+                keys.add(batch.column(RECORD_KEY))
+            waiting.append(
+                pa.RecordBatch.from_arrays(list(map(without_hidden_nulls, batch.columns)), batch.schema.names)
+            )
+            if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
+                self._write(waiting)
+                waiting = []
+        if waiting:
+            self._write(waiting)
+
+    def _write(self, batches: list[pa.RecordBatch]) -> None:
+        # The writer stops using a dictionary when a batch's dictionary differs from the one before.
+        table = pa.Table.from_batches(batches).unify_dictionaries()
+        names, columns = self._layout.schema.names, dict(zip(table.column_names, table.columns, strict=True))
+        if FILE_NAME in columns:
+            columns[FILE_NAME] = pa.chunked_array([one_file_name(self._file_name, table.num_rows)])
+        made = file_of(self._layout, self.writer.like, pa.table([columns[name] for name in names], names))
+        self.writer.add(made, 0)
+
+
+def _column(reader: pq.ParquetFile, number: int, wanted: pa.Field, batch_rows: int) -> pa.Array:
+    """Returns a column of a row group. Raises NotCopyableError if it is too large to be decoded at once."""
+    parts: list[pa.Array] = []
+    size = 0
+    for batch in reader.iter_batches(batch_rows, row_groups=[number], columns=[wanted.name], use_threads=False):
+        parts.append(table_types.conformed(batch, pa.schema([wanted])).column(0))
+        size += 0 if pa.types.is_dictionary(parts[0].type) else batch.nbytes
+        if size > _MOST_OF_COLUMN:
+            raise NotCopyableError("a large column")
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

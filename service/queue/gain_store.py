@@ -1,0 +1,70 @@
+"""Store of gains: what each job of a policy was expected to save readers, and what it has saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from jobs.contract import JobKind
+from service.db import schema
+from service.outcome.gain import MeasuredGain
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.outcome.gain import Gain
+    from service.queue.job import Job
+
+_g = schema.job_gains
+
+# Every job executes these statements, so they are built once.
+_ENDED = _g.update().where(_g.c.job_id == sa.bindparam("of_job"))
+_SEEN = _g.update().where(
+    _g.c.table_id == sa.bindparam("of_table"),
+    _g.c.overhead_after.is_(None),
+    _g.c.ended_at < sa.bindparam("polled_at"),
+)
+
+
+def expect(connection: Connection, job: Job, gain: Gain, overhead: float) -> None:
+    """Stores what a job that has just been queued is expected to save."""
+    row = {
+        "job_id": job.id,
+        "table_id": job.table_id,
+        "kind": job.kind.value,
+        "created_at": job.created_at,
+        "expected_seconds": gain.seconds_per_read,
+        "reads_per_day": gain.reads_per_day,
+        "overhead_before": overhead,
+    }
+    connection.execute(_g.insert(), row)
+
+
+def end(connection: Connection, job_id: str, saved_seconds: float, at: datetime) -> None:
+    """Stores what a job has saved, if it was expected to save anything."""
+    connection.execute(_ENDED, {"of_job": job_id, "saved_seconds": saved_seconds, "ended_at": at})
+
+
+def see(connection: Connection, table_id: str, overhead: float, polled_at: datetime) -> None:
+    """Stores the overhead of reads that a poll has found, for the jobs that had ended before and not been seen."""
+    connection.execute(_SEEN, {"of_table": table_id, "polled_at": polled_at, "overhead_after": overhead})
+
+
+def of_table(connection: Connection, table_id: str, limit: int) -> list[MeasuredGain]:
+    """Returns the last gains, the newest first."""
+    query = sa.select(_g).where(_g.c.table_id == table_id).order_by(_g.c.created_at.desc(), _g.c.job_id).limit(limit)
+    return [
+        MeasuredGain(
+            job_id=row.job_id,
+            kind=JobKind(row.kind),
+            created_at=row.created_at,
+            expected_seconds=row.expected_seconds,
+            saved_seconds=row.saved_seconds,
+            overhead_before=row.overhead_before,
+            overhead_after=row.overhead_after,
+        )
+        for row in connection.execute(query)
+    ]

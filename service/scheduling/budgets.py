@@ -1,0 +1,101 @@
+"""Budgets that the tables of a pattern share: what is left of them today."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.policies import policy_registry, store
+from service.policies.objective import BudgetSettings
+from service.policies.precedence import PATTERN, TABLE
+from service.queue import attempt_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from datetime import datetime
+    from typing import Any
+
+    from sqlalchemy import Connection
+
+    from service.policies.precedence import Effective
+
+_DAY = timedelta(days=1)
+# The members of a budget: the figure that counts against each, and its unit.
+_MEMBERS = {"gb_hours_per_day": ("gb_seconds", "GB-hours"), "worker_hours_per_day": ("seconds", "worker-hours")}
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """The budgets that are spent: a clause for each level of a policy and member. The day ends at `ends_at`."""
+
+    spent: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    ends_at: datetime | None = None
+
+    def over(self, effective: Effective, table_id: str) -> str | None:
+        """Returns how a budget is spent that applies to the table; None if none is."""
+        for member in _MEMBERS:
+            level = effective.sources.get(f"budget.{member}", "")
+            if found := self.spent.get((_own(table_id) if level == TABLE else level, member)):
+                return found
+        return None
+
+
+def read(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> Budgets:
+    """Returns the spent budgets of all patterns, and of the own levels of these tables, or of all."""
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    levels: dict[str, Mapping[str, Any]] = {}
+    groups: dict[str, set[str]] = {}
+    patterns = [each for each in store.every(connection) if each.settings.get("budget")]
+    if patterns:
+        subjects = policy_registry.subjects(connection)
+        for each in patterns:
+            levels[f"{PATTERN}{each.pattern}"] = each.settings["budget"]
+            groups[f"{PATTERN}{each.pattern}"] = {key for key, one in subjects.items() if one.matches(each.pattern)}
+    for table_id, own in store.of_tables(connection).items():
+        if own.settings.get("budget") and (table_ids is None or table_id in table_ids):
+            levels[_own(table_id)] = own.settings["budget"]
+            groups[_own(table_id)] = {table_id}
+    if not levels:
+        return Budgets()
+    used = _Used(connection)
+    spent: dict[tuple[str, str], str] = {}
+    for level, settings in levels.items():
+        days = settings.get("carry_over_days", BudgetSettings.carry_over_days)
+        for member, (figure, unit) in _MEMBERS.items():
+            daily = settings.get(member)
+            if daily is None:
+                continue
+            place = attempt_figures.NAMES.index(figure)
+            of_today, before = (
+                _sum(each, groups[level], place)
+                for each in (used.of(today, today + 2 * _DAY), used.of(today - days * _DAY, today))
+            )
+            allowed = daily + max(0.0, days * daily - before)
+            if of_today >= allowed:
+                whose = "the table" if level.startswith(TABLE) else f"the tables of {level}"
+                spent[level, member] = f"{whose} have taken {of_today:.3g} {unit} today, at most {allowed:.3g}"
+    return Budgets(spent, today + _DAY)
+
+
+def _own(table_id: str) -> str:
+    return f"{TABLE} {table_id}"
+
+
+@dataclass
+class _Used:
+    """The figures of periods by table id, each period read once."""
+
+    connection: Connection
+    known: dict[tuple[datetime, datetime], dict[str, tuple[float, ...]]] = field(default_factory=dict)
+
+    def of(self, since: datetime, until: datetime) -> dict[str, tuple[float, ...]]:
+        if (since, until) not in self.known:
+            found = attempt_figures.sums(self.connection, since, until, by_kind=False) if since < until else []
+            self.known[since, until] = {each.table_id: tuple(each.amounts) for each in found}
+        return self.known[since, until]
+
+
+def _sum(used: Mapping[str, tuple[float, ...]], tables: Collection[str], place: int) -> float:
+    """Returns the hours."""
+    return sum(amounts[place] for table_id, amounts in used.items() if table_id in tables) / 3600

@@ -1,0 +1,93 @@
+"""The worth of a job: what it would save readers, which orders it among others that wait for a slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.db.engine import reading
+from service.outcome.gain import Gain, gain_of
+from service.queue import job_store
+from service.queue.cost_model import DEFAULT_SECONDS
+from service.queue.forecaster import Planned
+from service.scheduling import budgets
+from service.scheduling.budgets import Budgets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from service.queue.cost_model import Cost
+    from service.queue.forecaster import Forecaster
+    from service.queue.job import Job
+    from service.scheduling.decision_inputs import DecisionInputs
+
+WEIGHED = (JobKind.COMPACTION, JobKind.CLUSTERING)
+"""The kinds that make reads cheaper. Jobs of all others keep their turn before these."""
+
+LONGEST_WAIT = timedelta(days=1)
+"""A job starts after this time whatever it saves, unless its priority is lower."""
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A job with its worth, and the gain that it follows from."""
+
+    job: Job
+    gain: Gain | None = None
+    overhead: float = 1.0
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """What is read once for a round of decisions: the expected costs of jobs by table and kind, as far as they are
+    known, and the budgets that are spent."""
+
+    costs: Mapping[tuple[str, JobKind], Cost]
+    budgets: Budgets
+
+    @classmethod
+    def read(cls, engine: Engine, forecaster: Forecaster | None, due: Sequence[str], now: datetime) -> RoundFacts:
+        if not due:
+            return cls({}, Budgets())
+        with reading(engine) as connection:
+            spent = budgets.read(connection, now)
+        jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in due for kind in WEIGHED}
+        return cls(forecaster.costs(engine, jobs) if forecaster else {}, spent)
+
+
+def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost | None) -> Weighed:
+    """Returns the job with its worth. `cost` is what it is expected to cost, None if nobody knows."""
+    now = inputs.situation.now
+    of_reads = inputs.aim.cost_of_reads(inputs.snapshot)
+    gain = gain_of(job.kind, of_reads, inputs.aim.reads)
+    # Nobody knows what the order of rows saves.
+    if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
+        return Weighed(job)
+    worth = gain.per_second(cost.seconds if cost else DEFAULT_SECONDS)
+    reason = job.reason
+    if cost is not None:
+        reason = f"{reason}; {gain.text(cost.seconds)}{_place(connection, job, worth)}"
+    return Weighed(job.evolve(worth=worth, starts_by=_starts_by(inputs, now), reason=reason), gain, of_reads.of_logs)
+
+
+def _starts_by(inputs: DecisionInputs, now: datetime) -> datetime:
+    longest, most = now + LONGEST_WAIT, inputs.aim.objective.log_age_seconds
+    if most is None:
+        return longest
+    return min(longest, max(now, inputs.aim.oldest(inputs.snapshot, now) + timedelta(seconds=most)))
+
+
+def _place(connection: Connection, job: Job, worth: float) -> str:
+    """Returns a clause about the job's place among those that wait; an empty one if none does."""
+    better, waiting = job_store.count_weighed(connection, job.worker_group, job.priority, worth)
+    return f"; {_ordinal(better + 1)} of {waiting + 1}" if waiting else ""
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"

@@ -1,0 +1,16 @@
+"""Errors of simulations."""
+
+from __future__ import annotations
+
+from service.model.errors import InvalidError
+
+
+class SimulationTooLargeError(InvalidError):
+    type = "simulation-too-large"
+    title = "This simulation would take too long"
+    hint = "Ask for a shorter period, or for fewer tables."
+    why = (
+        "A simulation replays every commit of its tables. The number of tables, of their days and of their commits is"
+        " limited, and so is the time of each simulation, because it takes a processor as long as it runs."
+    )
+    example = "1200 tables for 14 days are 16800 table days; 14000 are allowed."

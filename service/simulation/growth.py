@@ -1,0 +1,131 @@
+"""The growth of a table: how its commits make log files, base files and small files, fitted from its past."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MOST_KEPT = 1.5
+_STEPS = 40
+_WEIGHTS = (0.01, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Shares of the bytes that writers write.
+
+    `logged`: the share that becomes log files; the rest becomes base files at once. `kept`: the share of log bytes that
+    a compaction adds to the base files, and of a copy-on-write table the share of written bytes that are new; the rest
+    replaces what was there. `hot_groups`: the number of file groups among which writes are spread; 0 means all.
+    `weight`: the size of such a file group, compared with the average. `new_files` and `small_files`: base files, and
+    small ones, that a commit adds on average.
+    """
+
+    logged: float = 1.0
+    kept: float = 0.0
+    hot_groups: float = 0.0
+    weight: float = 1.0
+    new_files: float = 0.0
+    small_files: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A poll of a table. `written` are the bytes that writers had written until then, `unmerged` those since the last
+    compaction, None if that is not known; `commits` counts the commits until then."""
+
+    log_bytes: int
+    base_bytes: int
+    base_files: int
+    small_files: int
+    written: int
+    unmerged: int | None
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A compaction that has ended: the file groups and bytes that it wrote, and how many file groups each commit since
+    the one before had touched."""
+
+    file_groups: int
+    bytes: int
+    touched: Sequence[int]
+
+
+def fitted(seen: Sequence[Seen], merged: Sequence[Merged], *, is_merge_on_read: bool) -> Growth:
+    """Returns the growth that explains these polls, the oldest first. Without polls nothing is kept and all file groups
+    are written to."""
+    logged = _logged(seen) if is_merge_on_read else 0.0
+    first, last = (seen[0], seen[-1]) if seen else (None, None)
+    written = last.written - first.written if first and last else 0
+    commits = last.commits - first.commits if first and last else 0
+    kept = new_files = small_files = 0.0
+    if first and last and written > 0:
+        grown = (last.base_bytes - first.base_bytes) / written
+        kept = grown if not is_merge_on_read else (grown - (1 - logged)) / logged if logged > 0 else 0.0
+    if commits > 0:
+        new_files = _risen([each.base_files for each in seen]) / commits
+        small_files = _risen([each.small_files for each in seen]) / commits
+    most_files = max((each.base_files for each in seen), default=0)
+    return Growth(
+        logged,
+        min(max(kept, 0.0), _MOST_KEPT),
+        _hot(merged, most_files),
+        _weight(seen, merged),
+        new_files,
+        small_files,
+    )
+
+
+def distinct(groups: float, untouched: float) -> float:
+    """Returns how many of `groups` are touched, if this is the share that no commit has touched."""
+    return groups * (1 - untouched)
+
+
+def _logged(seen: Sequence[Seen]) -> float:
+    """A poll shows the logs since the last compaction, and the commits say what was written since then."""
+    known = [each for each in seen if each.unmerged]
+    written = sum(each.unmerged or 0 for each in known)
+    return min(1.0, sum(each.log_bytes for each in known) / written) if written else 1.0
+
+
+def _risen(numbers: Sequence[int]) -> int:
+    """What falls is the work of a clustering."""
+    return sum(max(0, after - before) for before, after in itertools.pairwise(numbers))
+
+
+def _hot(merged: Sequence[Merged], groups: int) -> float:
+    """Returns the number of file groups among which random writes would have touched as many as compactions rewrote."""
+    rewritten = sum(each.file_groups for each in merged if each.touched)
+    if not rewritten or not groups:
+        return 0.0
+    low, high = 1.0, float(max(groups, *(each.file_groups for each in merged)))
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if sum(_touched(each.touched, middle) for each in merged) < rewritten:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _weight(seen: Sequence[Seen], merged: Sequence[Merged]) -> float:
+    files = sum(each.base_files for each in seen)
+    groups = sum(each.file_groups for each in merged)
+    average = sum(each.base_bytes for each in seen) / files if files else 0.0
+    if not groups or not average:
+        return 1.0
+    low, high = _WEIGHTS
+    return min(max(sum(each.bytes for each in merged) / groups / average, low), high)
+
+
+def _touched(each: Sequence[int], groups: float) -> float:
+    untouched = 1.0
+    for number in each:
+        untouched *= 1 - min(1.0, number / groups)
+    return distinct(groups, untouched)

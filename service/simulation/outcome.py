@@ -1,0 +1,81 @@
+"""The outcome of a simulation, or of the same period as it really was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.contract import JobKind
+from jobs.spec import Spec, Told
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class KindOutcome(Told):
+    """The jobs of one kind."""
+
+    kind: JobKind
+    jobs: Annotated[int, Spec("Jobs that succeeded", examples=(412,))]
+    seconds: Annotated[float, Spec("Time that workers spent on them", examples=(5400.0,))]
+    gb_hours: Annotated[float, Spec("That time in hours, times the memory of a slot in GiB", examples=(3.0,))]
+
+
+@dataclass(frozen=True)
+class Point(Told):
+    """The tables together at one time."""
+
+    at: Annotated[datetime, Spec("Time", examples=("2026-01-01T12:00:00Z",))]
+    log_bytes: Annotated[int, Spec("Log files that wait for a compaction", examples=(5 << 30,))]
+    base_bytes: Annotated[int, Spec("Size of the base files", examples=(50 << 30,))]
+    freed_bytes: Annotated[int, Spec("Size of files that are out of use", examples=(1 << 30,))]
+    read_overhead: Annotated[
+        float, Spec("What a read of all tables costs, compared with one right after compactions", examples=(1.08,))
+    ]
+
+
+@dataclass(frozen=True)
+class TableOutcome:
+    """One table: `overhead` is the read overhead that it has not exceeded in 95 % of the time."""
+
+    id: str
+    jobs: int
+    seconds: float
+    gb_hours: float
+    overhead: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened, or would have happened. `rewritten_bytes` are those of the base files that jobs wrote anew.
+    `longest_wait` is the longest time for which a due job waited for a slot, in seconds; None if it is not known."""
+
+    kinds: Sequence[KindOutcome] = ()
+    points: Sequence[Point] = ()
+    rewritten_bytes: int = 0
+    longest_wait: float | None = None
+    tables: Mapping[str, TableOutcome] = field(default_factory=dict)
+
+    @property
+    def jobs(self) -> int:
+        return sum(each.jobs for each in self.kinds)
+
+    @property
+    def seconds(self) -> float:
+        return sum(each.seconds for each in self.kinds)
+
+    @property
+    def gb_hours(self) -> float:
+        return sum(each.gb_hours for each in self.kinds)
+
+    @property
+    def read_overhead(self) -> float | None:
+        """The read overhead that was not exceeded in 95 % of the time."""
+        return percentile([each.read_overhead for each in self.points])
+
+
+def percentile(values: Sequence[float], share: float = 0.95) -> float | None:
+    """Returns the smallest value that so many are not above; None without values."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else None

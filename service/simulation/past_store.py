@@ -1,0 +1,303 @@
+"""Reads the past of tables: their commits, their samples, and what jobs have really done."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from jobs.contract import JobKind
+from service.catalog import sample_store, snapshot_store
+from service.db import schema
+from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, SERVICE_OPERATIONS, WRITING_ACTIONS
+from service.lake.table import TableType
+from service.outcome.read_cost import ReadWork, read_cost
+from service.queue import attempt_figures, worker_store
+from service.queue.attempt_figures import Figures
+from service.simulation.growth import Growth, Merged, Seen, fitted
+from service.simulation.outcome import KindOutcome, Outcome, Point
+from service.simulation.table_past import Beginning, Ran, TablePast, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from sqlalchemy import Connection
+
+    from service.catalog.sample import Sample
+    from service.lake.snapshot import TableSnapshot
+    from service.outcome.read_cost import ReadRates
+    from service.policies.policy import Policy
+    from service.policies.precedence import Subject
+
+MOST_COMMITS = 400_000
+"""More commits in one simulation are refused."""
+
+LOOK_BACK = timedelta(days=1)
+"""How long before the period the last runs of services are searched."""
+
+_c = schema.commits
+_f = schema.attempt_figures
+_RUNS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING}
+_AT_ONCE = 500
+
+
+@dataclass
+class Past:
+    """The past of tables, as far as it does not depend on a policy."""
+
+    begin: datetime
+    end: datetime
+    pasts: dict[str, TablePast] = field(default_factory=dict)
+    actual: Outcome = field(default_factory=Outcome)
+    known_since: datetime | None = None  # Completion of the first known commit of the period.
+    commits: int = 0
+
+
+class TooManyCommits(Exception):  # noqa: N818 - it becomes an error of the API
+    """More commits than MOST_COMMITS."""
+
+
+@dataclass(slots=True)
+class _Commit:
+    at: float
+    run: JobKind | None  # The service that made it; None for a writer.
+    bytes: int
+    file_groups: int
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known about one table."""
+
+    snapshot: TableSnapshot
+    subject: Subject
+    policy: Policy
+    commits: Sequence[_Commit]
+    samples: Sequence[Sample]
+    ended: Mapping[JobKind, float]
+
+
+def read(
+    connection: Connection,
+    tables: Mapping[str, tuple[Subject, Policy]],
+    begin: datetime,
+    end: datetime,
+    now: datetime,
+    *,
+    points: int = 168,
+) -> Past:
+    """Returns the past of these tables, without those that were never polled. Raises TooManyCommits."""
+    past = Past(begin, end)
+    ids = list(tables)
+    snapshots = _snapshots(connection, ids)
+    commits, rewritten = _commits(connection, ids, begin - LOOK_BACK, end)
+    samples = sample_store.of_tables(connection, ids, begin, end, now, before=LOOK_BACK)
+    ended = _ended(connection, ids, begin)
+    known = {
+        table_id: _Known(
+            snapshots[table_id],
+            *(subject, policy, commits.get(table_id, []), samples.get(table_id, []), ended.get(table_id, {})),
+        )
+        for table_id, (subject, policy) in tables.items()
+        if table_id in snapshots
+    }
+    past.pasts = {table_id: _past(each, begin.timestamp()) for table_id, each in known.items()}
+    starts = [each.writes[0].at for each in past.pasts.values() if each.writes]
+    past.known_since = datetime.fromtimestamp(min(starts), UTC) if starts else None
+    past.commits = sum(len(each.writes) for each in past.pasts.values())
+    past.actual = Outcome(
+        _kinds(connection, past.pasts, begin, end),
+        _points(known, worker_store.read_rates(connection), begin, end, points),
+        sum(rewritten.get(each, 0) for each in past.pasts),
+    )
+    return past
+
+
+def _snapshots(connection: Connection, ids: Sequence[str]) -> dict[str, TableSnapshot]:
+    found: dict[str, TableSnapshot] = {}
+    for part in range(0, len(ids), _AT_ONCE):
+        found |= snapshot_store.of_tables(connection, ids[part : part + _AT_ONCE])
+    return found
+
+
+def _commits(
+    connection: Connection, ids: Sequence[str], since: datetime, until: datetime
+) -> tuple[dict[str, list[_Commit]], dict[str, int]]:
+    """Returns the commits in the order of their completion, and the bytes that services wrote in the period itself."""
+    found: defaultdict[str, list[_Commit]] = defaultdict(list)
+    rewritten: defaultdict[str, int] = defaultdict(int)
+    number = 0
+    columns = (_c.c.table_id, _c.c.action, _c.c.operation, _c.c.completed_at, _c.c.bytes_written, _c.c.file_groups)
+    for part in range(0, len(ids), _AT_ONCE):
+        query = (
+            sa.select(*columns)
+            .where(
+                _c.c.table_id.in_(ids[part : part + _AT_ONCE]), _c.c.completed_at >= since, _c.c.completed_at < until
+            )
+            .order_by(_c.c.table_id, _c.c.completed_at, _c.c.id)
+            .limit(MOST_COMMITS + 1 - number)
+        )
+        for table_id, action, operation, at, size, groups in connection.execute(query):
+            number += 1
+            run = JobKind.CLEANING if action == CLEAN else _RUNS.get(operation)
+            if run is None and (action not in WRITING_ACTIONS or operation in SERVICE_OPERATIONS or groups <= 0):
+                continue
+            found[table_id].append(_Commit(at.timestamp(), run, size or 0, groups))
+            if run is not None and at >= since + LOOK_BACK:
+                rewritten[table_id] += size or 0
+        if number > MOST_COMMITS:
+            raise TooManyCommits
+    return found, rewritten
+
+
+def _ended(connection: Connection, ids: Collection[str], before: datetime) -> dict[str, dict[JobKind, float]]:
+    """Returns when the last job of each kind ended before the period."""
+    query = (
+        sa.select(_f.c.table_id, _f.c.kind, sa.func.max(_f.c.ended_at))
+        .where(_f.c.ended_at < before, _f.c.ended_at >= before - timedelta(days=60))
+        .group_by(_f.c.table_id, _f.c.kind)
+    )
+    wanted, kinds = set(ids), {each.value: each for each in JobKind}
+    found: defaultdict[str, dict[JobKind, float]] = defaultdict(dict)
+    for table_id, kind, at in connection.execute(query):
+        if table_id in wanted and kind in kinds:
+            found[table_id][kinds[kind]] = at.timestamp()
+    return found
+
+
+def _past(known: _Known, begin: float) -> TablePast:
+    snapshot, commits = known.snapshot, known.commits
+    return TablePast(
+        snapshot.table_id,
+        known.subject,
+        snapshot.table_type,
+        known.policy,
+        [Write(each.at, each.bytes, each.file_groups) for each in commits if each.run is None and each.at >= begin],
+        _beginning(known, begin),
+        _growth(known),
+        num_buckets=snapshot.num_buckets,
+        small_file_bytes=snapshot.small_file_bytes,
+        first_commit_at=snapshot.first_commit_at.timestamp() if snapshot.first_commit_at else None,
+        ran={kind: _ran(commits, kind, begin) for kind in (*_RUNS.values(), JobKind.CLEANING)},
+        ended=known.ended,
+    )
+
+
+def _ran(commits: Sequence[_Commit], kind: JobKind, begin: float) -> Ran:
+    before = [each for each in commits if each.at < begin]
+    at = max((each.at for each in before if each.run is kind), default=None)
+    since = [each for each in before if each.run is None and (at is None or each.at > at)]
+    return Ran(at, len(since), sum(each.bytes for each in since))
+
+
+def _beginning(known: _Known, begin: float) -> Beginning:
+    """Returns the last sample before the period, or else the first one in it."""
+    snapshot, samples, commits = known.snapshot, known.samples, known.commits
+    earlier = [each for each in samples if each.at.timestamp() <= begin]
+    found = earlier[-1] if earlier else samples[0] if samples else None
+    totals, large = snapshot.totals, snapshot.large
+    size = totals.base_bytes + totals.log_bytes
+    if found is None:
+        base_files, base, log, small, freed = totals.base_files, totals.base_bytes, 0, totals.small_files, 0
+        log_files, timeline = 0, 0
+    else:
+        base_files, base, log = found.base_files, found.base_bytes, found.log_bytes
+        small, freed, timeline = found.small_files, found.freed_bytes, found.timeline_commits
+        # The commits between the sample and the beginning come on top, or are still to come.
+        at, is_merged = found.at.timestamp(), snapshot.table_type is TableType.MERGE_ON_READ
+        for each in commits if is_merged else ():
+            if each.run is None and min(at, begin) < each.at <= max(at, begin):
+                log += each.bytes if at <= begin else -each.bytes
+        log = max(0, log)
+        log_files = int(found.delta_commits * _mean_groups(commits)) if log else 0
+    average = max(1.0, base / max(base_files, 1))
+    return Beginning(
+        base_files,
+        base,
+        log_files,
+        log,
+        small,
+        int(freed / average) + (freed > 0),
+        freed,
+        timeline,
+        int(large.largest_bucket_bytes / size * (base + log)) if large and size else 0,
+    )
+
+
+def _growth(known: _Known) -> Growth:
+    snapshot, samples, commits = known.snapshot, known.samples, known.commits
+    writes = [each for each in commits if each.run is None]
+    times = [each.at for each in writes]
+    sums = [0, *accumulate(each.bytes for each in writes)]
+    merges = [each for each in commits if each.run is JobKind.COMPACTION]
+    merged_at = [each.at for each in merges]
+    seen = []
+    for each in samples:
+        at = each.at.timestamp()
+        number = bisect_right(times, at)
+        last = bisect_right(merged_at, at)
+        unmerged = sums[number] - sums[bisect_right(times, merged_at[last - 1])] if last else None
+        seen.append(
+            Seen(each.log_bytes, each.base_bytes, each.base_files, each.small_files, sums[number], unmerged, number)
+        )
+    merged = []
+    for before, after in pairwise(merges):
+        touched = writes[bisect_right(times, before.at) : bisect_right(times, after.at)]
+        merged.append(Merged(after.file_groups, after.bytes, [each.file_groups for each in touched]))
+    return fitted(seen, merged[-50:], is_merge_on_read=snapshot.table_type is TableType.MERGE_ON_READ)
+
+
+def _kinds(connection: Connection, known: Collection[str], begin: datetime, end: datetime) -> list[KindOutcome]:
+    sums: defaultdict[str, list[Figures]] = defaultdict(list)
+    for each in attempt_figures.sums(connection, begin, end, by_kind=True):
+        if each.table_id in known and each.kind is not None:
+            sums[each.kind].append(Figures(*each.amounts))  # type: ignore[arg-type]
+    kinds: dict[str, Any] = {each.value: each for each in JobKind}
+    found = [
+        KindOutcome(
+            kinds[kind],
+            int(sum(each.succeeded for each in figures)),
+            sum(each.seconds for each in figures),
+            sum(each.gb_seconds for each in figures) / 3600,
+        )
+        for kind, figures in sums.items()
+        if kind in kinds
+    ]
+    return sorted((each for each in found if each.jobs or each.seconds), key=lambda each: -each.seconds)
+
+
+def _points(known: Mapping[str, _Known], rates: ReadRates, begin: datetime, end: datetime, points: int) -> list[Point]:
+    """Returns the sums of all tables at equidistant moments. A sample counts until the next one."""
+    moments = [begin + (end - begin) * (number + 1) / points for number in range(points)]
+    logs, base, freed = [0] * points, [0] * points, [0] * points
+    reads, compacted = [0.0] * points, [0.0] * points
+    for table in known.values():
+        times = [each.at for each in table.samples]
+        groups = _mean_groups(table.commits)
+        for number, at in enumerate(moments):
+            if last := bisect_right(times, at):
+                each = table.samples[last - 1]
+                logs[number] += each.log_bytes
+                base[number] += each.base_bytes
+                freed[number] += each.freed_bytes
+                files = int(each.delta_commits * groups) if each.log_bytes else 0
+                work = ReadWork(each.base_bytes, each.base_files, each.log_bytes, files, each.base_files)
+                cost = read_cost(work, rates)
+                reads[number] += cost.now
+                compacted[number] += cost.compacted
+    return [
+        Point(at, logs[number], base[number], freed[number], reads[number] / compacted[number])
+        for number, at in enumerate(moments)
+        if compacted[number]
+    ]
+
+
+def _mean_groups(commits: Sequence[_Commit]) -> float:
+    """Returns the number of file groups that a commit of a writer touches on average."""
+    groups = [each.file_groups for each in commits if each.run is None]
+    return sum(groups) / len(groups) if groups else 0.0

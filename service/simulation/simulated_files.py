@@ -1,0 +1,235 @@
+"""The files of a simulated table: what commits add to them, and what jobs make of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from jobs.job_params import CleaningPolicy
+from jobs.kinds.kind import WorksOn
+from jobs.kinds.registry import KINDS
+from jobs.kinds.results import NO_WORK, Work
+from service.lake.snapshot import PartitionState
+from service.lake.table import TableType
+from service.outcome.read_cost import ReadWork, read_cost
+from service.simulation.growth import distinct
+from service.simulation.table_past import Ran
+
+if TYPE_CHECKING:
+    from service.outcome.read_cost import ReadCost
+    from service.policies.policy import Policy
+    from service.policies.settings import CleaningSettings
+    from service.simulation.table_past import TablePast, Write
+
+_HOUR = 3600.0
+_NEVER_RAN = Ran()
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a job that has begun works on. `share` is the part of the logs that its limit allows."""
+
+    kind: JobKind
+    work: Work = NO_WORK
+    rewritten: float = 0.0
+    commits: int = 0
+    written: int = 0
+    log_bytes: float = 0.0
+    log_files: float = 0.0
+    files: float = 0.0
+    bytes: float = 0.0
+    share: float = 1.0
+
+
+class SimulatedFiles:
+    """Sums over all partitions: bytes and numbers are expectations, so they have fractions."""
+
+    def __init__(self, past: TablePast) -> None:
+        begin = past.beginning
+        self.past = past
+        self.growth = past.growth
+        self.is_merge_on_read = past.table_type is TableType.MERGE_ON_READ
+        self.base_files, self.base_bytes = float(begin.base_files), float(begin.base_bytes)
+        self.log_files, self.log_bytes = float(begin.log_files), float(begin.log_bytes)
+        self.small_files = float(begin.small_files)
+        self.freed_files, self.freed_bytes = float(begin.freed_files), float(begin.freed_bytes)
+        self.timeline_commits = begin.timeline_commits
+        self.num_buckets = past.num_buckets
+        size = begin.base_bytes + begin.log_bytes
+        self.largest_share = begin.largest_bucket_bytes / size if size else 0.0
+        self.commits, self.written = 0, 0
+        # The first commit whose logs wait, and the first one since the last compaction has begun.
+        self.oldest_at: float | None = None
+        self._first_at: float | None = None
+        # The share of the file groups without logs.
+        self.untouched = 1 - min(1.0, begin.log_files / begin.base_files) if begin.base_files else 1.0
+        # Commit, time, number and bytes of files that came out of use together, the oldest first.
+        self._freed: deque[tuple[int, float, float, float]] = deque()
+        if begin.freed_files:
+            self._freed.append((0, 0.0, self.freed_files, self.freed_bytes))
+        self.last_runs: dict[JobKind, tuple[float | None, int, int]] = {}
+        for kind in (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING):
+            ran = past.ran.get(kind, _NEVER_RAN)
+            self.last_runs[kind] = (ran.at, -ran.commits, -ran.bytes)
+
+    def __copy__(self) -> SimulatedFiles:
+        other = SimulatedFiles.__new__(SimulatedFiles)
+        other.__dict__.update(self.__dict__, _freed=self._freed.copy())
+        return other
+
+    def write(self, write: Write) -> None:
+        """Adds a commit of a writer."""
+        growth = self.growth
+        self.commits += 1
+        self.written += write.bytes
+        self.timeline_commits += 1
+        self.base_files += growth.new_files
+        self.small_files += growth.small_files
+        if self.is_merge_on_read:
+            self.oldest_at = self.oldest_at or write.at
+            self._first_at = self._first_at or write.at
+            self.log_bytes += growth.logged * write.bytes
+            self.log_files += write.file_groups
+            self.base_bytes += (1 - growth.logged) * write.bytes
+            self.untouched *= 1 - min(1.0, write.file_groups / self.groups)
+        else:
+            new = min(1.0, growth.kept)
+            self.base_bytes += new * write.bytes
+            self._free(write.at, (1 - new) * write.file_groups, (1 - new) * write.bytes)
+
+    @property
+    def groups(self) -> float:
+        """The file groups that writers write to."""
+        return max(1.0, min(self.growth.hot_groups or self.base_files, max(self.base_files, 1.0)))
+
+    def since(self, kind: JobKind) -> tuple[int, int]:
+        """Returns how many commits and bytes writers have written since the last run."""
+        _, commits, written = self.last_runs[kind]
+        return self.commits - commits, self.written - written
+
+    def begin(self, kind: JobKind, policy: Policy, now: float) -> Taken:
+        """Returns what a job that begins now works on."""
+        taken = Taken(kind, commits=self.commits, written=self.written)
+        if kind is JobKind.COMPACTION:
+            self._begin_compaction(taken, policy.compaction.limit_bytes, policy.compaction.limit_file_groups)
+        elif kind is JobKind.CLEANING:
+            _, taken.files, taken.bytes = self._removable(policy.cleaning, now)
+            taken.work = Work(int(taken.bytes), int(taken.files))
+        elif kind is JobKind.CLUSTERING:
+            is_sorted = bool(policy.clustering.sort_by or policy.clustering.expansion_factor)
+            taken.files = self.base_files if is_sorted else self.small_files
+            taken.bytes = self.base_bytes + self.log_bytes if is_sorted else self._small_bytes
+            taken.work, taken.rewritten = Work(int(taken.bytes), int(taken.files)), taken.bytes
+        elif KINDS[kind].works_on is WorksOn.EVERYTHING:
+            taken.bytes = self.base_bytes + self.log_bytes
+            taken.work = Work(int(taken.bytes), int(self.base_files + self.log_files))
+            taken.rewritten = taken.bytes if KINDS[kind].rewrites else 0.0
+        return taken
+
+    def _begin_compaction(self, taken: Taken, limit_bytes: int | None, limit_groups: int | None) -> None:
+        groups = distinct(self.groups, self.untouched)
+        base = min(self.growth.weight * groups * self.base_bytes / max(self.base_files, 1.0), self.base_bytes)
+        size = base + self.log_bytes
+        if limit_bytes and size > limit_bytes:
+            taken.share = limit_bytes / size
+        if limit_groups and groups > limit_groups:
+            taken.share = min(taken.share, limit_groups / groups)
+        taken.log_bytes, taken.log_files = taken.share * self.log_bytes, taken.share * self.log_files
+        taken.files, taken.bytes = taken.share * groups, taken.share * base
+        taken.work = Work(int(taken.bytes + taken.log_bytes), int(taken.files + taken.log_files))
+        taken.rewritten = taken.bytes + self.growth.kept * taken.log_bytes
+        self.untouched = 1 - (1 - taken.share) * (1 - self.untouched)
+        self._first_at = None
+
+    def end(self, taken: Taken, policy: Policy, now: float) -> None:
+        """Changes the files as the job has done that ends now."""
+        match taken.kind:
+            case JobKind.COMPACTION:
+                self.oldest_at = self._first_at
+                self.log_bytes -= taken.log_bytes
+                self.log_files -= taken.log_files
+                self.base_bytes += self.growth.kept * taken.log_bytes
+                self._free(now, taken.files + taken.log_files, taken.bytes + taken.log_bytes)
+            case JobKind.CLEANING:
+                number, files, size = self._removable(policy.cleaning, now)
+                for _ in range(number):
+                    self._freed.popleft()
+                self.freed_files, self.freed_bytes = self.freed_files - files, self.freed_bytes - size
+                if not number:
+                    # A cleaning without work leaves no instant.
+                    return
+            case JobKind.CLUSTERING:
+                if not self.num_buckets:
+                    merged = min(self.small_files, taken.files)
+                    left = ceil(self._small_bytes / max(self.past.small_file_bytes, 1)) if merged else 0
+                    self.base_files += left - merged
+                    self.small_files -= merged
+                self._free(now, taken.files, taken.bytes)
+            case JobKind.BUCKET_EXPANSION:
+                self._free(now, self.base_files, taken.bytes)
+                self.base_files *= 2
+                self.num_buckets *= 2
+                self.largest_share /= 2
+            case JobKind.ARCHIVAL:
+                self.timeline_commits = min(self.timeline_commits, policy.archival.retain)
+                return
+            case _:
+                return
+        self.timeline_commits += 1
+        if taken.kind in self.last_runs:
+            self.last_runs[taken.kind] = (now, taken.commits, taken.written)
+
+    def _removable(self, settings: CleaningSettings, now: float) -> tuple[int, float, float]:
+        """Returns how many of the oldest entries a cleaning removes, and their files and bytes."""
+        number, files, size = 0, 0.0, 0.0
+        most = len(self._freed)
+        for commit, at, its_files, its_bytes in self._freed:
+            match settings.policy:
+                case CleaningPolicy.KEEP_LATEST_COMMITS:
+                    is_kept = commit > self.commits - settings.retain
+                case CleaningPolicy.KEEP_LATEST_BY_HOURS:
+                    is_kept = at > now - settings.retain * _HOUR
+                case CleaningPolicy.KEEP_LATEST_FILE_VERSIONS:
+                    is_kept = number > most - settings.retain
+            if is_kept:
+                break
+            number, files, size = number + 1, files + its_files, size + its_bytes
+        return number, files, size
+
+    def _free(self, at: float, files: float, size: float) -> None:
+        if files > 0:
+            self.freed_files += files
+            self.freed_bytes += size
+            self._freed.append((self.commits, at, files, size))
+
+    @property
+    def _small_bytes(self) -> float:
+        average = self.base_bytes / max(self.base_files, 1.0)
+        return self.small_files * min(average, self.past.small_file_bytes)
+
+    def cost_of_reads(self) -> ReadCost:
+        work = ReadWork(
+            int(self.base_bytes), int(self.base_files), int(self.log_bytes), int(self.log_files), int(self.base_files)
+        )
+        return read_cost(work, self.past.aim.rates)
+
+    def state(self) -> PartitionState:
+        """Returns all files as those of one partition."""
+        return PartitionState(
+            "",
+            file_groups=int(self.base_files),
+            base_files=int(self.base_files),
+            base_bytes=int(self.base_bytes),
+            log_files=int(self.log_files),
+            log_bytes=int(self.log_bytes),
+            small_files=int(self.small_files),
+            freed_files=ceil(self.freed_files),
+            freed_bytes=int(self.freed_bytes),
+            buckets=self.num_buckets,
+            num_buckets=self.num_buckets,
+            largest_bucket=0 if self.num_buckets else None,
+            largest_bucket_bytes=int(self.largest_share * (self.base_bytes + self.log_bytes)),
+        )

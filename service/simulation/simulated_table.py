@@ -1,0 +1,294 @@
+"""A table on the clock of a simulation: it decides as the service does, about what its commits have made of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.lake.snapshot import Since, TableSnapshot
+from service.policies import windows
+from service.policies.freeze import next_start
+from service.queue.job import Job, JobState
+from service.scheduling.admission import Situation, admit
+from service.scheduling.cron import next_after
+from service.scheduling.decision import DECIDED, Run, Skip, Suggest, Wait
+from service.scheduling.decision_inputs import POLICIES, frozen_by, paused
+from service.scheduling.job_history import JobHistory
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.worth import LONGEST_WAIT
+from service.scheduling.writer_hazard import NO_HAZARD
+from service.simulation.simulated_files import SimulatedFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from service.outcome.aim import Aim
+    from service.policies.freeze import Freeze
+    from service.policies.policy import Window
+    from service.scheduling.admission import Limits, Load
+    from service.scheduling.decision import Admission, Proposal
+    from service.simulation.simulated_files import Taken
+    from service.simulation.table_past import TablePast, Write
+
+NOT_SIMULATED = frozenset({JobKind.REPAIR, JobKind.ROLLBACK, JobKind.BUCKET_CONTRACTION, JobKind.PARTITION_TTL})
+"""Kinds whose jobs follow from damages, from dead writers or from values of partitions, which commits do not show."""
+
+SIMULATED = tuple(kind for kind in DECIDED if kind not in NOT_SIMULATED)
+
+_FOREVER = frozenset({"off", "not-merge-on-read", "no-bucket-index", "no-sort-columns", "no-metastore"})
+"""Codes of proposals that stay while policy and table stay."""
+
+_NEVER = JobHistory()
+_DAY = timedelta(days=1)
+_ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a decision: the job that starts, or when time alone may change something. `is_limited`: a job waits
+    for those of other tables."""
+
+    run: Run | None
+    until: float | None
+    is_limited: bool = False
+    is_idle: bool = False  # Whether no job is due.
+
+
+@dataclass(slots=True)
+class _Schedule:
+    """The times of a cron expression. `is_due` holds until the job has started."""
+
+    next_at: datetime | None
+    is_due: bool = False
+
+
+class SimulatedTable:
+    def __init__(self, past: TablePast, begin: float, end: float, freezes: Sequence[Freeze] = ()) -> None:
+        self.past, self.policy = past, past.policy
+        self.files = SimulatedFiles(past)
+        self.freezes = freezes
+        self.active: list[Job] = []
+        self.taken: dict[str, Taken] = {}
+        self.history: dict[JobKind, JobHistory] = {}
+        for kind, at in past.ended.items():
+            ended = _moment(at)
+            self.history[kind] = JobHistory(ended, ended, ended)
+        self._wanted_since: dict[JobKind, datetime] = {}
+        objective = past.policy.objective
+        self._usual_aim = replace(past.aim, objective=objective)
+        self._has_objective = objective.is_set or objective.max_gb_hours_per_day is not None
+        # The ends of the jobs of the last day, and their GB-hours.
+        self._spent: deque[tuple[datetime, float]] = deque()
+        self._next = 0
+        # The number of commits at the last start of a job, and of those since the start before.
+        self._run_at = self._stride = 0
+        self._first_at = _moment(past.first_commit_at) if past.first_commit_at is not None else None
+        self._last_at: datetime | None = None
+        self._spans = _spans(self.policy.windows, self.policy.time_zone, begin, end) if self.policy.windows else None
+        self._rest = {kind: getattr(self.policy, kind.value).min_interval_seconds for kind in SIMULATED}
+        self._schedules = {}
+        for kind in SIMULATED:
+            if expression := getattr(getattr(self.policy, kind.value), "cron", None):
+                self._schedules[kind] = _Schedule(next_after(expression, self.policy.time_zone, _moment(begin)))
+        self._kinds: Sequence[JobKind] = SIMULATED
+        self._kinds = tuple(kind for kind, found in self._proposals(_moment(begin)).items() if not _stays(found))
+
+    @property
+    def next_write(self) -> Write | None:
+        return self.past.writes[self._next] if self._next < len(self.past.writes) else None
+
+    def advance(self, now: float) -> None:
+        """Adds the commits until now."""
+        writes = self.past.writes
+        while self._next < len(writes) and writes[self._next].at <= now:
+            self.files.write(writes[self._next])
+            self._next += 1
+            self._last_at = _moment(writes[self._next - 1].at)
+
+    def decide(self, now: float, limits: Limits, load: Load) -> Answer:
+        """Decides as the scheduler does (`scheduling.scheduler`). Nothing changes until `begin`."""
+        at = _moment(now)
+        proposals = self._proposals(at)
+        admissions: Mapping[JobKind, Admission] = proposals
+        is_any_due = any(isinstance(each, Run) for each in proposals.values())
+        if is_any_due:
+            admissions = admit(proposals, self._situation(now, at), limits, load)
+        run: Run | None = None
+        until: list[datetime] = []
+        is_limited = False
+        for kind, each in admissions.items():
+            if isinstance(each, Wait):
+                self._wanted_since.setdefault(kind, at)
+                is_limited = is_limited or each.code.endswith("limit-reached")
+            else:
+                self._wanted_since.pop(kind, None)
+            if isinstance(each, Run):
+                run = each
+            elif isinstance(each, Skip | Wait) and each.until is not None and each.until > at:
+                until.append(each.until)
+        until += [each.next_at for each in self._schedules.values() if each.next_at is not None]
+        if run is None and is_any_due and self.freezes and (starts := next_start(self.freezes, self.past.subject, at)):
+            until.append(starts)
+        return Answer(run, min(until).timestamp() if until else None, is_limited, not is_any_due)
+
+    def likely_idle(self) -> float | None:
+        """Returns the time of the last commit before which nothing was due the last time; None if it is no later than
+        the next one."""
+        at = self._run_at + self._stride - 2
+        return self.past.writes[at].at if self._next < at < len(self.past.writes) else None
+
+    def is_idle_until(self, now: float) -> bool:
+        """Goes on to `now` if no job is due then, and so none was due before, since thresholds are reached only once.
+        Else it stays where it is. Deciding takes much longer than adding commits."""
+        before = copy(self.files), self._next, self._last_at
+        self.advance(now)
+        if any(isinstance(each, Run) for each in self._proposals(_moment(now)).values()):
+            self.files, self._next, self._last_at = before
+            self._stride = 0
+            return False
+        return True
+
+    def begin(self, run: Run, job_id: str, now: float) -> Job:
+        """Queues the job, and returns it."""
+        at = _moment(now)
+        self._stride, self._run_at = self._next - self._run_at, self._next
+        job = Job(job_id, self.past.id, run.kind, at, at, run.params, priority=self.policy.priority, reason=run.because)
+        self.active.append(job)
+        before = self.history.get(run.kind, _NEVER)
+        self.history[run.kind] = replace(before, asked_at=at)
+        if schedule := self._schedules.get(run.kind):
+            schedule.is_due = False
+        return job
+
+    def lease(self, job: Job, now: float) -> Taken:
+        """Lets a worker take the job, and returns what that works on."""
+        taken = self.files.begin(job.kind, self.policy, now)
+        self.taken[job.id] = taken
+        self.active = [
+            each.evolve(state=JobState.RUNNING, leased_at=_moment(now)) if each is job else each for each in self.active
+        ]
+        return taken
+
+    def end(self, job: Job, leased_at: float, now: float, gb_hours: float = 0.0) -> None:
+        taken = self.taken.pop(job.id)
+        self.files.end(taken, self.policy, now)
+        if self._has_objective:
+            self._spent.append((_moment(now), gb_hours))
+        self.active = [each for each in self.active if each.id != job.id]
+        before = self.history[job.kind]
+        is_fruitless = job.kind is JobKind.CLEANING and not taken.files
+        self.history[job.kind] = JobHistory(
+            before.asked_at,
+            _moment(leased_at),
+            _moment(now),
+            is_unfinished=taken.share < 1,
+            fruitless=before.fruitless + 1 if is_fruitless else 0,
+        )
+
+    def starts_by(self, now: float) -> float:
+        """Returns when a job that is queued now goes before all others of its priority."""
+        longest, most = now + LONGEST_WAIT.total_seconds(), self.policy.objective.log_age_seconds
+        if most is None or self.files.oldest_at is None:
+            return longest
+        return min(longest, max(now, self.files.oldest_at + most))
+
+    def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
+        snapshot = self._snapshot(now)
+        return {kind: POLICIES[kind](self._inputs(kind, snapshot, now)) for kind in self._kinds}
+
+    def _inputs(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> PolicyInputs:
+        history = self.history.get(kind, _NEVER)
+        calendar, aim = self._calendar(kind, now), self._aim(now)
+        context = TriggerContext(now, calendar, history.began_at, is_unfinished=history.is_unfinished, aim=aim)
+        return PolicyInputs(self.policy, snapshot, context, (), (), NO_HAZARD, (), False, None)
+
+    def _aim(self, now: datetime) -> Aim:
+        if not self._has_objective:
+            return self._usual_aim
+        while self._spent and self._spent[0][0] <= now - _DAY:
+            self._spent.popleft()
+        return replace(
+            self._usual_aim,
+            oldest_log_at=None if self.files.oldest_at is None else _moment(self.files.oldest_at),
+            gb_hours=sum(each for _, each in self._spent),
+            spent_until=self._spent[0][0] + _DAY if self._spent else None,
+        )
+
+    def _calendar(self, kind: JobKind, now: datetime) -> Calendar | None:
+        schedule = self._schedules.get(kind)
+        if schedule is None:
+            return None
+        while schedule.next_at is not None and schedule.next_at <= now:
+            schedule.is_due = True
+            schedule.next_at = next_after(getattr(self.policy, kind.value).cron, self.policy.time_zone, now)
+        return Calendar(schedule.is_due, schedule.next_at)
+
+    def _snapshot(self, now: datetime) -> TableSnapshot:
+        files = self.files
+        return TableSnapshot(
+            self.past.id,
+            now,
+            self.past.table_type,
+            (files.state(),),
+            last_commit="0" if self._last_at else None,
+            last_commit_at=self._last_at,
+            first_commit_at=self._first_at or self._last_at,
+            since_compaction=self._since(JobKind.COMPACTION),
+            since_cleaning=self._since(JobKind.CLEANING),
+            since_clustering=self._since(JobKind.CLUSTERING),
+            num_buckets=files.num_buckets,
+            small_file_bytes=self.past.small_file_bytes,
+            timeline_commits=files.timeline_commits,
+        )
+
+    def _since(self, kind: JobKind) -> Since:
+        at, commits, written = self.files.last_runs[kind]
+        return Since(self.files.commits - commits, self.files.written - written, None if at is None else _moment(at))
+
+    def _situation(self, now: float, at: datetime) -> Situation:
+        ran_at = {kind: self.files.last_runs[kind][0] for kind in _ON_TIMELINE}
+        return Situation(
+            at,
+            at,
+            ran_at={kind: _moment(each) for kind, each in ran_at.items() if each is not None},
+            active=self.active,
+            group=self.policy.worker_group,
+            paused=paused(None, self.policy),
+            frozen=frozen_by(self.freezes, self.past.subject, at) if self.freezes else None,
+            closed_until=self._closed_until(now),
+            history=self.history,
+            wanted_since=self._wanted_since,
+            rest=self._rest,
+        )
+
+    def _closed_until(self, now: float) -> datetime | None:
+        if self._spans is None:
+            return None
+        number = bisect_right(self._spans[0], now)
+        if number and now < self._spans[1][number - 1]:
+            return None
+        starts = self._spans[0]
+        # Beyond the last known opening lies nothing that the simulation sees.
+        return _moment(starts[number]) if number < len(starts) else _moment(now + 366 * 86_400)
+
+
+def _stays(proposal: Proposal) -> bool:
+    return isinstance(proposal, Suggest) or (isinstance(proposal, Skip) and proposal.code in _FOREVER)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+@lru_cache(maxsize=64)
+def _spans(opened: Sequence[Window], time_zone: str, begin: float, end: float) -> tuple[list[float], list[float]]:
+    """Returns when a window is open, as beginnings and ends in seconds."""
+    found = windows.spans(opened, time_zone, _moment(begin), _moment(end + 15 * 86_400))
+    return [start.timestamp() for start, _ in found], [stop.timestamp() for _, stop in found]

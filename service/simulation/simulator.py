@@ -1,0 +1,288 @@
+"""Replays the commits of many tables on a virtual clock, under the slots of the fleet."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+from zlib import crc32
+
+from service.outcome.gain import gain_of
+from service.queue.job import mutates
+from service.queue.lease_order import NEVER, Candidate, turn
+from service.queue.slot_use import AT_LEAST, used_after
+from service.scheduling.admission import Limits, Load
+from service.scheduling.worth import WEIGHED
+from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, percentile
+from service.simulation.simulated_table import SIMULATED, SimulatedTable
+
+if TYPE_CHECKING:
+    from jobs.contract import JobKind
+    from jobs.kinds.results import Work
+    from service.policies.freeze import Freeze
+    from service.queue.cost_model import Cost
+    from service.queue.job import Job
+    from service.simulation.simulated_files import Taken
+    from service.simulation.table_past import TablePast
+
+_POINTS = 168
+# A table is polled again when one of its jobs has ended.
+_SEEN_AFTER = 1.0
+_MUTATES = {kind: mutates(kind, dry_run=False) for kind in SIMULATED}
+
+Order = Callable[[Candidate, float, float], tuple[float, ...]]
+"""The sort key of a job that waits for a slot, by the slot use of its table and the time since the beginning."""
+
+
+class Expected(Protocol):
+    """Returns what a job would cost."""
+
+    def __call__(self, table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost: ...
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What tables share. A worker group that is not among `slots` has one slot."""
+
+    slots: Mapping[str, int] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    freezes: Sequence[Freeze] = ()
+    poll_seconds: float = 60.0
+    order: Order = turn
+
+
+@dataclass(slots=True, eq=False)
+class _Queued:
+    table: SimulatedTable
+    job: Job
+    candidate: Candidate
+    group: str
+    taken: Taken | None = None
+    leased_at: float = 0.0
+    gib: float = 0.0
+
+
+@dataclass(slots=True)
+class _Sums:
+    jobs: int = 0
+    seconds: float = 0.0
+    gib_seconds: float = 0.0
+
+
+def simulated(pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begin: float, end: float) -> Outcome:
+    """Returns the outcome from `begin` to `end`, in seconds since the epoch."""
+    return _Simulation(pasts, fleet, expected, begin, end).run()
+
+
+class _Simulation:
+    def __init__(self, pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begin: float, end: float) -> None:
+        self.fleet, self.expected, self.begin, self.end = fleet, expected, begin, end
+        self.tables = [SimulatedTable(each, begin, end, fleet.freezes) for each in pasts]
+        self.wakes: list[float] = [0.0] * len(pasts)
+        self.numbers = {each.id: number for number, each in enumerate(pasts)}
+        self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
+        # Time, number of the event, and the number of the table that wakes, or the job that ends.
+        self.events: list[tuple[float, int, int | _Queued]] = []
+        self.counter = 0
+        self.used: dict[str, float] = {}
+        self.free: defaultdict[str, int] = defaultdict(
+            lambda: 1, {group: max(1, each) for group, each in fleet.slots.items()}
+        )
+        # Jobs by the time from which they go before others.
+        self.urgent: defaultdict[str, list[tuple[float, int, _Queued]]] = defaultdict(list)
+        self.ready: defaultdict[str, list[tuple[tuple[float, ...], int, _Queued]]] = defaultdict(list)
+        self.busy: set[str] = set()
+        self.blocked: defaultdict[str, list[_Queued]] = defaultdict(list)
+        self.active: Counter[tuple[JobKind, str]] = Counter()
+        self.limited: deque[int] = deque()
+        self.is_limited: set[int] = set()
+        self.sums: defaultdict[JobKind, _Sums] = defaultdict(_Sums)
+        self.of_tables = [_Sums() for _ in pasts]
+        self.overheads: list[list[float]] = [[] for _ in pasts]
+        self.rewritten = self.longest_wait = 0.0
+        self.points: list[Point] = []
+        self.next_point = begin
+
+    def run(self) -> Outcome:
+        for number in range(len(self.tables)):
+            self._wake_at(number, self.begin + self.phases[number])
+        step = (self.end - self.begin) / _POINTS
+        self.next_point = self.begin + step
+        while self.events and self.events[0][0] <= self.end:
+            at, _, event = heapq.heappop(self.events)
+            while at > self.next_point:
+                self._look(self.next_point)
+                self.next_point += step
+            if isinstance(event, int):
+                if self.wakes[event] == at:
+                    self._decide(event, at)
+            else:
+                self._ended(event, at)
+        while self.next_point <= self.end + step / 2:
+            self._look(min(self.next_point, self.end))
+            self.next_point += step
+        return self._outcome()
+
+    def _push(self, at: float, event: int | _Queued) -> None:
+        self.counter += 1
+        heapq.heappush(self.events, (at, self.counter, event))
+
+    def _wake_at(self, number: int, at: float) -> None:
+        self.wakes[number] = at
+        self._push(at, number)
+
+    def _decide(self, number: int, now: float) -> None:
+        table = self.tables[number]
+        table.advance(now)
+        answer = table.decide(now, self.fleet.limits, Load(self.active))
+        if answer.run:
+            self.counter += 1
+            job = table.begin(answer.run, str(self.counter), now)
+            self._queue(number, job, answer.run.worker_group or table.policy.worker_group, now)
+        if any(_MUTATES[each.kind] for each in table.active):
+            # The end of that job wakes the table; nothing else starts before.
+            self.wakes[number] = 0.0
+            return
+        if answer.is_limited and number not in self.is_limited:
+            self.is_limited.add(number)
+            self.limited.append(number)
+        if answer.is_idle and (later := table.likely_idle()):
+            later = self._polled_after(number, later)
+            if later < min(self.next_point, answer.until or self.end):
+                table.is_idle_until(later)
+        moments = [answer.until] if answer.until else []
+        if write := table.next_write:
+            moments.append(self._polled_after(number, write.at))
+        if moments:
+            self._wake_at(number, max(min(moments), now + 0.001))
+        else:
+            self.wakes[number] = 0.0
+
+    def _polled_after(self, number: int, at: float) -> float:
+        every, phase = self.fleet.poll_seconds, self.phases[number]
+        return phase + every * ((at - phase) // every + 1) if every > 0 else at
+
+    def _queue(self, number: int, job: Job, group: str, now: float) -> None:
+        self.active[job.kind, group] += 1
+        since = now - self.begin
+        queued = _Queued(
+            self.tables[number],
+            job,
+            Candidate(job.id, job.table_id, job.priority, since, since, _MUTATES[job.kind], 0.0, is_last=True),
+            group,
+        )
+        if job.kind in WEIGHED:
+            self._weigh(queued, now)
+        self._offer(queued, now)
+        self._lease(group, now)
+
+    def _weigh(self, queued: _Queued, now: float) -> None:
+        """Gives the job its worth (`scheduling.worth`)."""
+        table, job = queued.table, queued.job
+        gain = gain_of(job.kind, table.files.cost_of_reads(), table.past.aim.reads)
+        if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
+            return
+        work = copy(table.files).begin(job.kind, table.policy, now).work
+        seconds = self.expected(job.table_id, job.kind.value, work, dry_run=False).seconds
+        queued.candidate.worth = gain.per_second(seconds)
+        queued.candidate.starts_by = table.starts_by(now) - self.begin
+        self.counter += 1
+        heapq.heappush(self.urgent[queued.group], (queued.candidate.starts_by, self.counter, queued))
+
+    def _offer(self, queued: _Queued, now: float) -> None:
+        self.counter += 1
+        heapq.heappush(self.ready[queued.group], (self._key(queued, now), self.counter, queued))
+
+    def _key(self, queued: _Queued, now: float) -> tuple[float, ...]:
+        return self.fleet.order(queued.candidate, self.used.get(queued.job.table_id, NEVER), now - self.begin)
+
+    def _lease(self, group: str, now: float) -> None:
+        """Hands out jobs while there are slots, in the order of `lease_store`."""
+        ready, urgent = self.ready[group], self.urgent[group]
+        while urgent and urgent[0][0] <= now - self.begin:
+            self._offer(heapq.heappop(urgent)[2], now)
+        while ready and self.free[group] > 0:
+            key, _, queued = heapq.heappop(ready)
+            table_id = queued.job.table_id
+            if queued.taken is not None:
+                continue
+            if queued.candidate.mutating and table_id in self.busy:
+                self.blocked[table_id].append(queued)
+            elif self._key(queued, now) != key:
+                self._offer(queued, now)
+            else:
+                self._start(queued, now)
+
+    def _start(self, queued: _Queued, now: float) -> None:
+        table_id = queued.job.table_id
+        self.free[queued.group] -= 1
+        if queued.candidate.mutating:
+            self.busy.add(table_id)
+        self._charge(table_id, AT_LEAST, now)
+        queued.table.advance(now)
+        queued.taken, queued.leased_at = queued.table.lease(queued.job, now), now
+        cost = self.expected(table_id, queued.job.kind.value, queued.taken.work, dry_run=False)
+        queued.candidate.seconds, queued.gib = cost.seconds, cost.gib
+        self.longest_wait = max(self.longest_wait, now - self.begin - queued.candidate.created)
+        self._push(now + cost.seconds, queued)
+
+    def _ended(self, queued: _Queued, now: float) -> None:
+        table_id, number = queued.job.table_id, self.numbers[queued.job.table_id]
+        queued.table.advance(now)
+        assert queued.taken is not None
+        self.rewritten += queued.taken.rewritten
+        queued.table.end(queued.job, queued.leased_at, now, queued.candidate.seconds * queued.gib / 3600)
+        for sums in (self.sums[queued.job.kind], self.of_tables[number]):
+            sums.jobs += 1
+            sums.seconds += queued.candidate.seconds
+            sums.gib_seconds += queued.candidate.seconds * queued.gib
+        self._charge(table_id, queued.candidate.seconds - AT_LEAST, now)
+        self.free[queued.group] += 1
+        self.active[queued.job.kind, queued.group] -= 1
+        if queued.candidate.mutating:
+            self.busy.discard(table_id)
+            for each in self.blocked.pop(table_id, ()):
+                self._offer(each, now)
+        self._wake_at(number, now + _SEEN_AFTER)
+        if self.limited:
+            first = self.limited.popleft()
+            self.is_limited.discard(first)
+            if first != number:
+                self._wake_at(first, now)
+        for group in [each for each, ready in self.ready.items() if ready]:
+            self._lease(group, now)
+
+    def _charge(self, table_id: str, seconds: float, now: float) -> None:
+        used = used_after(self.used.get(table_id), seconds, now - self.begin)
+        if used is not None:
+            self.used[table_id] = used
+
+    def _look(self, at: float) -> None:
+        """Notes the state of all tables."""
+        logs = base = freed = reads = compacted = 0.0
+        for number, table in enumerate(self.tables):
+            table.advance(at)
+            files = table.files
+            logs, base, freed = logs + files.log_bytes, base + files.base_bytes, freed + files.freed_bytes
+            cost = files.cost_of_reads()
+            reads, compacted = reads + cost.now, compacted + cost.compacted
+            self.overheads[number].append(cost.of_logs)
+        overhead = reads / compacted if compacted else 1.0
+        self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed), overhead))
+
+    def _outcome(self) -> Outcome:
+        kinds = [
+            KindOutcome(kind, sums.jobs, sums.seconds, sums.gib_seconds / 3600)
+            for kind, sums in sorted(self.sums.items(), key=lambda each: -each[1].seconds)
+        ]
+        tables = {
+            table.past.id: TableOutcome(
+                table.past.id, sums.jobs, sums.seconds, sums.gib_seconds / 3600, percentile(overheads) or 1.0
+            )
+            for table, sums, overheads in zip(self.tables, self.of_tables, self.overheads, strict=True)
+        }
+        return Outcome(kinds, self.points, int(self.rewritten), self.longest_wait, tables)

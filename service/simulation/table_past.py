@@ -1,0 +1,72 @@
+"""The past of a table that a simulation replays: the commits of its writers, and its files at the beginning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from service.outcome.aim import Aim
+from service.simulation.growth import Growth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jobs.contract import JobKind
+    from service.lake.table import TableType
+    from service.policies.policy import Policy
+    from service.policies.precedence import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A commit of a writer. `at` is in seconds since the epoch."""
+
+    at: float
+    bytes: int
+    file_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The last run of a service before the simulation begins: when, and how many commits and bytes writers have written
+    since then."""
+
+    at: float | None = None
+    commits: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The files of a table at the beginning of a simulation."""
+
+    base_files: int = 0
+    base_bytes: int = 0
+    log_files: int = 0
+    log_bytes: int = 0
+    small_files: int = 0
+    freed_files: int = 0
+    freed_bytes: int = 0
+    timeline_commits: int = 0
+    largest_bucket_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class TablePast:
+    """What a simulation knows about a table. Times are in seconds since the epoch.
+
+    `ended` is when the last job of each kind ended that leaves no trace on the timeline, such as an audit."""
+
+    id: str
+    subject: Subject
+    table_type: TableType
+    policy: Policy
+    writes: Sequence[Write]
+    beginning: Beginning = field(default_factory=Beginning)
+    growth: Growth = field(default_factory=Growth)
+    num_buckets: int = 0
+    small_file_bytes: int = 0
+    first_commit_at: float | None = None
+    ran: Mapping[JobKind, Ran] = field(default_factory=dict)
+    ended: Mapping[JobKind, float] = field(default_factory=dict)
+    aim: Aim = field(default_factory=Aim)  # What is known about its reads; the policy has the objective.

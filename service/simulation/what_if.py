@@ -1,0 +1,163 @@
+"""Replays the same commits under the present policy and under a new one, and compares both with what happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from service.db.engine import open_engine, reading
+from service.model.formatting import count, duration, size
+from service.policies import freeze_store
+from service.queue import worker_store
+from service.queue.cost_store import Lessons
+from service.scheduling.admission import Limits
+from service.simulation import aims, past_store
+from service.simulation.edit import edited
+from service.simulation.errors import SimulationTooLargeError
+from service.simulation.outcome import Outcome
+from service.simulation.past_store import TooManyCommits
+from service.simulation.simulator import Fleet, simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection, Engine
+
+    from service.policies.policy import Policy
+    from service.simulation.edit import Edit
+    from service.simulation.past_store import Past
+    from service.simulation.simulator import Expected
+
+MOST_TABLES = 1000
+MOST_DAYS = 90
+MOST_TABLE_DAYS = 14_000
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Period:
+    begin: datetime
+    end: datetime
+    now: datetime
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """`now` is what the present policy does in the simulation, `new` what the new one does, and `actual` what really
+    happened. `names` are those of the tables by id. `known_since` is the first commit that is known of the period."""
+
+    begin: datetime
+    end: datetime
+    names: Mapping[str, str] = field(default_factory=dict)
+    commits: int = 0
+    known_since: datetime | None = None
+    now: Outcome = field(default_factory=Outcome)
+    new: Outcome = field(default_factory=Outcome)
+    actual: Outcome = field(default_factory=Outcome)
+
+    @property
+    def text(self) -> str:
+        """Returns the difference as a sentence."""
+        if not self.names:
+            return "No table would have another policy."
+        if not self.commits:
+            return f"No commits of {count(len(self.names), 'table')} are known in this period."
+        parts = [
+            f"{self.new.jobs} jobs instead of {self.now.jobs}{_change(self.now.jobs, self.new.jobs)}",
+            f"{duration(self.new.seconds)} of work instead of {duration(self.now.seconds)}"
+            f"{_change(self.now.seconds, self.new.seconds)}",
+            f"{size(self.new.rewritten_bytes)} rewritten instead of {size(self.now.rewritten_bytes)}",
+        ]
+        if self.new.read_overhead is not None and self.now.read_overhead is not None:
+            parts.append(f"read overhead {self.new.read_overhead:.2f} instead of {self.now.read_overhead:.2f}")
+        return "; ".join(parts) + "."
+
+
+@dataclass(frozen=True)
+class Replayer:
+    """Simulates in a process of its own, with a connection of its own: a simulation takes a processor for seconds."""
+
+    database: str = field(repr=False)
+    limits: Limits = field(default_factory=Limits)
+    poll_seconds: float = 60.0
+
+    @classmethod
+    def of(cls, engine: Engine, limits: Limits | None = None, poll_seconds: float = 60.0) -> Replayer:
+        return cls(engine.url.render_as_string(hide_password=False), limits or Limits(), poll_seconds)
+
+    def __call__(self, edit: Edit, period: Period) -> WhatIf:
+        """Raises SimulationTooLargeError, TableNotFoundError or PolicyNotFoundError."""
+        with reading(_engine(self.database)) as connection:
+            return what_if(connection, edit, period, Fleet(limits=self.limits, poll_seconds=self.poll_seconds))
+
+
+_engine = cache(partial(open_engine, connections=1))
+
+
+def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) -> WhatIf:
+    """Returns what the edit would have changed. `fleet` gets the slots and freezes that the database knows."""
+    tables = edited(connection, edit, period.now)
+    names = {table_id: each.subject.name for table_id, each in tables.items()}
+    if not tables:
+        return WhatIf(period.begin, period.end)
+    check(len(tables), period)
+    current = {table_id: (each.subject, each.now) for table_id, each in tables.items()}
+    aimed = [table_id for table_id, each in tables.items() if each.now.objective.is_set or each.new.objective.is_set]
+    try:
+        past = past_store.read(connection, current, period.begin, period.end, period.now)
+    except TooManyCommits as error:
+        detail = f"The tables have more than {past_store.MOST_COMMITS} commits in this period."
+        raise SimulationTooLargeError(detail) from error
+    aims.add(connection, past.pasts, aimed, period.now)
+    fleet = with_facts(connection, fleet, period.now)
+    expected = learned(connection)
+    new = {table_id: each.new for table_id, each in tables.items()}
+    outcomes = [_simulated(past, None, fleet, expected), _simulated(past, new, fleet, expected)]
+    return WhatIf(
+        period.begin, period.end, names, past.commits, past.known_since, outcomes[0], outcomes[1], past.actual
+    )
+
+
+def check(tables: int, period: Period) -> None:
+    """Raises SimulationTooLargeError."""
+    days = (period.end - period.begin) / _DAY
+    if days > MOST_DAYS:
+        raise SimulationTooLargeError(f"The period has {days:.0f} days; {MOST_DAYS} are allowed.")
+    if tables > MOST_TABLES:
+        raise SimulationTooLargeError(f"The edit is about {tables} tables; {MOST_TABLES} are allowed.")
+    if tables * days > MOST_TABLE_DAYS:
+        detail = (
+            f"{tables} tables for {days:.0f} days are {tables * days:.0f} table days; {MOST_TABLE_DAYS} are allowed."
+        )
+        raise SimulationTooLargeError(detail)
+
+
+def with_facts(connection: Connection, fleet: Fleet, now: datetime) -> Fleet:
+    """Returns the fleet with the slots of the ready workers, and with the freezes."""
+    slots: Counter[str] = Counter()
+    for worker in worker_store.every(connection):
+        if worker.is_alive(now) and worker.is_ready:
+            slots[worker.info.group] += worker.info.slots or 1
+    return replace(fleet, slots=slots, freezes=freeze_store.every(connection))
+
+
+def learned(connection: Connection) -> Expected:
+    """Returns what the cost model expects."""
+    lessons = Lessons()
+    lessons.look_up_shapes(connection)
+    lessons.read_all(connection)
+    return lessons.model.expected
+
+
+def _simulated(past: Past, policies: Mapping[str, Policy] | None, fleet: Fleet, expected: Expected) -> Outcome:
+    pasts = [
+        each if policies is None else replace(each, policy=policies[table_id]) for table_id, each in past.pasts.items()
+    ]
+    return simulated(pasts, fleet, expected, past.begin.timestamp(), past.end.timestamp())
+
+
+def _change(before: float, after: float) -> str:
+    return f" ({after / before - 1:+.0%})" if before else ""

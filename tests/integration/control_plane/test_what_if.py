@@ -1,0 +1,283 @@
+"""Tests simulations of policies on both databases, and that they foresee what the scheduler then does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from jobs.contract import JobKind
+from service.access.token import Role
+from service.api.app import create_app
+from service.catalog import commit_store, sample_store
+from service.catalog.sample import Sample
+from service.db.engine import reading, writing
+from service.lake.commit import COMPACTION, Commit
+from service.lake.snapshot import PartitionState, Since, TableSnapshot, Totals
+from service.lake.table import TableType
+from service.model.clock import utc_now
+from service.model.storage_errors import ReadTimedOutError
+from service.policies import store
+from service.policies.policy import TableLevel
+from service.simulation import past_store
+from service.simulation.edit import Edit
+from service.simulation.simulator import Fleet
+from service.simulation.what_if import Period, what_if
+from tests.contexts import changed
+from tests.integration.control_plane.command_line import serving_command_line
+from tests.integration.control_plane.planning import Service, save_look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import sqlalchemy as sa
+
+    from service.api.dependencies import AppContext
+    from service.queue.job import Job
+    from service.simulation.what_if import WhatIf
+    from tests.integration.control_plane.conftest import FakeClock
+
+MIB = 1024**2
+TABLE = "tbl_1"
+
+
+@dataclass
+class Lake:
+    """A merge-on-read table whose writer commits 2 MiB every two minutes, polled each minute, with the service's
+    scheduler and a worker whose jobs take 10 s."""
+
+    service: Service
+    clock: FakeClock
+    log_bytes: int = 0
+    base_bytes: int = 400 * MIB
+    freed: int = 0
+    commits: int = 0
+    last: dict[JobKind, tuple[int, Any]] = field(default_factory=dict)
+    done: list[Job] = field(default_factory=list)
+    peak: int = 0
+
+    def run(self, minutes: int) -> None:
+        for minute in range(minutes):
+            if minute % 2 == 0:
+                self.commit()
+            self.poll()
+            self.service.plan()
+            while job := self.service.lease():
+                self.clock.advance(10)
+                self.end(job)
+                self.poll()
+                self.service.plan()
+            seconds = self.clock().timestamp() % 60
+            self.clock.advance(60 - seconds)
+
+    def commit(self) -> None:
+        self.commits += 1
+        self.log_bytes += 2 * MIB
+        self.peak = max(self.peak, self.log_bytes)
+        self.record("deltacommit", "UPSERT", 2 * MIB)
+
+    def record(self, action: str, operation: str | None, size: int) -> None:
+        now = self.clock()
+        found = Commit(
+            TABLE, f"{now:%Y%m%d%H%M%S}{len(self.done) % 1000:03}", action, None, now, now, operation, 9, 0, size
+        )
+        with writing(self.service.engine) as connection:
+            commit_store.record(connection, [changed_groups(found)], now)
+
+    def end(self, job: Job) -> None:
+        if job.kind is JobKind.COMPACTION:
+            self.freed += self.base_bytes // 2 + self.log_bytes
+            self.log_bytes = 0
+            self.last[job.kind] = (self.commits, self.clock())
+            self.record("commit", COMPACTION, 200 * MIB)
+        elif job.kind is JobKind.CLEANING:
+            self.freed = 0
+            self.last[job.kind] = (self.commits, self.clock())
+            self.record("clean", None, 0)
+        self.service.end(job)
+        self.done.append(job)
+
+    def poll(self) -> None:
+        now = self.clock()
+        files = PartitionState(
+            "",
+            file_groups=4,
+            base_files=4,
+            base_bytes=self.base_bytes,
+            log_files=4 if self.log_bytes else 0,
+            log_bytes=self.log_bytes,
+            freed_files=min(self.freed, 9),
+            freed_bytes=self.freed,
+        )
+        since = {kind: Since(self.commits - number, 0, at) for kind, (number, at) in self.last.items()}
+        snapshot = TableSnapshot(
+            TABLE,
+            now,
+            TableType.MERGE_ON_READ,
+            (files,),
+            last_commit="1",
+            last_commit_at=now,
+            first_commit_at=now - timedelta(days=9),
+            since_compaction=since.get(JobKind.COMPACTION, Since(self.commits)),
+            since_cleaning=since.get(JobKind.CLEANING, Since(self.commits)),
+            totals=Totals.of([files]),
+        )
+        with writing(self.service.engine) as connection:
+            save_look(connection, snapshot)
+            sample_store.record(connection, {TABLE: Sample.of(snapshot)})
+
+
+def changed_groups(found: Commit) -> Commit:
+    return Commit(**{**vars(found), "file_groups": 4})
+
+
+@pytest.fixture
+def lake(engine: sa.Engine, clock: FakeClock) -> Iterator[Lake]:
+    service = Service(engine, clock)
+    service.register(TABLE)
+    return Lake(service, clock)
+
+
+def simulate(lake: Lake, settings: dict[str, Any], begin: Any) -> WhatIf:
+    with reading(lake.service.engine) as connection:
+        now = lake.clock()
+        return what_if(connection, Edit(settings, table_ids=(TABLE,)), Period(begin, now, now), Fleet())
+
+
+def done(lake: Lake, kind: JobKind, since: Any) -> int:
+    return sum(each.kind is kind and each.created_at >= since for each in lake.done)
+
+
+@pytest.mark.mostly_sqlite
+def test_a_simulation_foresees_what_the_scheduler_then_does(lake: Lake) -> None:
+    begin = lake.clock()
+    lake.run(80)
+    found = simulate(lake, {"compaction": {"commits": 10}}, begin)
+    assert (found.commits, found.names) == (40, {TABLE: TABLE})
+    # What is simulated of the present policy is what was.
+    really = {each.kind: each.jobs for each in found.actual.kinds}
+    assert really[JobKind.COMPACTION] == done(lake, JobKind.COMPACTION, begin) >= 7
+    for each in found.now.kinds:
+        assert abs(each.jobs - really[each.kind]) <= 1
+    assert found.now.rewritten_bytes == pytest.approx(found.actual.rewritten_bytes, rel=0.1)
+    # Samples of five minutes miss the peaks.
+    assert found.now.read_overhead == pytest.approx(found.actual.read_overhead, rel=0.2)
+    # The new policy is then made, and the same writes come again.
+    with writing(lake.service.engine) as connection:
+        store.put_table(connection, TABLE, TableLevel({"compaction": {"commits": 10}}, lake.clock()))
+    changed_at = lake.clock()
+    lake.run(80)
+    foreseen = {each.kind: each.jobs for each in found.new.kinds}
+    for kind in (JobKind.COMPACTION, JobKind.CLEANING):
+        assert abs(foreseen[kind] - done(lake, kind, changed_at)) <= 1
+    assert max(each.log_bytes for each in found.new.points) == pytest.approx(lake.peak, rel=0.15)
+    assert found.text.startswith(f"{found.new.jobs} jobs instead of {found.now.jobs} (-")
+
+
+def test_a_pattern_is_simulated_for_the_tables_whose_policy_would_change(lake: Lake) -> None:
+    lake.run(30)
+    begin = lake.clock() - timedelta(minutes=30)
+    with reading(lake.service.engine) as connection:
+        period = Period(begin, lake.clock(), lake.clock())
+        paused = what_if(connection, Edit({"paused": True}, "tbl_*"), period, Fleet())
+        other = what_if(connection, Edit({"paused": True}, "other_*"), period, Fleet())
+        same = what_if(connection, Edit({"paused": False}, "tbl_*"), period, Fleet())
+    assert (paused.new.jobs, list(paused.names)) == (0, [TABLE])
+    assert paused.now.jobs > 0
+    assert (other.names, same.names) == ({}, {})
+    assert other.text == "No table would have another policy."
+
+
+def test_a_simulation_over_rest(client: TestClient, table_id: str, clock: FakeClock) -> None:
+    answer = client.post(
+        "/v1/policies/simulate", json={"policy": {"compaction": {"commits": 12}}, "tables": [table_id]}
+    )
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (found["tables"], found["commits"], found["known_since"]) == (1, 0, None)
+    assert found["text"] == "No commits of 1 table are known in this period."
+    assert found["from"] == "2025-12-18T00:00:00Z"
+    assert client.post("/v1/policies/simulate", json={"policy": {}, "tag": "team=shop"}).json()["tables"] == 0
+    answer = client.post("/v1/policies/simulate", json={"policy": {}, "tables": ["tbl_none"]})
+    assert (answer.status_code, answer.json()["type"]) == (404, "/problems/table-not-found")
+    answer = client.post("/v1/policies/simulate", json={"policy": None, "pattern": "x"})
+    assert (answer.status_code, answer.json()["type"]) == (404, "/problems/policy-not-found")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"policy": {}},
+        {"policy": {}, "tag": "a", "pattern": "b"},
+        {"policy": None, "tables": ["tbl_1"]},
+        {"policy": {"compaction": {"commits": 0}}, "pattern": "*"},
+        {"policy": {}, "pattern": "*", "from": "2026-01-02T00:00:00Z"},
+        {"policy": {}, "pattern": "*", "tabels": []},
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(client: TestClient, body: dict[str, Any]) -> None:
+    answer = client.post("/v1/policies/simulate", json=body)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
+
+
+def test_simulations_are_bounded(
+    client: TestClient, app_context: AppContext, table_id: str, monkeypatch: pytest.MonkeyPatch, lake: Lake
+) -> None:
+    body = {"policy": {}, "tables": [table_id], "from": "2025-01-01T00:00:00Z"}
+    answer = client.post("/v1/policies/simulate", json=body)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/simulation-too-large")
+    assert answer.json()["detail"] == "The period has 365 days; 90 are allowed."
+    begin = lake.clock()
+    lake.run(10)
+    monkeypatch.setattr(past_store, "MOST_COMMITS", 3)
+    with pytest.raises(Exception, match="more than 3 commits"):
+        simulate(lake, {}, begin)
+
+
+def test_a_simulation_that_takes_too_long_is_ended(app_context: AppContext, table_id: str) -> None:
+    def hangs(*_: object) -> WhatIf:
+        raise ReadTimedOutError("Reading the table took longer than 120 seconds.")
+
+    with TestClient(create_app(changed(app_context, simulator=hangs)), base_url="http://127.0.0.1") as client:
+        answer = client.post("/v1/policies/simulate", json={"policy": {}, "tables": [table_id]})
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/simulation-too-large")
+
+
+def test_a_reader_may_simulate(client: TestClient, table_id: str, make_token: Callable[..., dict[str, str]]) -> None:
+    body = {"policy": {}, "tables": [table_id]}
+    headers = make_token(Role.READER)
+    assert client.post("/v1/policies/simulate", json=body, headers=headers).status_code == 200
+    assert client.post("/v1/policies/simulate", json=body).status_code == 401
+
+
+def test_the_command_line_draws_both_policies(tmp_path: Path) -> None:
+    with serving_command_line(tmp_path) as cli:
+        table_id = cli.table("orders")
+        now = utc_now()
+        commits = [
+            Commit(table_id, f"{at:%Y%m%d%H%M%S}000", "deltacommit", None, at, at, "UPSERT", 9, 0, MIB)
+            for at in (now - timedelta(minutes=5 * number) for number in range(100, 0, -1))
+        ]
+        with writing(cli.serving.engine) as connection:
+            commit_store.record(connection, map(changed_groups, commits), now)
+            save_look(
+                connection,
+                TableSnapshot(table_id, now, TableType.MERGE_ON_READ, (PartitionState("", base_bytes=99 * MIB),)),
+            )
+        policy = tmp_path / "new.yaml"
+        policy.write_text("compaction:\n  commits: 20\n")
+        shown = cli.run("policy", "simulate", "orders", "-f", str(policy), "--last", "1d").stdout
+        assert " jobs instead of " in shown
+        assert "compaction" in shown
+        assert "█" in shown
+        found = cli.json("policy", "simulate", "compaction.commits=20", "--last", "1d")
+        assert (found["tables"], found["commits"]) == (1, 100)
+        jobs = {each["kind"]: each["jobs"] for each in found["new"]["kinds"]}
+        assert jobs["compaction"] in (4, 5)
+        assert "Nothing to simulate" in cli.run("policy", "simulate", "orders", code=2).stderr
+        policy.write_text("- 1\n")
+        assert "is not an object of settings" in cli.run("policy", "simulate", "-f", str(policy), code=2).stderr

@@ -1,0 +1,220 @@
+"""Tests the replay of commits under a policy, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import JobKind
+from service.lake.table import TableType
+from service.policies.freeze import Freeze
+from service.policies.policy import Policy, Window
+from service.policies.settings import (
+    AuditSettings,
+    CleaningSettings,
+    ClusteringSettings,
+    CompactionSettings,
+    ExpansionSettings,
+    Mode,
+    Trigger,
+)
+from service.queue.cost_model import Basis, Cost
+from service.scheduling.admission import Limits
+from service.simulation.growth import Growth, Merged, Seen, fitted
+from service.simulation.simulated_table import SimulatedTable
+from service.simulation.simulator import Fleet, simulated
+from service.simulation.table_past import Beginning, Ran, Write
+from tests.unit.control_plane.past_fleet import BEGIN, DAY, HOUR, MIB, a_fleet, a_past, cost
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.simulation.outcome import Outcome
+    from service.simulation.table_past import TablePast
+
+COMPACTION, CLEANING, AUDIT = JobKind.COMPACTION, JobKind.CLEANING, JobKind.AUDIT
+
+
+def outcome(pasts: Sequence[TablePast], days: float = 1.0, expected: Any = cost, **fleet: Any) -> Outcome:
+    return simulated(pasts, Fleet(**{"slots": {"default": 2}, **fleet}), expected, BEGIN, BEGIN + days * DAY)
+
+
+def jobs(found: Outcome) -> Counter[JobKind]:
+    return Counter({each.kind: each.jobs for each in found.kinds})
+
+
+def compacting(commits: int, **more: Any) -> Policy:
+    return Policy(compaction=CompactionSettings(commits=commits, **more))
+
+
+def at_night(hour: int) -> Policy:
+    return Policy(windows=(Window(time(hour), time(hour + 1)),))
+
+
+def test_a_table_is_compacted_as_often_as_its_threshold_says() -> None:
+    # 144 commits; no poll sees the last one before the end.
+    assert jobs(outcome([a_past(policy=compacting(5))]))[COMPACTION] == 28
+    assert jobs(outcome([a_past(policy=compacting(12))]))[COMPACTION] == 11
+    assert jobs(outcome([a_past(policy=compacting(200))]))[COMPACTION] == 0
+
+
+def test_fewer_compactions_rewrite_less_and_leave_more_logs() -> None:
+    often, seldom = (outcome([a_past(policy=compacting(each))]) for each in (5, 20))
+    assert seldom.rewritten_bytes < often.rewritten_bytes / 2
+    assert seldom.gb_hours < often.gb_hours
+    assert seldom.read_overhead is not None
+    assert often.read_overhead is not None
+    assert seldom.read_overhead > often.read_overhead > 1
+    assert max(each.log_bytes for each in seldom.points) <= 21 * MIB
+
+
+def test_what_a_table_was_at_the_beginning_counts() -> None:
+    writes = [Write(BEGIN + 60, MIB, 4)]
+    begun = {COMPACTION: Ran(BEGIN - HOUR, 4, 4 * MIB)}
+    past = a_past(writes=writes, ran=begun, beginning=Beginning(8, 1024 * MIB, 16, 4 * MIB))
+    found = outcome([past])
+    assert jobs(found)[COMPACTION] == 1
+    assert found.points[-1].log_bytes == 0
+    assert jobs(outcome([replace(past, ran={})]))[COMPACTION] == 0
+
+
+def test_skipping_commits_that_change_no_decision_changes_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = a_fleet(8, 1, seed=3)[2:]
+    skipping = outcome(fleet)
+    monkeypatch.setattr(SimulatedTable, "likely_idle", lambda _: None)
+    assert outcome(fleet) == skipping
+    assert skipping.jobs > 50
+
+
+def test_the_same_past_has_the_same_outcome() -> None:
+    assert outcome(a_fleet(6, 1)) == outcome(a_fleet(6, 1))
+
+
+def test_jobs_start_in_windows_only_and_in_no_freeze() -> None:
+    found = outcome([a_past(policy=at_night(3))])
+    # Each of the compactions is in the open hour, after the minimum interval, and so is a cleaning.
+    assert 1 <= jobs(found)[COMPACTION] <= 2
+    before, after = (
+        [each.log_bytes for each in found.points if (each.at.hour < 3) is early] for early in (True, False)
+    )
+    assert max(before) > 15 * MIB
+    assert min(after) < 2 * MIB
+    begin = datetime.fromtimestamp(BEGIN, UTC)
+    frozen = Freeze("sale", begin, begin.replace(hour=20), ("t*",), "", "ada", begin, begin)
+    assert jobs(outcome([a_past()], freezes=[frozen]))[COMPACTION] < 10
+    assert not outcome([a_past(policy=Policy(paused=True))]).jobs
+
+
+def test_a_schedule_and_seconds_are_triggers_too() -> None:
+    assert jobs(outcome([a_past(policy=compacting(5, cron="30 */6 * * *"))]))[COMPACTION] == 4
+    by_time = compacting(5, trigger=Trigger.SECONDS, seconds=int(2 * HOUR))
+    assert jobs(outcome([a_past(policy=by_time)]))[COMPACTION] in (11, 12)
+    assert jobs(outcome([a_past(ended={AUDIT: BEGIN - DAY / 2})]))[AUDIT] == 1
+    assert jobs(outcome([a_past(policy=Policy(audit=AuditSettings(enabled=False)))]))[AUDIT] == 0
+
+
+def test_a_copy_on_write_table_is_cleaned_and_keeps_what_is_retained() -> None:
+    policy = Policy(cleaning=CleaningSettings(commits=20, retain=10))
+    past = a_past(table_type=TableType.COPY_ON_WRITE, growth=Growth(logged=0.0, kept=0.25), policy=policy)
+    found = outcome([past])
+    assert jobs(found)[COMPACTION] == 0
+    assert jobs(found)[CLEANING] == 7
+    # Three quarters of each commit replace older files; 10 to 31 of them are kept.
+    assert 7 * MIB <= found.points[-1].freed_bytes <= 25 * MIB
+    assert found.points[-1].base_bytes == pytest.approx(1024 * MIB + 36 * MIB, abs=MIB)
+
+
+def test_small_files_are_merged_and_a_large_bucket_is_split() -> None:
+    growth = Growth(logged=0.0, kept=1.0, new_files=4, small_files=4)
+    policy = Policy(clustering=ClusteringSettings(enabled=True, min_interval_seconds=600))
+    past = a_past(table_type=TableType.COPY_ON_WRITE, growth=growth, policy=policy)
+    assert jobs(outcome([past]))[JobKind.CLUSTERING] > 10
+    split = Policy(bucket_expansion=ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=200 * MIB))
+    beginning = Beginning(8, 1024 * MIB, largest_bucket_bytes=210 * MIB)
+    past = a_past(policy=split, num_buckets=8, beginning=beginning)
+    assert jobs(outcome([past]))[JobKind.BUCKET_EXPANSION] == 1
+    assert jobs(outcome([replace(past, policy=Policy())]))[JobKind.BUCKET_EXPANSION] == 0
+
+
+def test_with_too_few_slots_jobs_wait_and_those_with_priority_wait_less() -> None:
+    slow = lambda *given, **more: replace(cost(*given, **more), seconds=400.0)  # noqa: E731
+    tables = [a_past(number) for number in range(12)]
+    free, busy = (outcome(tables, expected=slow, slots={"default": slots}) for slots in (12, 2))
+    assert free.longest_wait is not None
+    assert busy.longest_wait is not None
+    assert free.longest_wait < 400 < busy.longest_wait
+    assert busy.jobs < free.jobs
+    first = replace(tables[0], policy=Policy(priority=10))
+    preferred = outcome([first, *tables[1:]], expected=slow, slots={"default": 2})
+    done = {each.id: each.jobs for each in preferred.tables.values()}
+    assert done["tbl_0"] > max(each for table_id, each in done.items() if table_id != "tbl_0")
+
+
+def test_no_more_jobs_are_active_than_the_limits_allow_and_all_tables_get_their_turn() -> None:
+    slow = lambda *given, **more: replace(cost(*given, **more), seconds=300.0)  # noqa: E731
+    tables = [a_past(number) for number in range(10)]
+    found = outcome(tables, expected=slow, slots={"default": 10}, limits=Limits(active=1))
+    assert found.seconds <= DAY
+    assert found.jobs > 200
+    assert min(each.jobs for each in found.tables.values()) > 10
+
+
+def test_a_burst_starves_no_table_and_ends_with_its_logs_compacted() -> None:
+    burst = [Write(BEGIN + 6 * HOUR + each, 10 * MIB, 8) for each in range(10_000)]
+    quiet = [a_past(number) for number in range(1, 5)]
+    noisy = a_past(0, writes=sorted([*a_past().writes, *burst], key=lambda each: each.at))
+    found = outcome([noisy, *quiet], slots={"default": 1})
+    assert all(each.jobs > 25 for each in found.tables.values())
+    # A compaction each time that a poll has seen the commits, not one for each five of them.
+    assert found.tables["tbl_0"].jobs < 400
+    assert found.points[-1].log_bytes < 200 * MIB
+
+
+def test_writes_that_stop_need_no_more_jobs() -> None:
+    found = outcome([a_past()], 5)
+    assert jobs(found)[COMPACTION] == 28
+    assert jobs(found)[AUDIT] == 5
+    assert found.points[-1].log_bytes <= 5 * MIB
+
+
+def test_a_cost_model_that_is_wrong_ends_no_simulation() -> None:
+    for seconds in (0.0, 1e9):
+        found = outcome([a_past(number) for number in range(3)], expected=lambda *_, s=seconds, **__: _costs(s))
+        assert (found.jobs == 0) is (seconds > DAY)
+    assert outcome([]).jobs == 0
+    assert outcome([a_past(writes=[])]).tables["tbl_0"].overhead == 1.0
+
+
+def _costs(seconds: float) -> Cost:
+    return Cost(seconds, seconds, seconds, Basis.DEFAULT)
+
+
+def test_growth_is_fitted_from_what_polls_have_seen() -> None:
+    # Commits of 100 bytes, of which 80 become logs; each fifth commit is compacted, which keeps a half of the logs.
+    seen = [
+        Seen(
+            log_bytes=80 * (number % 5),
+            base_bytes=10_000 + 20 * number + 200 * (number // 5),
+            base_files=100,
+            small_files=0,
+            written=100 * number,
+            unmerged=100 * (number % 5),
+            commits=number,
+        )
+        for number in range(51)
+    ]
+    found = fitted(seen, [], is_merge_on_read=True)
+    assert (found.logged, found.kept) == (pytest.approx(0.8), pytest.approx(0.5))
+    assert fitted([], [], is_merge_on_read=True) == Growth()
+
+
+@pytest.mark.parametrize(("rewritten", "groups"), [(10, 10), (41, 100)])
+def test_hot_file_groups_are_found_by_what_compactions_rewrote(rewritten: int, groups: int) -> None:
+    # Five commits of 10 file groups each: always the same ones, or any of 100.
+    seen = [Seen(0, 1000, 100, 0, 0, None, number) for number in range(2)]
+    found = fitted(seen, [Merged(rewritten, 20 * rewritten, [10] * 5)] * 3, is_merge_on_read=True)
+    assert (found.hot_groups, found.weight) == (pytest.approx(groups, rel=0.03), 2.0)
