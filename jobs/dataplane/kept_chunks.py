@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _MOST_OF_COLUMN, _MOST_HELD = 48 * 1024 * 1024, 64 * 1024 * 1024
 # Decoded bytes of a row group of rows that only the logs have.
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
-# These columns are the same in all versions of a row: `MergedSlice` proves it.
+# `MergedSlice` proves that these columns are the same in all versions of a row.
 _NEVER_CHANGED = frozenset({RECORD_KEY, PARTITION_PATH})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -78,8 +79,14 @@ def run(*, rows: int, keep: bool, as_json: bool) -> int:
     # Only the JSON goes to stdout, if it is asked for.
     console = Console(stderr=as_json)
     folder = Path(tempfile.mkdtemp(prefix="groundskeeper-demo-"))
+    # A demo that is stopped in any way ends its service, its worker and its writer.
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.default_int_handler)
     try:
         findings = _Demo(console, folder, rows, keep=keep).play()
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     except DemoFailedError as error:
         console.print(f"[red]The demo failed:[/red] {error}")
         findings = Findings()

@@ -1,8 +1,9 @@
 """The problems and backlogs of the whole installation, as they were a few seconds ago.
 
-Computing them takes half a second for a thousand tables, and a page requests them after each event. So each process
-computes them once for all callers. Until the result is there it returns the previous one, or what the last round of
-`problem_rounds` has found, so that the first caller does not wait either.
+Comparing the tables with those of the last search takes a quarter of a second for ten thousand, and a page requests
+problems after each event. So each process searches once for all callers. Until the result is there it returns the
+previous one. After a start that is what the last round of `problem_rounds` has stored: the first search computes the
+problems of all tables.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -60,23 +61,34 @@ def _text(column: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
 
 
 _HAS_FAILED = _w.c.failures > 0
-_VERSIONS = (
-    sa.select(
-        *(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _text(_t.c.tags).label("tags")),
-        *(_w.c.failures, _raw(_w.c.gap_at), _raw(_w.c.looked_at)),
-        _raw(sa.case((_HAS_FAILED, _w.c.failing_since))),
-        sa.case((_HAS_FAILED, _text(_w.c.error))),
-        _raw(sa.case((_w.c.next_poll_at <= sa.bindparam("overdue", type_=schema.UtcDateTime), _w.c.next_poll_at))),
-        *(_raw(_s.c.taken_at), _text(_s.c.summary)),
-        *(_raw(_p.c.updated_at), _text(_p.c.settings)),
+
+
+@cache
+def _versions(dialect: str) -> sa.Select[Any]:
+    summary: sa.ColumnElement[str] = _text(_s.c.summary)
+    if dialect == "postgresql":
+        # A server need not send what is only compared.
+        summary = sa.func.md5(summary)
+    overdue = sa.bindparam("overdue", type_=schema.UtcDateTime)
+    return (
+        sa.select(
+            *(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _text(_t.c.tags).label("tags")),
+            *(_w.c.failures, _raw(_w.c.gap_at), _raw(_w.c.looked_at)),
+            _raw(sa.case((_HAS_FAILED, _w.c.failing_since))),
+            sa.case((_HAS_FAILED, _text(_w.c.error))),
+            _raw(sa.case((_w.c.next_poll_at <= overdue, _w.c.next_poll_at))),
+            *(_raw(_s.c.taken_at), summary),
+            *(_raw(_p.c.updated_at), _text(_p.c.settings)),
+        )
+        .join_from(_t, _w, _w.c.table_id == _t.c.id)
+        .outerjoin(_s, _s.c.table_id == _t.c.id)
+        .outerjoin(_p, _p.c.table_id == _t.c.id)
+        .where(_t.c.id > sa.bindparam("after"))
+        .order_by(_t.c.id)
+        .limit(sa.bindparam("most"))
     )
-    .join_from(_t, _w, _w.c.table_id == _t.c.id)
-    .outerjoin(_s, _s.c.table_id == _t.c.id)
-    .outerjoin(_p, _p.c.table_id == _t.c.id)
-    .where(_t.c.id > sa.bindparam("after"))
-    .order_by(_t.c.id)
-    .limit(sa.bindparam("most"))
-)
+
+
 # The expression keeps SQLite from reading all decisions that it has by the index of this column.
 _TABLE_ID = (_d.c.table_id + "").label("table_id")
 _DECIDED = (
@@ -139,7 +151,9 @@ def versions(
     result of the function of this name. A table's time of the next poll counts only if it is overdue."""
     return [
         Version(row[0], row[1], row[2], row[3], row[4], hash((tuple(row), decided.get(row[0]))))
-        for row in connection.execute(_VERSIONS, {"after": after, "overdue": now - OVERDUE, "most": limit})
+        for row in connection.execute(
+            _versions(connection.dialect.name), {"after": after, "overdue": now - OVERDUE, "most": limit}
+        )
     ]
 
 

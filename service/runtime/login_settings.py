@@ -16,8 +16,8 @@ from service.model.loopback import is_loopback
 
 
 class GroupRole(BaseModel):
-    """What a group gives its members. As for a token with `--tables`, the holder of a role on some tables is a reader
-    of all others."""
+    """What a group gives its members. The holder of a role on some tables is a reader of all others, as with a token
+    that has `--tables`."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -41,8 +41,8 @@ class Budgets:
         return None
 
 
-def read(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> Budgets:
-    """Returns the spent budgets of all patterns, and of the own levels of these tables, or of all."""
+def read(connection: Connection, now: datetime, table_ids: Collection[str]) -> Budgets:
+    """Returns the spent budgets of all patterns, and of the own levels of these tables."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     levels: dict[str, Mapping[str, Any]] = {}
     groups: dict[str, set[str]] = {}
@@ -52,8 +52,8 @@ def read(connection: Connection, now: datetime, table_ids: Collection[str] | Non
         for each in patterns:
             levels[f"{PATTERN}{each.pattern}"] = each.settings["budget"]
             groups[f"{PATTERN}{each.pattern}"] = {key for key, one in subjects.items() if one.matches(each.pattern)}
-    for table_id, own in store.of_tables(connection).items():
-        if own.settings.get("budget") and (table_ids is None or table_id in table_ids):
+    for table_id, own in store.of_tables(connection, table_ids).items():
+        if own.settings.get("budget"):
             levels[_own(table_id)] = own.settings["budget"]
             groups[_own(table_id)] = {table_id}
     if not levels:

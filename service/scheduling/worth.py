@@ -55,7 +55,7 @@ class RoundFacts:
         if not due:
             return cls({}, Budgets())
         with reading(engine) as connection:
-            spent = budgets.read(connection, now)
+            spent = budgets.read(connection, now, due)
         jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in due for kind in WEIGHED}
         return cls(forecaster.costs(engine, jobs) if forecaster else {}, spent)
 

@@ -12,7 +12,6 @@ from service.outcome.reads import reads_of
 from service.queue import worker_store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
     from service.simulation.table_past import TablePast
 
 
-def add(connection: Connection, pasts: dict[str, TablePast], aimed: Collection[str], now: datetime) -> None:
-    """Adds the measured costs of reads, and how often the `aimed` tables are read: only objectives depend on that."""
+def add(connection: Connection, pasts: dict[str, TablePast], now: datetime) -> None:
+    """Adds what reads cost, and how often each table is read at present: objectives and the order of jobs depend on
+    both."""
     rates = worker_store.read_rates(connection)
-    known = table_store.get_all(connection, [each for each in aimed if each in pasts])
-    for table_id, past in pasts.items():
-        aim = Aim(rates=rates)
-        if table := known.get(table_id):
-            aim = replace(aim, reads=reads_of(table.readers.reads_per_day, read_store.seen(connection, table_id, now)))
-        pasts[table_id] = replace(past, aim=aim)
+    for table_id, table in table_store.get_all(connection, list(pasts)).items():
+        reads = reads_of(table.readers.reads_per_day, read_store.seen(connection, table_id, now))
+        pasts[table_id] = replace(pasts[table_id], aim=Aim(rates=rates, reads=reads))

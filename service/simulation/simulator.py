@@ -103,6 +103,7 @@ class _Simulation:
         self.sums: defaultdict[JobKind, _Sums] = defaultdict(_Sums)
         self.of_tables = [_Sums() for _ in pasts]
         self.overheads: list[list[float]] = [[] for _ in pasts]
+        self.logs_seconds = [0.0] * len(pasts)
         self.rewritten = self.longest_wait = 0.0
         self.points: list[Point] = []
         self.next_point = begin
@@ -271,6 +272,7 @@ class _Simulation:
             cost = files.cost_of_reads()
             reads, compacted = reads + cost.now, compacted + cost.compacted
             self.overheads[number].append(cost.of_logs)
+            self.logs_seconds[number] += (cost.now - cost.compacted) / _POINTS
         overhead = reads / compacted if compacted else 1.0
         self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed), overhead))
 
@@ -281,8 +283,11 @@ class _Simulation:
         ]
         tables = {
             table.past.id: TableOutcome(
-                table.past.id, sums.jobs, sums.seconds, sums.gib_seconds / 3600, percentile(overheads) or 1.0
+                *(table.past.id, sums.jobs, sums.seconds, sums.gib_seconds / 3600),
+                *(percentile(overheads) or 1.0, logs_seconds),
             )
-            for table, sums, overheads in zip(self.tables, self.of_tables, self.overheads, strict=True)
+            for table, sums, overheads, logs_seconds in zip(
+                self.tables, self.of_tables, self.overheads, self.logs_seconds, strict=True
+            )
         }
         return Outcome(kinds, self.points, int(self.rewritten), self.longest_wait, tables)

@@ -105,13 +105,12 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
         return WhatIf(period.begin, period.end)
     check(len(tables), period)
     current = {table_id: (each.subject, each.now) for table_id, each in tables.items()}
-    aimed = [table_id for table_id, each in tables.items() if each.now.objective.is_set or each.new.objective.is_set]
     try:
         past = past_store.read(connection, current, period.begin, period.end, period.now)
     except TooManyCommits as error:
         detail = f"The tables have more than {past_store.MOST_COMMITS} commits in this period."
         raise SimulationTooLargeError(detail) from error
-    aims.add(connection, past.pasts, aimed, period.now)
+    aims.add(connection, past.pasts, period.now)
     fleet = with_facts(connection, fleet, period.now)
     expected = learned(connection)
     new = {table_id: each.new for table_id, each in tables.items()}

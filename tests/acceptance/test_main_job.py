@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.acceptance.daemon import Daemon
 
 
+@pytest.mark.exhaustive
 def test_every_service_keeps_all_rows_and_a_writer_goes_on_with_its_old_options(
     daemon: Daemon, spark: SparkSession, lake: Path
 ) -> None:

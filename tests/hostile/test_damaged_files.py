@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-EXAMPLES, MANY_EXAMPLES = 250, 5_000
+EXAMPLES, MANY_EXAMPLES = 100, 5_000
 """Number of damaged files for each reader."""
 
 _LENGTHS = [number(value) for value in (-1, 2**20, 2**31, 2**40, 2**62)] + [b"\xff" * 8, b"\x7f" * 4, b"\x00" * 4]

@@ -80,9 +80,8 @@ def test_files_are_those_of_rows_that_hudi_merges(
     assert tables.left_behind(ours) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "params", "buckets"), [EXPANSION, pytest.param(*CONTRACTION, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("kind", "params", "buckets"), [EXPANSION, CONTRACTION])
 def test_a_slice_that_only_hudi_can_merge_is_left_to_its_readers(
     spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any], buckets: int
 ) -> None:

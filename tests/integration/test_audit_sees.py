@@ -94,8 +94,9 @@ def forget_inflight(base: Path, instant: str) -> None:
         path.unlink()
 
 
-@pytest.mark.parametrize("by_markers", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("by_markers", [True, False])
+@pytest.mark.parametrize("version", [9, 6])
 def test_a_clustering_that_was_rolled_back_after_its_completion(
     spark: SparkSession, tmp_path: Path, version: int, by_markers: bool
 ) -> None:

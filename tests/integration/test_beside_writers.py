@@ -175,7 +175,8 @@ def test_watching_a_writer_that_does_not_tell_where_it_goes_ends_when_the_job_is
     assert len(proved(spark, base, 8)) == 700
 
 
-@pytest.mark.parametrize(("lock_seconds", "left_out"), [(600, 0), pytest.param(0, 4, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("lock_seconds", "left_out"), [(600, 0), (0, 4)])
 def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
     spark: SparkSession, tmp_path: Path, lock_seconds: int, left_out: int
 ) -> None:

@@ -79,6 +79,7 @@ def test_nothing_that_an_owner_removed_comes_back(spark: SparkSession, tmp_path:
     assert order == sorted(order)
 
 
+@pytest.mark.exhaustive
 def test_an_audit_sees_what_came_back_and_keys_that_no_generator_makes(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.writer_options(base, version=6, num_buckets=None)

@@ -135,6 +135,7 @@ def test_compactions_and_cleans_change_nothing(spark: SparkSession, tmp_path: Pa
     assert look(table, TRUE_CLAIM).index == look(table).index == TRUE_CLAIM
 
 
+@pytest.mark.exhaustive
 def test_a_crashed_write_is_pending_and_its_files_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "trips"
     options = write_table(spark, table, count=300, table_type="COPY_ON_WRITE", partitioned=False)
@@ -147,6 +148,7 @@ def test_a_crashed_write_is_pending_and_its_files_do_not_count(spark: SparkSessi
     assert (found.index, found.profile.pending_instants) == (TRUE_CLAIM, 1)
 
 
+@pytest.mark.exhaustive
 def test_replaced_file_groups_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "trips"
     options = write_table(spark, table, count=300, partitioned=False)

@@ -61,7 +61,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
     finally:
         ended.set()
         watcher.join()
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 200
     waits = "waits for the table's lock, held for 3 h by a writer that Hudi's lock file does not name"
     assert any(step.endswith(waits) for step in shown), shown
 

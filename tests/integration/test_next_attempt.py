@@ -74,6 +74,7 @@ def test_an_attempt_whose_report_was_lost_is_found_completed(spark: SparkSession
     proved(spark, base, 8)
 
 
+@pytest.mark.exhaustive
 def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base)

@@ -84,6 +84,7 @@ def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, tm
     assert proved(spark, base, 2) == before
 
 
+@pytest.mark.exhaustive
 def test_hudis_own_compaction_loses_such_rows_so_it_is_not_committed(spark: SparkSession, tmp_path: Path) -> None:
     """Hudi's executor counts a row that Spark's writer refuses as failed, and continues without it."""
     base = tmp_path / "orders"

@@ -84,6 +84,7 @@ def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, tmp_path: Pa
     assert left_behind(spark, base) == []
 
 
+@pytest.mark.exhaustive
 def test_a_runner_without_heartbeats_is_alive_until_its_files_are_old(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     runner, plan = _begun_by_another(spark, base)
@@ -250,7 +251,8 @@ def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(
     assert proved(spark, base, 4) == before
 
 
-@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
 def test_a_clustering_plan_has_one_runner_too_and_is_taken_back_whole(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:

@@ -114,7 +114,8 @@ def require_what_hudi_keeps_in_footers(spark: SparkSession, base: Path, files: l
         assert reader.getRowCount(storage, where) == len(keys)
 
 
-@pytest.mark.parametrize("codec", ["gzip", pytest.param("zstd", marks=exhaustive)])
+@exhaustive
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_row_groups_that_hudi_wrote_are_copied_so_that_parquets_own_reader_reads_them(
     spark: SparkSession, tmp_path: Path, codec: str
 ) -> None:

@@ -104,6 +104,7 @@ def test_rows_come_back_under_the_keys_that_they_have(
     assert len(after) == ROWS + 5
 
 
+@pytest.mark.exhaustive
 def test_a_repair_that_is_not_as_it_should_be_is_taken_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

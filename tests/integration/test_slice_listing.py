@@ -80,7 +80,8 @@ def test_partitions_and_files_are_read_by_one_reader(
         assert set(table.partitions()) >= set(partitions)
 
 
-@pytest.mark.parametrize("partitions", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("partitions", [2, 20])
 def test_hudis_planner_goes_by_the_reader_that_is_open(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:

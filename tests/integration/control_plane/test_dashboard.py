@@ -237,6 +237,7 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(url: s
     assert re.search(r"Clustering &lt;b&gt;orders&lt;/b&gt; failed .* The table has no such column", words)
 
 
+@pytest.mark.exhaustive
 def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(url: str, dom: Callable[[str], str]) -> None:
     failed = httpx.get(f"{url}/v1/jobs", params={"state": "failed"}).json()["items"][0]["id"]
     job = _words(dom(f"{url}/#/jobs/{failed}"))
@@ -267,6 +268,7 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(url: str, dom
     assert "/lake/orders does not exist" in other
 
 
+@pytest.mark.exhaustive
 def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(url: str, dom: Callable[[str], str]) -> None:
     words = _words(dom(f"{url}/#/tables/tbl_1?tab=policy"))
     assert re.search(
@@ -371,6 +373,7 @@ def test_a_browser_asks_to_log_in_where_a_token_is_needed(
     assert "orders" not in page
 
 
+@pytest.mark.exhaustive
 def test_a_browser_shows_who_changed_what(url: str, dom: Callable[[str], str]) -> None:
     httpx.put(f"{url}/v1/policies/night_*", json={"precedence": 3})
     httpx.delete(f"{url}/v1/policies/day_*", headers={"Content-Type": "application/json"})

@@ -358,6 +358,7 @@ def holding(server: zookeeper.Server, name: str, holders: int = 1) -> Iterator[N
     client.wait(20)
 
 
+@pytest.mark.exhaustive
 def test_a_lock_in_zookeeper_is_seen_with_its_holder_and_its_time(zoo: zookeeper.Server) -> None:
     def look() -> Any:
         return read_lock("/lake/a", zoo.lock("a"), {}, Permissions(), utc_now(), lock_hosts=("127.0.0.1",))

@@ -165,6 +165,7 @@ def test_a_service_that_stops_lets_nobody_wait_and_hands_out_nothing(url: str, l
     assert lease(url, 1)[0].status_code == 204
 
 
+@pytest.mark.mostly_sqlite
 def test_a_call_that_waits_for_a_job_is_answered_at_its_end(url: str) -> None:
     table_id = table(url)
     job_id = submit(url, table_id).json()["id"]

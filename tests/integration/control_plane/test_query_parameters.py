@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
 
-FOREIGN = {"/v1/hoodie/service/{service}", "/v1/callbacks/hudi"}
+FOREIGN = {"/v1/hoodie/service/{service}", "/v1/callbacks/hudi", "/v1/lineage"}
 
 
 def test_every_operation_refuses_a_parameter_that_it_does_not_know(client: TestClient) -> None:

@@ -129,6 +129,7 @@ def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_exp
         assert f"revision {EXPANDED}, which works with this one" in old.log.read_text()
 
 
+@pytest.mark.exhaustive
 @MOSTLY_ON_POSTGRESQL
 def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and_does_not_start(
     tmp_path: Path, here: Path, database: str

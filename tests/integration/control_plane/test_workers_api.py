@@ -32,6 +32,7 @@ INFO = {
     "error": None,
     "application_id": "app-20260101120000-0001",
     "ui_url": "http://10.0.0.7:4040",
+    "read_rates": {"scan_seconds_per_gib": 2.8, "merge_seconds_per_gib": 104.0},
 }
 ERROR = Problem("memory-short", "Too little memory", "Could not reserve \0 enough space", "Set it lower.").to_json()
 
@@ -82,6 +83,8 @@ def test_an_attempt_links_to_the_spark_application_that_ran_it(client: TestClien
         {"ui_url": 'http://host/"onclick="x'},
         {"ui_url": "http://host\nhttp://other"},
         {"ui_url": "//host"},
+        {"read_rates": {"scan_seconds_per_gib": -1, "merge_seconds_per_gib": 1}},
+        {"read_rates": {"scan_seconds_per_gib": 1, "merge_seconds_per_gib": 1e9}},
         {"application_id": "../other?x="},
     ],
 )
