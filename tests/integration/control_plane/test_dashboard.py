@@ -185,7 +185,7 @@ def _refuse_one_job_and_queue_another(url: str) -> None:
         refusal = Problem("column-unknown", "The table has no such column", "nope", "Its columns are id and city.")
         result = Result(Outcome.FAILED, details={"refusals": [refusal.to_json()], "seconds": 1.25}, error=refusal)
         ended = api.post(f"/worker/leases/{job}/result", json={"attempt": 1, "result": result.to_json()})
-        assert ended.json() == {"state": "failed"}
+        assert ended.json() == {"state": "failed", "next": None}
         assert api.post("/tables/tbl_1/jobs", json={"kind": "audit"}).status_code == 202
 
 
