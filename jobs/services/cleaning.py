@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
+_FEW_FILES = 64  # are deleted in less time than the lock could be given back and taken again twice
 _MOST_PARALLELISM = 200  # Hudi's default
 _IN_FLIGHT = "stale-write-in-flight"
 # A running query may read the version before the latest, so its files must not be deleted.
@@ -84,8 +85,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
             # back.
             rolled_back = _roll_back(table, lock, client, context)
     options = kept.options(table.commits(), table.now())
-    bridge = bridged_lock(table, lock, context.checkpoint)
-    with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
+    with WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         plan = None if order.dry_run else client.cleaner.plan()
         found = client.cleaner.look() if order.dry_run and not problems else plan or Cleanable()
         files = [path for paths in found.files.values() for path in paths]
@@ -110,12 +110,17 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
         # If there is no metadata table, their rows would reappear when their rollback is archived.
         late_files = remove_all_late_files(table, client)
         dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
-        if not dropped:
-            if consumers or (plan and not _scheduled(client.cleaner, plan, lock, context)):
-                _schedule_beside(table, lock, context, kept)
-            context.step("deleting")
-            # The clean runs even if there is nothing to delete, to finish one that an earlier attempt left half done.
-            summary = client.cleaner.execute()
+        summary = None
+        if not dropped and plan and not consumers and len(files) <= _FEW_FILES:
+            summary = _clean_few(client.cleaner, plan, lock, context)
+        if not dropped and summary is None:
+            with bridged_lock(table, lock, context.checkpoint):
+                if consumers or (plan and not _scheduled(client.cleaner, plan, lock, context)):
+                    _schedule_beside(table, lock, context, kept)
+                context.step("deleting")
+                # The clean runs even if there is nothing to delete, to finish one that an earlier attempt left half
+                # done.
+                summary = client.cleaner.execute()
     if dropped:
         summary = _clean_without_writes(table, lock, context, kept, dropped)
     result = result.having(rolled_back=tuple(rolled_back), late_files_deleted=late_files)
@@ -126,6 +131,16 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
         files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes, nothing_to_do=False
     )
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=result)
+
+
+def _clean_few(cleaner: Cleaner, plan: CleanPlan, lock: TableLock, context: JobContext) -> CleanSummary | None:
+    """Executes a plan of few files with the lock held all the time; returns None if the plan is not valid any more."""
+    with lock.held(context.checkpoint):
+        if not cleaner.is_current(plan):
+            return None
+        cleaner.request(plan)
+        context.step("deleting")
+        return cleaner.execute()
 
 
 def _clean_without_writes(

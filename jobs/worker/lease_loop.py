@@ -14,7 +14,6 @@ import signal
 import threading
 import time
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from jobs import tracing
@@ -37,7 +36,7 @@ from jobs.tracing import span
 from jobs.worker.attempt import Attempt
 from jobs.worker.lifetime import Lifetime
 from jobs.worker.parent_process import exit_with_parent
-from jobs.worker.presence import LOOK_SECONDS, Presence, started
+from jobs.worker.presence import LOOK_SECONDS, Presence, own_version, started
 from jobs.worker.read_probe import read_rates
 from jobs.worker.service import Service, ServiceUnreachableError
 from jobs.worker.slots import Slots
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from jobs.contract import LogLine, Result, WorkOrder
     from jobs.redaction import RedactingFormatter
     from jobs.tracing import Span
+    from jobs.worker.service import Leased
 
 logger = logging.getLogger(__name__)
 
@@ -162,7 +162,8 @@ class Worker:
             self._stopping.wait(RETRY_SECONDS)
 
     def run_once(self, *, only_submitted: bool = False) -> str:
-        """Takes one job, if there is one, and runs it to its end. Returns a description of the result."""
+        """Takes one job, if there is one, and runs it to its end, and then those that the service sends with the
+        answers to its reports. Returns a description of the last result."""
         if not self._presence.is_ready:
             self._stopping.wait(LOOK_SECONDS)
             return "no executors"
@@ -170,15 +171,22 @@ class Worker:
             self._stopping.wait(RETRY_SECONDS)
             return "no connections"
         leased = self._service.lease(self.id, self._presence.info, only_submitted=only_submitted)
-        if leased is None:
-            return "no job"
-        order, lease_seconds = leased
+        done = "no job"
+        while leased:
+            done, leased = self._run_leased(*leased)
+        return done
+
+    def _takes_next(self) -> WorkerInfo | None:
+        """Returns this worker's description if the calling slot can begin another job at once."""
+        can = not self._takes_no_more() and self._presence.is_ready and self._connections.has_room()
+        return self._presence.info if can and self._slots.is_asking() else None
+
+    def _run_leased(self, order: WorkOrder, lease_seconds: float) -> tuple[str, Leased | None]:
         if next(self._jobs) >= self._lifetime.jobs:
             self._is_old.set()
         secrets = secrets_of(order.table.lock.options) | secrets_of(order.table.hudi_options)
         self._log_format.learn(secrets)
         with (
-            self._slots.taken(is_submitted=order.submitted),
             self._attempt_logs.of(order.job_id, order.table_id, order.attempt) as log,
             span(
                 f"attempt of {order.kind}",
@@ -196,7 +204,7 @@ class Worker:
 
     def _run(
         self, order: WorkOrder, lease_seconds: float, secrets: Collection[str], log: AttemptLog, trace: Span
-    ) -> str:
+    ) -> tuple[str, Leased | None]:
         what = f"{order.kind} of {order.table.name} ({order.job_id}, attempt {order.attempt})"
         logger.info("running %s", what)
         attempt = Attempt(
@@ -212,7 +220,10 @@ class Worker:
             log=log,
         )
         try:
-            with self._connections.used_by(order.table.base_path):
+            with (
+                self._slots.taken(is_submitted=order.submitted),
+                self._connections.used_by(order.table.base_path),
+            ):
                 result = _without(secrets, attempt.run())
             trace.set(job__outcome=result.outcome.value, hudi__instants=",".join(result.instants))
             if result.error:
@@ -221,19 +232,22 @@ class Worker:
             logger.log(logging.WARNING if error else logging.INFO, "%s: %s%s", what, result.outcome, error)
             if isinstance(attempt.context.must_end, NoExecutorsError):
                 self._presence.starved()
-            self._report(order, result, lease_seconds, attempt.last_lines())
+            following = self._report(order, result, lease_seconds, attempt.last_lines())
         except LeaseLostError:
             trace.fail("the lease was lost")
             logger.warning("lost the lease of %s; no result is reported", what)
-            return f"lost {what}"
-        return f"{result.outcome} {what}"
+            return f"lost {what}", None
+        return f"{result.outcome} {what}", following
 
-    def _report(self, order: WorkOrder, result: Result, lease_seconds: float, lines: Sequence[LogLine]) -> None:
-        """Retries while the lease may still be ours; after that the next attempt reads the result from the timeline."""
+    def _report(
+        self, order: WorkOrder, result: Result, lease_seconds: float, lines: Sequence[LogLine]
+    ) -> Leased | None:
+        """Returns the next job, if the service sends one. Retries while the lease may still be ours; after that another
+        attempt reads the result from the timeline."""
         deadline = time.monotonic() + lease_seconds
         while True:
             try:
-                return self._service.finish(self.id, order, result, lines)
+                return self._service.finish(self.id, order, result, lines, takes_next=self._takes_next())
             except ServiceUnreachableError:
                 if time.monotonic() > deadline:
                     raise
@@ -274,7 +288,7 @@ def main(
         jars_of(jars)
     name = new_worker_id()
     formatter = configure(log_format, logging.INFO, everywhere={"worker": name})
-    tracing.start("groundskeeper-worker", _version(), name, os.environ)
+    tracing.start("groundskeeper-worker", own_version(), name, os.environ)
     attempt_logs = AttemptLogs(formatter.without_secrets)
     logging.getLogger().addHandler(attempt_logs)
     for noisy in ("httpx", "py4j"):
@@ -282,7 +296,7 @@ def main(
     exit_with_parent()
     master = effective_master(master)
     service = Service(services, token)
-    info = WorkerInfo(_version(), master, slots, spare_slots, driver_memory, group, read_rates=read_rates())
+    info = WorkerInfo(own_version(), master, slots, spare_slots, driver_memory, group, read_rates=read_rates())
     presence = Presence(service, name, info)
     # The presence is announced first, because Spark may wait for its master and for executors without limit.
     presence.start()
@@ -332,11 +346,3 @@ def main(
     with contextlib.suppress(Exception):
         spark.stop()
     return 0
-
-
-def _version() -> str | None:
-    """Returns the version; None if the files were copied to a cluster instead of being installed."""
-    try:
-        return version("groundskeeper")
-    except PackageNotFoundError:
-        return None

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from jobs.contract import WorkerState
@@ -130,6 +131,14 @@ class Presence:
 
         self._proof = threading.Thread(target=prove, name="first task", daemon=True)
         self._proof.start()
+
+
+def own_version() -> str | None:
+    """Returns the version; None if the files were copied to a cluster instead of being installed."""
+    try:
+        return version("groundskeeper")
+    except PackageNotFoundError:
+        return None
 
 
 def started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> WorkerInfo:

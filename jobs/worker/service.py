@@ -12,6 +12,7 @@ from jobs.errors import LeaseLostError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from jobs.contract import Heartbeat, LogLine, Result, WorkerInfo
 
@@ -19,6 +20,9 @@ LEASE_WAIT_SECONDS = 15
 _ANSWER_SECONDS = 15.0
 # Status codes of a proxy or replica that cannot serve now; another replica may be able to.
 _AWAY = {httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT}
+
+Leased = tuple[WorkOrder, float]
+"""A work order, and the seconds by which each heartbeat extends its lease."""
 
 
 class ServiceUnreachableError(ConnectionError):
@@ -54,10 +58,8 @@ class Service:
         if answer.status_code != httpx.codes.NOT_FOUND:
             self._checked(answer)
 
-    def lease(
-        self, worker_id: str, info: WorkerInfo, *, only_submitted: bool = False
-    ) -> tuple[WorkOrder, float] | None:
-        """Waits a while for a job; returns its work order and the seconds by which each heartbeat extends the lease."""
+    def lease(self, worker_id: str, info: WorkerInfo, *, only_submitted: bool = False) -> Leased | None:
+        """Waits a while for a job."""
         body = {
             "worker_id": worker_id,
             "wait_seconds": LEASE_WAIT_SECONDS,
@@ -68,8 +70,7 @@ class Service:
         answer = self._post("/v1/worker/leases", body, seconds=LEASE_WAIT_SECONDS + 10)
         if answer.status_code == httpx.codes.NO_CONTENT:
             return None
-        data = self._checked(answer).json()
-        return WorkOrder.from_json(data["plan"]), float(data["lease_seconds"])
+        return _leased(self._checked(answer).json())
 
     def heartbeat(self, worker_id: str, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
         body = {**heartbeat.to_json(), "worker_id": worker_id}
@@ -77,18 +78,30 @@ class Service:
         answer = self._checked(self._post(path, body, seconds=self._heartbeat_seconds))
         return HeartbeatAnswer(answer.json()["answer"])
 
-    def finish(self, worker_id: str, order: WorkOrder, result: Result, log: Sequence[LogLine] = ()) -> None:
-        """Raises `LeaseLostError` when another attempt holds the job."""
-        body = {
+    def finish(
+        self,
+        worker_id: str,
+        order: WorkOrder,
+        result: Result,
+        log: Sequence[LogLine] = (),
+        *,
+        takes_next: WorkerInfo | None = None,
+    ) -> Leased | None:
+        """Ends the attempt. A worker that `takes_next` gets the next job with the answer, if one is due. A service of
+        an older version never sends one. Raises `LeaseLostError` when another attempt holds the job."""
+        body: dict[str, object] = {
             "worker_id": worker_id,
             "attempt": order.attempt,
             "result": result.to_json(),
             "log": [line.to_json() for line in log],
         }
+        if takes_next:
+            body["next"] = {"worker": takes_next.to_json()}
         answer = self._post(f"/v1/worker/leases/{order.job_id}/result", body, seconds=LEASE_WAIT_SECONDS + 10)
         if answer.status_code == httpx.codes.CONFLICT:
             raise LeaseLostError
-        self._checked(answer)
+        following = self._checked(answer).json().get("next")
+        return _leased(following) if following else None
 
     def _post(self, path: str, body: object, *, seconds: float) -> httpx.Response:
         """Returns the answer of the first replica that can serve, or else the last answer of another one."""
@@ -115,3 +128,7 @@ class Service:
         if answer.is_success:
             return answer
         raise ServiceUnreachableError(f"{answer.request.url.path} answered {answer.status_code}: {answer.text[:200]}")
+
+
+def _leased(data: dict[str, Any]) -> Leased:
+    return WorkOrder.from_json(data["plan"]), float(data["lease_seconds"])

@@ -56,7 +56,8 @@ class Slots:
 
     @contextlib.contextmanager
     def taken(self, *, is_submitted: bool) -> Iterator[None]:
-        """Records that the job of the calling slot begins, and that it ends."""
+        """Records that the job of the calling slot begins, and that it ends. After that `is_asking` tells whether the
+        slot may ask for another job of any origin at once."""
         thread = threading.get_ident()
         with self._guard:
             asked = thread in self._asking
@@ -67,8 +68,13 @@ class Slots:
         finally:
             with self._guard:
                 del self._taken[thread]
-                if asked:
+                if asked and len(self._counted()) + len(self._asking) < self.number:
                     self._asking.add(thread)
+
+    def is_asking(self) -> bool:
+        """Returns whether the calling slot is one of those that ask for any job."""
+        with self._guard:
+            return threading.get_ident() in self._asking
 
     def _serve(self) -> None:
         thread = threading.get_ident()
@@ -86,13 +92,17 @@ class Slots:
     def _may_ask(self, thread: int) -> bool | None:
         """Returns whether the thread may ask only for submitted jobs. None if it may ask for none."""
         with self._guard:
-            since = time.monotonic() - SPARE_AFTER_SECONDS
-            counted = [each.since for each in self._taken.values() if not each.is_submitted or each.since > since]
+            counted = self._counted()
             if len(counted) + len(self._asking) < self.number:
                 self._asking.add(thread)
                 return False
             # A thread that asks for any job gets a submitted one first.
-            return None if self._asking or max(counted) > since else True
+            return None if self._asking or max(counted) > time.monotonic() - SPARE_AFTER_SECONDS else True
+
+    def _counted(self) -> list[float]:
+        """Returns when the jobs have begun that count: those of policies, and submitted ones for a short time."""
+        since = time.monotonic() - SPARE_AFTER_SECONDS
+        return [each.since for each in self._taken.values() if not each.is_submitted or each.since > since]
 
 
 @dataclass(frozen=True)

@@ -77,16 +77,16 @@ async def lease_job(
 ) -> LeaseOut | Response:
     """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
     worker's group, and from then on the lease belongs to this token and worker."""
-    info = _info(wanted.worker, caller)
-    order = await _next_order(wanted, info, database=database, lake=lake, queue=queue, caller=caller, request=request)
-    if order is None:
-        return Response(status_code=NOTHING)
+    order = await _next_order(wanted, database=database, lake=lake, queue=queue, caller=caller, request=request)
+    return _out(order, queue) if order else Response(status_code=NOTHING)
+
+
+def _out(order: WorkOrder, queue: QueueSettings) -> LeaseOut:
     return LeaseOut(plan=order.to_json(), lease_seconds=queue.leases.lease.total_seconds())
 
 
 async def _next_order(
     wanted: LeaseRequest,
-    info: WorkerInfo,
     *,
     database: Database,
     lake: LakeAccess,
@@ -94,6 +94,8 @@ async def _next_order(
     caller: Caller,
     request: Request,
 ) -> WorkOrder | None:
+    info = _info(wanted.worker, caller)
+
     def announced() -> WorkOrder | None:
         leasing.announce(database, wanted.worker_id, info)
         return lease()
@@ -149,11 +151,13 @@ async def report_result(
     lake: LakeDep,
     queue: QueueDep,
     caller: CallerDep,
+    request: Request,
     afterwards: BackgroundTasks,
 ) -> ReportOut:
     """Compares a success with the table's timeline: the job is `unknown` if the reported instants have not completed.
 
-    Afterwards the service polls the table again, because its files and buckets may have changed.
+    A report with `next` gets the next job with its answer, if one is due, as by `POST /v1/worker/leases`. Afterwards
+    the service polls the table again, because its files and buckets may have changed.
     """
     result = Result.from_json(wanted.result.model_dump())
     contradiction = await _contradiction(database, lake, queue, job_id, result)
@@ -170,9 +174,19 @@ async def report_result(
         log=[LogLine.from_json(line.model_dump()) for line in wanted.log],
     )
     if not job.dry_run:
-        lake.poll_requests.ask(job.table_id)
+        # The next job must not wait for the poll.
+        afterwards.add_task(lake.poll_requests.ask, job.table_id)
         afterwards.add_task(registry.detect_after, database.engine, lake, job.table_id, job.kind)
-    return ReportOut(state=job.state)
+    following = None
+    if wanted.next and wanted.worker_id:
+        ask = LeaseRequest(worker_id=wanted.worker_id, wait_seconds=0, only_submitted=False, worker=wanted.next.worker)
+        try:
+            following = await _next_order(
+                ask, database=database, lake=lake, queue=queue, caller=caller, request=request
+            )
+        except Exception:  # The report counts, whatever happens to the next job.
+            log.exception("No job could be leased with the answer to the report of job %s", job_id)
+    return ReportOut(state=job.state, next=_out(following, queue) if following else None)
 
 
 async def _contradiction(

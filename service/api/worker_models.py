@@ -194,9 +194,16 @@ class ResultIn(BaseModel):
     error: ProblemIn | None = None
 
 
+class NextIn(BaseModel):
+    worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
+
+
 class ReportIn(_FromHolder):
     result: ResultIn = Field(description="How the attempt ended")
     log: LogLines = Field(default_factory=list, description="The last lines of the attempt's log")
+    next: NextIn | None = Field(
+        None, description="Asks for the next job; earlier versions request it with a call of its own"
+    )
 
 
 class LeaseOut(BaseModel):
@@ -214,3 +221,4 @@ class HeartbeatOut(BaseModel):
 
 class ReportOut(BaseModel):
     state: JobState = Field(description="New state of the job; `queued` if it will be retried")
+    next: LeaseOut | None = Field(None, description="The next job, if the report asks for it and one is due")

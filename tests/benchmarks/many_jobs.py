@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -109,12 +110,22 @@ def _note(daemon: Daemon, jobs: int, seconds: float) -> Note:
         process_tree.memory(jvm) >> 20,
         int(total.split()[2]) >> 20,
         int(counters["loadedClasses"]) - int(counters["unloadedClasses"]),
-        sum(len(list((each / "task").iterdir())) for each in processes),
+        sum(map(_threads, processes)),
         sum(len(list((each / "fd").iterdir())) for each in processes),
         round(seconds, 2),
     )
     print(note, flush=True)
     return note
+
+
+def _threads(process: Path) -> int:
+    """Counts the threads without those of two pools of Spark, which begins one for each task, up to 128 in each, and
+    ends it a minute later (`ThreadUtils.newDaemonCachedThreadPool`): their number follows the jobs of that minute."""
+    names = []
+    for each in (process / "task").iterdir():
+        with suppress(OSError):  # it has ended
+            names.append((each / "comm").read_text())
+    return sum(not name.startswith("block-manager-") for name in names)
 
 
 def _asked(jvm: int, what: str) -> str:

@@ -283,7 +283,9 @@ class FakeService:
         self.log += beat.log
         return HeartbeatAnswer.CONTINUE
 
-    def finish(self, _worker_id: str, _order: WorkOrder, result: Result, log: Sequence[LogLine]) -> None:
+    def finish(
+        self, _worker_id: str, _order: WorkOrder, result: Result, log: Sequence[LogLine], **_takes_next: object
+    ) -> None:
         self.result = result
         self.log += log
 
@@ -356,3 +358,47 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     assert service.result.error.detail == ("ZeroDivisionError: '******' and '******' are no passwords for /lake/orders")
     assert "ZeroDivisionError: '******' and '******' are no passwords" in caplog.text
     assert "correct horse" not in caplog.text
+
+
+@pytest.mark.parametrize(("lifetime", "done"), [(Lifetime(), 3), (Lifetime(jobs=2), 2)])
+def test_a_slot_runs_the_jobs_that_come_with_the_answers_until_its_worker_is_old(
+    monkeypatch: pytest.MonkeyPatch, lifetime: Lifetime, done: int
+) -> None:
+    monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
+    monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
+    monkeypatch.setattr(table_parts, "missing", lambda *_: [])
+    monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
+    ended = Result(Outcome.SUCCEEDED, details=KindResult())
+    monkeypatch.setitem(attempts.RUN, PLAN.kind, lambda *_: ended)
+    waiting = [(replace(PLAN, job_id=f"job_{number}"), 30.0) for number in (1, 2, 3)]
+    leases = []
+    reported: list[str] = []
+    may_end = threading.Event()
+
+    def lease(*_: object, **_spare: object) -> tuple[WorkOrder, float] | None:
+        leases.append(len(reported))
+        if not waiting:
+            may_end.wait(10)
+            return None
+        return waiting.pop(0)
+
+    def finish(_worker: str, order: WorkOrder, *_: object, takes_next: WorkerInfo | None) -> Any:
+        reported.append(order.job_id)
+        if len(reported) == done:
+            may_end.set()
+        return waiting.pop(0) if takes_next and waiting else None
+
+    service: Any = SimpleNamespace(lease=lease, finish=finish, announce=lambda *_: None)
+    spark: Any = FakeSpark()
+    spark.sparkContext._gateway = None
+    presence = Presence(service, "w1", WorkerInfo())
+    presence.info = replace(presence.info, state=WorkerState.READY)
+    worker = Worker(service, spark, 1, lifetime, presence=presence)
+    running = threading.Thread(target=worker.run)
+    running.start()
+    assert may_end.wait(10)
+    worker.stop()
+    running.join(10)
+    assert reported == [f"job_{number}" for number in range(1, done + 1)]
+    assert leases[0] == 0
+    assert 0 < len([each for each in leases if each < done]) < 2

@@ -45,7 +45,13 @@ class Worker:
         )
         assert answer.status_code == 200, answer.text
 
-    def report(self, plan: WorkOrder, result: Result) -> Any:
-        return self._client.post(
-            f"/v1/worker/leases/{plan.job_id}/result", json={"attempt": plan.attempt, "result": result.to_json()}
-        )
+    def report(self, plan: WorkOrder, result: Result, **more: Any) -> Any:
+        body = {"attempt": plan.attempt, "result": result.to_json(), **more}
+        return self._client.post(f"/v1/worker/leases/{plan.job_id}/result", json=body)
+
+    def report_and_lease(self, plan: WorkOrder, result: Result) -> WorkOrder | None:
+        """Reports the result, and returns the next job that came with the answer."""
+        answer = self.report(plan, result, worker_id=self._name, next={"worker": {}})
+        assert answer.status_code == 200, answer.text
+        following = answer.json()["next"]
+        return WorkOrder.from_json(following["plan"]) if following else None

@@ -185,7 +185,7 @@ def _refuse_one_job_and_queue_another(url: str) -> None:
         refusal = Problem("column-unknown", "The table has no such column", "nope", "Its columns are id and city.")
         result = Result(Outcome.FAILED, details={"refusals": [refusal.to_json()], "seconds": 1.25}, error=refusal)
         ended = api.post(f"/worker/leases/{job}/result", json={"attempt": 1, "result": result.to_json()})
-        assert ended.json() == {"state": "failed"}
+        assert ended.json() == {"state": "failed", "next": None}
         assert api.post("/tables/tbl_1/jobs", json={"kind": "audit"}).status_code == 202
 
 
@@ -226,7 +226,7 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(url: s
         first,
     )
     assert "warning The policy asks for something that can never happen trips" in first
-    assert "critical The table cannot be read +1 1 note" in rest
+    assert "critical The table cannot be read +1 1 remark" in rest
     assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders · MOR v9" in words
     assert re.search(
         r"Active jobs 1 queued, about .{1,60} Audit on &lt;b&gt;orders&lt;/b&gt; queued waits .* Cancel", words

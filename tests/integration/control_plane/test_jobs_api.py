@@ -123,7 +123,7 @@ def test_a_job_goes_from_submitted_to_succeeded(
 
     clock.advance(1)
     ended = worker.report(plan, Result(Outcome.SUCCEEDED, ("001", "002"), {"files": 7}))
-    assert (ended.status_code, ended.json()) == (200, {"state": "succeeded"})
+    assert (ended.status_code, ended.json()) == (200, {"state": "succeeded", "next": None})
     job = job_of(client, job["id"])
     assert (job["state"], job["result"], job["error"]) == ("succeeded", {"files": 7}, None)
     assert job["instants"] == ["001", "002"]

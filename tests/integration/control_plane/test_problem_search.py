@@ -241,6 +241,22 @@ def test_it_finds_the_same_as_a_search_from_nothing_whatever_happens(
     assert len(kinds) > 8
 
 
+def test_a_changed_policy_is_in_the_problems_of_the_tables_that_it_selects(engine: sa.Engine, clock: FakeClock) -> None:
+    ill(engine, clock, range(3))
+    search, now = ProblemSearch(), clock()
+    search.run(engine, clock())
+    settings = {"compaction": {"commits": 7}}
+    with writing(engine) as connection:
+        policy_store.put(connection, PatternPolicy("t1", settings, now, now))
+    found = search.run(engine, clock())
+    same(found, ProblemSearch().run(engine, clock()))
+    thresholds = {each.evidence["threshold"] for each in found.found.problems if each.kind == "compaction-behind"}
+    assert thresholds == {5, 7}
+    with writing(engine) as connection:
+        policy_store.delete(connection, "t1")
+    same(search.run(engine, clock()), ProblemSearch().run(engine, clock()))
+
+
 def test_tables_of_which_nothing_has_changed_are_not_computed_again(
     engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
