@@ -80,9 +80,8 @@ class JsonMapped:
 
 
 class JobKind(StrEnum):
-    """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis."""
-
-    # Each has a module of its name in `jobs.kinds`, which declares it.
+    """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis. Each
+    has a module of its name in `jobs.kinds`, which declares it."""
 
     COMPACTION = "compaction"
     CLEANING = "cleaning"

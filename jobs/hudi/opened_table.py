@@ -86,6 +86,12 @@ class OpenedTable(TableProperties):
             return any(storage.exists(path(f"{self.base_path.rstrip('/')}/.hoodie/{name}")) for name in names)
 
     @property
+    def scheme(self) -> str:
+        """The scheme of the storage, such as `s3a`, also if the base path has none. Hudi wraps Hadoop's file systems
+        in its own, with schemes such as `hoodie-s3a`."""
+        return str(self.storage.getScheme()).removeprefix("hoodie-")
+
+    @property
     def properties(self) -> dict[str, str]:
         return self._properties
 

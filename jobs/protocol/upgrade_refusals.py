@@ -111,6 +111,8 @@ def _of_users(table: HudiTable, order: WorkOrder[UpgradeParams]) -> Iterator[Pro
 def _not_proved(table: HudiTable, client: WriteClient, to: int) -> Iterator[str]:
     """Yields what was not shown to survive Hudi's upgrader, in words for users."""
     properties = table.properties
+    if table.scheme != "file":
+        yield f"a table on {table.scheme}: files there do not get back the times that they had before"
     if savepoints := savepoints_of(table):
         yield f"a savepoint of {savepoints[0].instant}: a restore to it would cross the change of the version"
     merging = merging_of(table)

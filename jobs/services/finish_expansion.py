@@ -108,12 +108,11 @@ def _of_undo(table: HudiTable) -> list[Problem]:
 
 
 def _of_storage(table: HudiTable) -> list[Problem]:
-    scheme = table.base_path.partition(":")[0] if ":" in table.base_path else "file"
-    if scheme in {"file", "hdfs"}:
+    if table.scheme in {"file", "hdfs"}:
         return []
     return [
         RENAME_NOT_ATOMIC.because(
-            scheme,
+            table.scheme,
             hint=f"Keep the hashing config, and set {writer_engines.PRUNING}=false wherever the table is read by SQL.",
         )
     ]

@@ -207,6 +207,19 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert set(PARTITIONS) <= in_partitions
 
 
+def test_the_version_of_a_table_on_s3_is_not_changed(on_s3: SparkSession, lock: TableLock) -> None:
+    base = "s3a://lake/of_a_version"
+    options = tables.writer_options(base, version=8, num_buckets=2, metadata=False, **lock.options)
+    tables.upsert(rows(on_s3, 0, 20), base, options)
+    declared = {"writers_stopped": True, "writers_hudi_version": "1.2.0", "readers_hudi_version": "1.2.0"}
+    planned = run_job(
+        on_s3, base, "upgrade", {"to_version": 9}, index=INDEX, lock=lock, dry_run=True, declared=declared
+    )  # fmt: skip
+    refusals = planned.details["refusals"]
+    assert [each["type"] for each in refusals] == ["upgrade-not-proved"]
+    assert "s3a" in refusals[0]["detail"]
+
+
 @pytest.mark.exhaustive
 def test_rows_that_were_written_to_replaced_file_groups_are_brought_over(
     on_s3: SparkSession, lake: Lake, lock: TableLock, tmp_path: Path
