@@ -118,10 +118,8 @@ class TableReader:
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
         found: ChangedTable | UnchangedTable | None = self._unchanged(storage, watch, now)
         if found is None:
-            found = self._changed(storage, partial(self._known, watch.table_id), now)
-            if found.vanished and storage.exists(UPGRADE_FOLDER):
-                # A job changes the version: instants are on their way from one folder to another.
-                found = UnchangedTable(None, {})
+            known = partial(self._known, watch.table_id)
+            found = self._changed(storage, watch, known, now) or UnchangedTable(None, {})
         return dataclasses.replace(found, lock=self._lock(storage, watch, now))
 
     def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
@@ -134,8 +132,8 @@ class TableReader:
             nothing = KnownState(tables[watch.table_id], watch)
             with contextlib.suppress(GroundskeeperError):
                 storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
-                read = self._changed(storage, partial(_as_known, nothing), now)
-                found.append(dataclasses.replace(read, lock=self._lock(storage, watch, now)))
+                if read := self._changed(storage, watch, partial(_as_known, nothing), now):
+                    found.append(dataclasses.replace(read, lock=self._lock(storage, watch, now)))
         return found
 
     def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
@@ -152,8 +150,19 @@ class TableReader:
         with reading(self.engine) as connection:
             return known_state(connection, table_id, timeline)
 
-    def _changed(self, storage: Storage, known: Callable[[Timeline], KnownState], now: datetime) -> ChangedTable:
-        return _changed(self.engine, storage, known, self.small_file_bytes, now)
+    def _changed(
+        self, storage: Storage, watch: Watch, known: Callable[[Timeline], KnownState], now: datetime
+    ) -> ChangedTable | None:
+        """Returns None if instants are missing because a job changes the table version: some are on their way from one
+        folder to another then, and files may be gone when they are read."""
+        try:
+            found = _changed(self.engine, storage, known, self.small_file_bytes, now)
+        except GroundskeeperError:
+            if storage.exists(UPGRADE_FOLDER):
+                return None
+            raise
+        is_whole = not found.vanished and found.watch.active_from == watch.active_from
+        return found if is_whole or not storage.exists(UPGRADE_FOLDER) else None
 
     def _is_quiet(self, watch: Watch, now: datetime) -> bool:
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)

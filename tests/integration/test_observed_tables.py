@@ -223,3 +223,28 @@ def test_polls_go_on_when_a_newer_hudi_has_upgraded_the_table(
         clock = snapshot_store.clocks(connection, ["t"])["t"]
     assert (clock["disagreement"], clock["set_back"]) == (None, None)
     eye.look_afresh()
+
+
+def test_polls_go_on_after_the_upgrades_and_downgrades_of_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = real.write_table(spark, base, count=60, updates=1, version=6, num_buckets=2)
+    eye = Eye(spark, tmp_path, base, INDEX)
+    with writing(eye.engine) as connection:
+        table_store.set_profile(connection, "t", {"table_version": 6})
+    assert eye.look() == ["UPSERT"] * 2
+    stopped = {"writers_stopped": True, "readers_hudi_version": "1.2.0"}
+    for to, found in ((9, ["COMPACT"]), (8, []), (6, ["COMPACT"])):
+        run_job(spark, base, "upgrade", {"to_version": to}, index=INDEX, declared=stopped)
+        eye.table = hudi_table(spark, base, INDEX)
+        assert eye.look() == found
+        with reading(eye.engine) as connection:
+            assert table_store.get(connection, "t").profile["table_version"] == to
+            assert incident_store.unresolved(connection, "t") == []
+            assert watch_store.get(connection, "t").gap_at is None
+            stored = snapshot_store.find(connection, "t")
+        assert stored is not None
+        assert (stored.snapshot.vanished, stored.snapshot.clock["disagreement"]) == ((), None)
+        if to == 8:
+            real.upsert(real.rows(spark, 0, 50, ts=to), base, options)
+            assert eye.look() == ["UPSERT"]
+    eye.look_afresh()
