@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.properties import parse_properties
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ _PARTITIONS, _CHECKSUM = "hoodie.table.metadata.partitions", "hoodie.table.check
 # Indexes that table version 6 has (`EightToSevenDowngradeHandler`, 1.2.0).
 _OF_VERSION_6 = frozenset({"files", "column_stats", "bloom_filters", "record_index"})
 _WITH_INDEX_VERSIONS = 9
+_PAYLOAD = "hoodie.compaction.payload.class"
+# What Hudi 1.2.0 writes into a new table of version 6, by merge modes.
+_PAYLOADS = {
+    "EVENT_TIME_ORDERING": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    "COMMIT_TIME_ORDERING": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+}
 
 
 class Upgrader:
@@ -94,3 +101,21 @@ class Upgrader:
         helper = hudi.table.upgrade.SparkUpgradeDowngradeHelper.getInstance()
         change = hudi.table.upgrade.UpgradeDowngrade(meta, config, self._jvm.engine_context, helper)
         change.run(hudi.common.table.HoodieTableVersion.fromVersionCode(to_version), None)
+        if lacking := self._lacking(to_version):
+            properties = self._jvm.java.java.util.Properties()
+            properties.putAll(self._jvm.map(lacking))
+            hudi.common.table.HoodieTableConfig.update(meta.getStorage(), meta.getMetaPath(), properties)
+
+    def _lacking(self, to_version: int) -> dict[str, str]:
+        """Returns properties that Hudi before 1.0 needs and that Hudi's upgrader leaves out. Without the payload class
+        of a table that was made in version 9, Hudi 0.15 cannot read logs."""
+        had = self._table.properties
+        if to_version >= WITH_COMPLETION_TIMES or self._table.version < WITH_COMPLETION_TIMES:
+            return {}
+        lacking = {}
+        payload = _PAYLOADS.get(had.get("hoodie.record.merge.mode", ""))
+        if payload and _PAYLOAD not in had and "hoodie.table.legacy.payload.class" not in had:
+            lacking[_PAYLOAD] = payload
+        if fields := self._table.ordering_fields:
+            lacking["hoodie.table.precombine.field"] = ",".join(fields)
+        return lacking

@@ -15,7 +15,7 @@ from service.writer_options.options import writer_options
 from service.writer_options.written_table import Callback, Target
 from tests.integration import tables
 from tests.integration.old_writer import OldWriter
-from tests.integration.run import run_job
+from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
@@ -63,6 +63,13 @@ class Story:
     ) -> Story:
         """Starts a writer with the options that the service prints for this version, except for the index and the
         callback."""
+        story = cls(spark, base, old, cls.printed(base, old.version, table_type, table_version, index), index)
+        story.write(0, ROWS, ts=0, create=True)
+        story.write(0, CHANGED, ts=1)
+        return story
+
+    @staticmethod
+    def printed(base: Path, version: str, table_type: TableType, table_version: int, index: str) -> dict[str, str]:
         target = Target(
             str(base),
             "trips",
@@ -73,15 +80,11 @@ class Story:
             partition_fields=("dt",),
             index=INDEX if index == "bucket" else None,
             num_buckets=4,
-            hudi_version=old.version,
+            hudi_version=version,
             exists=False,
         )
         printed = writer_options(target, WriterEngine.SPARK, callback=Callback("http://127.0.0.1:1"))
-        options = {**printed.options, **OF_INDEX.get(index, {}), "hoodie.write.commit.callback.on": "false"}
-        story = cls(spark, base, old, options, index)
-        story.write(0, ROWS, ts=0, create=True)
-        story.write(0, CHANGED, ts=1)
-        return story
+        return {**printed.options, **OF_INDEX.get(index, {}), "hoodie.write.commit.callback.on": "false"}
 
     def write(self, first: int, last: int, *, ts: int, create: bool = False) -> None:
         self.old.upsert(self.base, self.options, first, last, ts=ts, create=create)
@@ -109,12 +112,12 @@ class Story:
     def check(self) -> None:
         self.check_by_old()
         ours = self.spark.read.format("hudi").load(str(self.base)).select(*COLUMNS).collect()
-        assert sorted(list(row) for row in ours) == self._expected()
+        assert sorted(list(row) for row in ours) == self.expected()
 
     def check_by_old(self) -> None:
-        assert sorted(self.old.read(self.base, COLUMNS)) == self._expected()
+        assert sorted(self.old.read(self.base, COLUMNS)) == self.expected()
 
-    def _expected(self) -> list[list[Any]]:
+    def expected(self) -> list[list[Any]]:
         return sorted(
             [key, ts, int(key[1:]) * 2.5 + ts, f"näme 😀 {key[1:]}" if int(key[1:]) % 5 else None]
             for key, ts in self.rows.items()
@@ -209,6 +212,43 @@ def test_housekeeping_leaves_the_table_to_its_writer(
         story.serve(kind, params, writers_stopped=True)
         story.go_on()
     print(version, table_version, story.outcomes)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("index", ["bucket", "simple", "record"])
+@pytest.mark.parametrize("table_type", list(TableType))
+@pytest.mark.parametrize(("version", "path"), [("0.15.0", (9, 6)), ("1.0.2", (6, 8)), ("1.0.2", (9, 8))])
+def test_a_table_of_hudi_1_2_gets_the_version_of_an_older_writer(
+    spark: SparkSession,
+    tmp_path: Path,
+    writers: dict[str, OldWriter],
+    version: str,
+    path: tuple[int, int],
+    table_type: TableType,
+    index: str,
+) -> None:
+    base, (before, after) = tmp_path / "trips", path
+    options = Story.printed(base, "1.2.0", table_type, before, index)
+    old = _old(writers, version)
+    story = Story(spark, base, old, Story.printed(base, version, table_type, after, index), index)
+    for ts, (first, last) in enumerate([(0, ROWS), (0, CHANGED), (ROWS - CHANGED, ROWS + 10)]):
+        rows = tables.rows(spark, first, last, ts=ts)
+        rows.write.format("hudi").options(**options).mode("append" if ts else "overwrite").save(str(base))
+        story.rows |= {f"k{number}": ts for number in range(first, last)}
+    declared = {"readers_hudi_version": version, "writers_stopped": True}
+    assert story.serve("upgrade", {"to_version": after}, **declared) == "done"
+    for _ in range(2):
+        story.go_on()
+    audit = run_job(spark, base, "audit", index=INDEX if index == "bucket" else None).details
+    assert (audit["clean"], audit["rows"]) == (True, len(story.rows)), audit
+    assert hudi_table(spark, base, None).version == after
+    # The table comes back from the older writer.
+    if version != "0.15.0":
+        declared = {"readers_hudi_version": "1.2.0", "writers_hudi_version": "1.2.0", "writers_stopped": True}
+        index_of = INDEX if index == "bucket" else None
+        run_job(spark, base, "upgrade", {"to_version": 9}, index=index_of, declared=declared)
+        ours = spark.read.format("hudi").load(str(base)).select(*COLUMNS).collect()
+        assert sorted(list(row) for row in ours) == story.expected()
 
 
 def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(
