@@ -111,8 +111,10 @@ def _of_users(table: HudiTable, order: WorkOrder[UpgradeParams]) -> Iterator[Pro
 def _not_proved(table: HudiTable, client: WriteClient, to: int) -> Iterator[str]:
     """Yields what was not shown to survive Hudi's upgrader, in words for users."""
     properties = table.properties
-    if table.scheme != "file":
-        yield f"a table on {table.scheme}: files there do not get back the times that they had before"
+    if table.scheme not in ("file", "s3a"):
+        yield f"a table on {table.scheme}: it was tried on local disks and S3"
+    elif table.scheme != "file" and min(table.version, to) < WITH_COMPLETION_TIMES:
+        yield f"version {min(table.version, to)} on {table.scheme}: files there do not get back the times that they had"
     if savepoints := savepoints_of(table):
         yield f"a savepoint of {savepoints[0].instant}: a restore to it would cross the change of the version"
     merging = merging_of(table)

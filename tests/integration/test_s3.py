@@ -20,16 +20,17 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.contract import BucketIndex, Outcome, TableLock
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.split_writer import Rewrite, Source
-from jobs.errors import CancelledError, RefusedError
+from jobs.errors import CancelledError, HudiError, RefusedError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import JOBS_BEFORE_CLOSE, Connections
+from jobs.hudi.upgrader import Upgrader
 from jobs.storage.paths import of_hadoop
 from service.registration.detection import examine
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
-from tests.integration.run import run_job
+from tests.integration.run import hudi_table, run_job
 from tests.integration.writers import At
 from tests.session_storage import reached_by
 
@@ -207,17 +208,48 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert set(PARTITIONS) <= in_partitions
 
 
-def test_the_version_of_a_table_on_s3_is_not_changed(on_s3: SparkSession, lock: TableLock) -> None:
+@pytest.mark.exhaustive
+def test_the_version_of_a_table_on_s3_changes_if_times_of_files_do_not_matter(
+    on_s3: SparkSession, lake: Lake, lock: TableLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     base = "s3a://lake/of_a_version"
-    options = tables.writer_options(base, version=8, num_buckets=2, metadata=False, **lock.options)
-    tables.upsert(rows(on_s3, 0, 20), base, options)
+    options = tables.writer_options(base, table_type="MERGE_ON_READ", version=8, num_buckets=2, **lock.options)
+    tables.upsert(rows(on_s3, 0, 50), base, options)
+    tables.upsert(rows(on_s3, 0, 20, ts=1), base, options)
     declared = {"writers_stopped": True, "writers_hudi_version": "1.2.0", "readers_hudi_version": "1.2.0"}
-    planned = run_job(
-        on_s3, base, "upgrade", {"to_version": 9}, index=INDEX, lock=lock, dry_run=True, declared=declared
-    )  # fmt: skip
-    refusals = planned.details["refusals"]
-    assert [each["type"] for each in refusals] == ["upgrade-not-proved"]
-    assert "s3a" in refusals[0]["detail"]
+    given: dict[str, Any] = {"index": INDEX, "lock": lock, "declared": declared}
+    properties = f"{base.removeprefix('s3a://')}/.hoodie/hoodie.properties"
+
+    planned = run_job(on_s3, base, "upgrade", {"to_version": 6}, dry_run=True, **given).details["refusals"]
+    assert [each["type"] for each in planned] == ["upgrade-not-proved"]
+    assert "s3a" in planned[0]["detail"]
+    run_job(on_s3, base, "compaction", **given)
+    before, names = tables.snapshot(on_s3, base), lake.names(base)
+    content = lake.files.open_input_stream(properties).read()
+
+    run = Upgrader.run
+
+    def dies(self: Upgrader, to: int) -> None:
+        run(self, to)
+        raise HudiError("the connection is lost")
+
+    monkeypatch.setattr(Upgrader, "run", dies)
+    with pytest.raises(HudiError, match="the connection is lost"):
+        run_job(on_s3, base, "upgrade", {"to_version": 9}, **given)
+    monkeypatch.undo()
+    assert (lake.names(base), lake.files.open_input_stream(properties).read()) == (names, content)
+    assert tables.snapshot(on_s3, base) == before
+
+    for ts, to in ((2, 9), (3, 8)):
+        assert run_job(on_s3, base, "upgrade", {"to_version": to}, **given).details["rows"] == 50
+        assert hudi_table(on_s3, base, INDEX).version == to
+        assert tables.snapshot(on_s3, base) == before
+        assert tables.snapshot(on_s3, base, metadata=False) == before
+        assert rows_by_hudi_rs(base, lake.for_hudi_rs) == rows_by_spark(on_s3, base)
+        tables.upsert(rows(on_s3, 0, 20, ts=ts), base, options)
+        before = tables.snapshot(on_s3, base)
+        assert run_job(on_s3, base, "audit", index=INDEX, lock=lock).details["clean"] is True
+    assert not [name for name in lake.names(base) if "groundskeeper.upgrade" in name]
 
 
 @pytest.mark.exhaustive
