@@ -242,11 +242,7 @@ def _in_time(watches: Iterable[Watch], seconds: float) -> Iterator[Watch]:
 
 
 def _changed(
-    engine: Engine,
-    storage: Storage,
-    known: Callable[[Timeline], KnownState],
-    small_file_bytes: int,
-    now: datetime,
+    engine: Engine, storage: Storage, known: Callable[[Timeline], KnownState], small_file_bytes: int, now: datetime
 ) -> ChangedTable:
     """Reads the timeline and its new instants, and lists the partitions they touched. `known` returns the state before
     this poll."""
