@@ -121,6 +121,10 @@ def _not_proved(table: HudiTable, client: WriteClient, to: int) -> Iterator[str]
     if merging.mode == "CUSTOM" or (unknown := sorted(merging.payloads - _PAYLOADS)):
         name = "a custom merge mode" if merging.mode == "CUSTOM" else ", ".join(unknown)
         yield f"rows merged by {name}: other versions may merge them otherwise"
+    if to != table.version and to >= WITH_COMPLETION_TIMES:
+        mode = client.upgrader.rehearse(to).get("hoodie.record.merge.mode", (None, None))[1]
+        if mode and mode != merging.mode:
+            yield f"rows are merged by {merging.mode} now, and would be by {mode} then"
     if client.upgrader.has_ambiguous_keys():
         yield "a complex key generator with one field: versions of Hudi write its keys differently (Hudi #14164)"
     if properties.get("hoodie.table.cdc.enabled", "").lower() == "true":

@@ -19,6 +19,7 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import indexes, upgrade_backup
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
+from jobs.hudi.merging import merging_of
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.table import HudiTable
 from jobs.kinds.audit import AuditParams
@@ -45,7 +46,7 @@ _SHOWN = 3
 @dataclass(frozen=True)
 class Proof:
     """What must be the same before and after: rows and keys, the latest file slices by the metadata table and by
-    listing, completed instants with the files that they wrote and replaced, and archived instants."""
+    listing, completed instants with the files that they wrote and replaced, archived instants, and the merge mode."""
 
     rows: tuple[object, ...]
     slices: frozenset[tuple[object, ...]]
@@ -53,6 +54,7 @@ class Proof:
     instants: frozenset[tuple[str, str]]
     commits: frozenset[tuple[object, ...]]
     archived: frozenset[tuple[str, str]]
+    merging: frozenset[str]
 
     def differences(self, other: Proof) -> list[str]:
         """Returns the names of the parts that differ, each with an example."""
@@ -202,6 +204,7 @@ def _proof(table: HudiTable, audited: AuditResult) -> Proof:
             for each in table.commits()
         ),
         archived=table.archived(),
+        merging=frozenset({merging_of(table).mode}),
     )
 
 

@@ -165,6 +165,16 @@ def test_each_reason_against_a_change_is_told(spark: SparkSession, tmp_path: Pat
     assert _types(change(spark, base, 9, dry_run=True)) == ["upgrade-not-proved"]
 
 
+def test_a_table_whose_rows_would_be_merged_otherwise_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    merging = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
+    tables.write_table(spark, base, count=ROWS, version=9, **merging)
+    change(spark, base, 6)
+    refused = change(spark, base, 9, dry_run=True)["refusals"]
+    assert [each["type"] for each in refused] == ["upgrade-not-proved"]
+    assert "EVENT_TIME_ORDERING" in refused[0]["detail"]
+
+
 def test_the_change_waits_for_the_lock_and_holds_it(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base, count=ROWS, version=8, table_type="COPY_ON_WRITE", metadata=False)
