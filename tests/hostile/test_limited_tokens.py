@@ -23,7 +23,7 @@ Headers = dict[str, str]
 
 _READS = {"get", "head"}
 # Calls of readers, which change at most what is their own or when a table is polled.
-_OF_READERS = re.compile(r"/v1/(session|callbacks/hudi|policy-preview|tables/\{table_id\}/evaluate)$")
+_OF_READERS = re.compile(r"/v1/(session|callbacks/hudi|policy-preview|policies/simulate|tables/\{table_id\}/evaluate)$")
 
 
 @pytest.fixture

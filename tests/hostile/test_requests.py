@@ -110,7 +110,7 @@ def test_a_result_is_kept_whatever_its_details_say(client: TestClient, table_id:
     rest = '"infinite": 1e400, "text": "a\\u0000b\\ud800", "nested": [[[7]]], "negative": -5'
     report = f'{{"attempt": 1, "result": {{"outcome": "succeeded", "details": {{"much": {10**30}, {rest}}}}}}}'
     answer = client.post(f"/v1/worker/leases/{job}/result", content=report, headers=JSON)
-    assert answer.json() == {"state": "succeeded"}
+    assert answer.json() == {"state": "succeeded", "next": None}
     kept = {"much": None, "infinite": None, "text": "ab?", "nested": [[[7]]], "negative": -5}
     assert client.get(f"/v1/jobs/{job}").json()["result"] == kept
 

@@ -229,7 +229,8 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(url: s
     assert "critical The table cannot be read +1 1 remark" in rest
     assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders · MOR v9" in words
     assert re.search(
-        r"Active jobs 1 queued, about .{1,60} Audit on &lt;b&gt;orders&lt;/b&gt; queued waits .* Cancel", words
+        r"1 queued, about .{1,60} with 1 slot .* Active jobs Audit on &lt;b&gt;orders&lt;/b&gt; queued waits .* Cancel",
+        words,
     )
     assert "Au Cl" in words
     assert "live" in words

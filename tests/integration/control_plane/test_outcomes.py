@@ -205,7 +205,7 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
 
     def found() -> str | None:
         with reading(service.engine) as connection:
-            (facts,) = table_store.facts(connection, clock())
+            (facts,) = table_store.facts(connection, clock(), ["tbl_1"])
         problem = objectives.missed(facts, clock())
         return problem.detail if problem else None
 

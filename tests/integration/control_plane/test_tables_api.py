@@ -246,9 +246,9 @@ def test_a_page_that_cannot_be_is_refused(client: TestClient, query: str) -> Non
 def test_readers_are_declared_and_a_job_gets_the_oldest(client: TestClient) -> None:
     body = {"base_path": "/lake/orders", "readers": {"hudi_version": "0.15.0"}}
     table = client.post("/v1/tables", json=body).json()
-    assert table["readers"] == {"hudi_version": "0.15.0"}
+    assert table["readers"] == {"hudi_version": "0.15.0", "reads_per_day": None}
     path = f"/v1/tables/{table['id']}"
-    assert client.patch(path, json={"name": "o"}).json()["readers"] == {"hudi_version": "0.15.0"}
+    assert client.patch(path, json={"name": "o"}).json()["readers"]["hudi_version"] == "0.15.0"
     assert client.patch(path, json={"readers": {"hudi_version": "1.0.2"}}).json()["readers"]["hudi_version"] == "1.0.2"
-    assert client.patch(path, json={"readers": None}).json()["readers"] == {"hudi_version": None}
+    assert client.patch(path, json={"readers": None}).json()["readers"] == {"hudi_version": None, "reads_per_day": None}
     assert client.patch(path, json={"readers": {"hudi_version": "old"}}).status_code == 422
