@@ -2751,7 +2751,9 @@ class JobDetail(Model, frozen=True, kw_only=True):
 
 
 class JobKind(Word):
-    """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis."""
+    """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis.
+    Each has a module of its name in `jobs.kinds`, which declares it.
+    """
 
     COMPACTION = "compaction"
     CLEANING = "cleaning"
