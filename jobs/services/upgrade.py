@@ -184,6 +184,8 @@ def _audited(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobCont
 
 def _wrong(found: AuditResult) -> str:
     damages = [f"{each.type}: {each.detail}" for each in found.findings]
+    counted = {"rows in wrong buckets": found.misplaced, "rows whose key another row has too": found.duplicates}
+    damages += [f"{number} {what}" for what, number in counted.items() if number]
     unchecked = [f"{each.check}: {each.reason.title}" for each in found.unchecked]
     return "; ".join([*damages, *unchecked][:_SHOWN]) or "see the audit"
 
