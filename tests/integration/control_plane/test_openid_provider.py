@@ -130,7 +130,7 @@ def test_a_person_whose_role_is_limited_changes_the_tables_of_its_group_only(
     provider.stop()
     provider.persons["sue"] = ["web"]
     provider.start(service.url)
-    # Its keys are new, and the service asks for them a few seconds after it has last asked.
+    # The keys are new, and the service asks for them a few seconds after it has last asked.
     assert eventually(lambda: logged_in(service.url, "sue")[1].status_code == 303, remembered.PAUSE_SECONDS + 10)
     assert browser.get(f"{service.url}/v1/session").json()["tables"] == ["owner:web", "clicks_*"]
     assert paused("shop") == 403
