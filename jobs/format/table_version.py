@@ -9,3 +9,6 @@ file slice it belongs; before, it is named by its file slice."""
 
 UPGRADE_FOLDER = ".hoodie/.aux/groundskeeper.upgrade"
 """Where the timeline is kept while a job changes the version. Neither readers nor Hudi's services look there."""
+
+UPGRADE_NOTE = f"{UPGRADE_FOLDER}/note.json"
+"""The file that is there as long as the change has not ended. It is written last and deleted first."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import HudiError, RefusedError
-from jobs.format.table_version import UPGRADE_FOLDER
+from jobs.format.table_version import UPGRADE_FOLDER, UPGRADE_NOTE
 from jobs.hudi.file_listing import listed_below
 from jobs.hudi.jvm import translated
 from jobs.hudi.small_file import read_object, write_object
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from jobs.hudi.opened_table import OpenedTable
 
 FOLDER = UPGRADE_FOLDER.removeprefix(".hoodie/")
-NOTE = f"{UPGRADE_FOLDER}/note.json"
 _WHAT = "the note of the table's upgrade"
 _COPIES = f"{FOLDER}/files"
 _MOST_BYTES = 256 << 20
@@ -76,13 +75,13 @@ def keep(table: OpenedTable, to_version: int, owner: str) -> Backup:
         "owner": owner,
         "files": {path: list(each) for path, each in backup.files.items()},
     }
-    write_object(table.jvm, table.storage, f"{table.base_path}/{NOTE}", content, _WHAT)
+    write_object(table.jvm, table.storage, f"{table.base_path}/{UPGRADE_NOTE}", content, _WHAT)
     return backup
 
 
 def unfinished(table: OpenedTable) -> Backup | None:
     """Returns the backup of a change that has not ended."""
-    found = read_object(table.jvm, table.storage, f"{table.base_path}/{NOTE}", _WHAT, _MOST_BYTES)
+    found = read_object(table.jvm, table.storage, f"{table.base_path}/{UPGRADE_NOTE}", _WHAT, _MOST_BYTES)
     files = found.get("files")
     if not isinstance(files, dict):
         return None
@@ -118,7 +117,7 @@ def restore(table: OpenedTable, backup: Backup) -> None:
 
 def forget(table: OpenedTable) -> None:
     """Deletes the note and then the backup. The lock must be held."""
-    _delete(table, NOTE.removeprefix(".hoodie/"))
+    _delete(table, UPGRADE_NOTE.removeprefix(".hoodie/"))
     _remove_folder(table)
 
 

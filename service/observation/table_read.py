@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jobs.format.appearance import appearances, inversions
-from jobs.format.table_version import UPGRADE_FOLDER
+from jobs.format.table_version import UPGRADE_NOTE
 from jobs.storage.permissions import Permissions
 from service.catalog import snapshot_store, table_store
 from service.db.engine import open_engine, reading
@@ -158,11 +158,11 @@ class TableReader:
         try:
             found = _changed(self.engine, storage, known, self.small_file_bytes, now)
         except GroundskeeperError:
-            if storage.exists(UPGRADE_FOLDER):
+            if storage.exists(UPGRADE_NOTE):
                 return None
             raise
         is_whole = not found.vanished and found.watch.active_from == watch.active_from
-        return found if is_whole or not storage.exists(UPGRADE_FOLDER) else None
+        return found if is_whole or not storage.exists(UPGRADE_NOTE) else None
 
     def _is_quiet(self, watch: Watch, now: datetime) -> bool:
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import JobKind, Outcome, Result
-from jobs.format.table_version import UPGRADE_FOLDER
+from jobs.format.table_version import UPGRADE_NOTE
 from service.catalog import table_store
 from service.db.engine import reading, writing
 from tests.integration.control_plane.operated import HOUR
@@ -34,7 +34,7 @@ class Changing:
         self.table = operated.table(version=before)
         self.files = self.table.files
         self.changed = SmallTable(operated.folder / "changed" / "t", version=after)
-        self.folder = self.files.base / UPGRADE_FOLDER
+        self.note = self.files.base / UPGRADE_NOTE
         self.instants = [self._commit(number) for number in range(5)]
 
     def _commit(self, number: int) -> str:
@@ -45,6 +45,10 @@ class Changing:
             each.commit(instant_at(at), {"p": files}, completed=completed, modified=at.timestamp())
         return instant_at(at)
 
+    def begin(self) -> None:
+        self.note.parent.mkdir(parents=True)
+        self.note.touch()
+
     def move(self, instant: str) -> None:
         for path in self.files.timeline.glob(f"{instant}*"):
             path.unlink()
@@ -54,7 +58,7 @@ class Changing:
         self._take(self.changed.base / PROPERTIES)
         self.files.version = self.changed.version
         self.files.timeline = self.files.base / self.changed.timeline.relative_to(self.changed.base)
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.note.parent)
 
     def _take(self, *paths: Path) -> None:
         for path in paths:
@@ -82,7 +86,7 @@ def test_polls_record_nothing_while_the_timeline_moves_and_go_on_afterwards(
         assert (watched.commits(table.id), _seen(operated, table.id), watched.told()) == (recorded, seen, told)
         assert (operated.problems(), watched.incidents(table.id), watched.watch(table.id).gap_at) == ([], [], None)
 
-    changing.folder.mkdir(parents=True)
+    changing.begin()
     poll()
     for instant in sorted(changing.instants, reverse=not oldest_first):
         changing.move(instant)
@@ -105,7 +109,7 @@ def test_polls_record_nothing_while_the_timeline_moves_and_go_on_afterwards(
 
 def test_a_table_whose_first_poll_falls_into_the_change_is_recorded_as_a_whole(operated: Operated) -> None:
     changing = Changing(operated, 6, 9)
-    changing.folder.mkdir(parents=True)
+    changing.begin()
     changing.move(changing.instants[0])
     operated.poll(HOUR)
     assert operated.watched.commits(changing.table.id) == []
@@ -115,6 +119,13 @@ def test_a_table_whose_first_poll_falls_into_the_change_is_recorded_as_a_whole(o
     operated.poll(HOUR)
     assert operated.watched.instants(changing.table.id) == changing.instants
     assert operated.problems() == []
+
+
+def test_a_backup_that_is_left_without_its_note_hides_nothing(operated: Operated) -> None:
+    changing = Changing(operated, 6, 9)
+    changing.note.parent.mkdir(parents=True)
+    operated.poll(HOUR)
+    assert operated.watched.instants(changing.table.id) == changing.instants
 
 
 def test_an_upgrade_is_planned_and_run_by_the_api(operated: Operated) -> None:
