@@ -20,7 +20,9 @@ from service.access.secret_cipher import SecretCipher
 from service.api.audit_objects import look
 from service.api.errors import ChangedMeanwhileError
 
-TAGGED = frozenset({"table", "table-policy", "policy", "pause", "freeze", "webhook", "notification", "consumer"})
+TAGGED = frozenset(
+    {"table", "table-policy", "policy", "policy-shadow", "pause", "freeze", "webhook", "notification", "consumer"}
+)
 _UPDATES = ("PUT", "PATCH", "DELETE")
 _TAGS = re.compile(r'(?:^|,)[ \t]*("[\x21\x23-\x7e]*")(?=[ \t]*(?:,|$))')
 

@@ -59,6 +59,8 @@ from service.runtime.local_worker import LocalWorkers, command
 from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
 from service.scheduling import scheduler
+from service.simulation import adviser
+from service.simulation.adviser import AdviceWriter
 from service.simulation.what_if import Replayer
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
 _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
+_ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 20.0
 _TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
@@ -120,6 +123,7 @@ class Composition:
         # waiting.
         # A simulation takes a processor for seconds, so there is one at a time.
         self._simulators = ReaderPool(1, _SIMULATIONS, preload=_READERS_IMPORT)
+        self._advisers = ReaderPool(1, _SIMULATIONS, preload=_READERS_IMPORT)
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -246,6 +250,9 @@ class Composition:
         if chosen.automatic:
             plan = partial(scheduler.run_once, context.database, context.queue.planning, context.monitoring.forecaster)
             ticks.append(Tick("plan", chosen.plan_seconds, plan))
+            advice = AdviceWriter.of(engine, context.queue.planning.limits, chosen.poll_seconds)
+            write = self._advisers.isolated(advice, _ADVICE_MOST_SECONDS)
+            ticks.append(Tick("advice", _ADVICE_SECONDS, partial(adviser.run_once, context.database, write)))
         return ticks
 
     def _hand_overs(self) -> HandOvers:
@@ -328,7 +335,7 @@ class Composition:
         )
 
     def _end(self) -> None:
-        for readers in (self._poll_readers, self._readers, self._lock_readers, self._simulators):
+        for readers in (self._poll_readers, self._readers, self._lock_readers, self._simulators, self._advisers):
             readers.close()
 
     def _take_back(self, database: Database, token: Token) -> Callable[[int], None] | None:

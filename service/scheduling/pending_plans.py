@@ -29,6 +29,8 @@ class Plans:
     warning: str | None = None  # About stale and withheld plans.
 
 
+_NO_PLANS = Plans()
+
 ACTIONS = {
     JobKind.COMPACTION: frozenset({"compaction"}),
     # Before table version 8 a clustering is a replacecommit from its plan on.
@@ -44,6 +46,8 @@ def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context
     An inflight plan counts as pending if a job of this service began it. An older one than `stale_seconds` counts too:
     a job has to find out whether the process that began it is dead.
     """
+    if not snapshot.pending:
+        return _NO_PLANS
     every = [item for item in snapshot.pending if item.is_plan and item.action in ACTIONS[kind]]
     stale_after = timedelta(seconds=stale_seconds)
 

@@ -104,6 +104,8 @@ class _Simulation:
         self.of_tables = [_Sums() for _ in pasts]
         self.overheads: list[list[float]] = [[] for _ in pasts]
         self.logs_seconds = [0.0] * len(pasts)
+        # At how many of the points the objective is missed.
+        self.missed = [0] * len(pasts)
         self.rewritten = self.longest_wait = 0.0
         self.points: list[Point] = []
         self.next_point = begin
@@ -139,6 +141,11 @@ class _Simulation:
     def _decide(self, number: int, now: float) -> None:
         table = self.tables[number]
         table.advance(now)
+        if (likely := table.likely_idle()) is not None:
+            later = self._polled_after(number, likely)
+            if later < self.end and (idle := table.idle_at(later)):
+                self._sleep(number, now, idle.until, later)
+                return
         answer = table.decide(now, self.fleet.limits, Load(self.active))
         if answer.run:
             self.counter += 1
@@ -151,12 +158,13 @@ class _Simulation:
         if answer.is_limited and number not in self.is_limited:
             self.is_limited.add(number)
             self.limited.append(number)
-        if answer.is_idle and (later := table.likely_idle()):
-            later = self._polled_after(number, later)
-            if later < min(self.next_point, answer.until or self.end):
-                table.is_idle_until(later)
-        moments = [answer.until] if answer.until else []
-        if write := table.next_write:
+        self._sleep(number, now, answer.until, now)
+
+    def _sleep(self, number: int, now: float, until: float | None, idle_until: float) -> None:
+        """Wakes the table at the first poll with a commit after `idle_until`, or when time alone may change
+        something."""
+        moments = [until] if until else []
+        if write := self.tables[number].write_after(idle_until):
             moments.append(self._polled_after(number, write.at))
         if moments:
             self._wake_at(number, max(min(moments), now + 0.001))
@@ -272,6 +280,8 @@ class _Simulation:
             cost = files.cost_of_reads()
             reads, compacted = reads + cost.now, compacted + cost.compacted
             self.overheads[number].append(cost.of_logs)
+            if table.keeps_objective(at) is False:
+                self.missed[number] += 1
             self.logs_seconds[number] += (cost.now - cost.compacted) / _POINTS
         overhead = reads / compacted if compacted else 1.0
         self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed), overhead))
@@ -285,9 +295,12 @@ class _Simulation:
             table.past.id: TableOutcome(
                 *(table.past.id, sums.jobs, sums.seconds, sums.gib_seconds / 3600),
                 *(percentile(overheads) or 1.0, logs_seconds),
+                1 - missed / max(1, len(self.points)) if table.policy.objective.is_set else None,
             )
-            for table, sums, overheads, logs_seconds in zip(
-                self.tables, self.of_tables, self.overheads, self.logs_seconds, strict=True
+            for table, sums, overheads, logs_seconds, missed in zip(
+                self.tables, self.of_tables, self.overheads, self.logs_seconds, self.missed, strict=True
             )
         }
-        return Outcome(kinds, self.points, int(self.rewritten), self.longest_wait, tables)
+        shares = [each.kept for each in tables.values() if each.kept is not None]
+        kept = sum(shares) / len(shares) if shares else None
+        return Outcome(kinds, self.points, int(self.rewritten), self.longest_wait, tables, kept)
