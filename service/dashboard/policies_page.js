@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { kindName, number } from "./format.js";
+import { kindName, number, sentence } from "./format.js";
 import { card, field, grid, link } from "./components.js";
 import { labelOf, shown } from "./quantities.js";
 import { may } from "./role.js";
@@ -12,9 +12,10 @@ const HEADINGS = ["Pattern", "Precedence", "Settings", "Decides for"];
 
 export function policiesPage(changed) {
   let policies = null;
+  let advice = [];
 
   async function load() {
-    policies = (await get("v1/policies")).items;
+    [policies, advice] = (await Promise.all([get("v1/policies"), get("v1/advice")])).map((each) => each.items);
   }
 
   function draw() {
@@ -30,6 +31,7 @@ export function policiesPage(changed) {
         " shows their windows, and freezes.",
       ),
       card("policies", `Policies of patterns (${number(policies.length)})`, policies.length ? grid("Policies of patterns", HEADINGS, rows) : h("p", { class: "quiet" }, "No pattern has a policy yet: the defaults apply.")),
+      advice.length > 0 && card("advice", `Advice (${number(advice.length)})`, grid("Advice about tables", ["Table", "Advice"], advice.map((each) => ({ key: each.table_id, cells: [link(`#/tables/${encodeURIComponent(each.table_id)}?tab=policy`, each.name), sentence(each.because)] })))),
       may("operator") && opening(changed),
     ];
   }

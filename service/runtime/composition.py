@@ -205,13 +205,6 @@ class Composition:
 
     def _ticks(self, context: AppContext) -> list[Tick]:
         chosen, engine, notifier, clock = self.chosen, self.engine, self.notifier, self._clock
-        keep = retention.Keep(
-            history=timedelta(days=chosen.history_days),
-            commits=timedelta(days=chosen.commit_days),
-            events=timedelta(days=chosen.events_days),
-            audit=timedelta(days=chosen.audit_days),
-            samples=timedelta(days=chosen.sample_days),
-        )
         ticks = [
             Tick(
                 "recover",
@@ -238,7 +231,7 @@ class Composition:
             ),
             Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database, chosen.price_per_gb_hour)),
             Tick("trend", _TREND_SECONDS, partial(fleet_samples.run_once, engine, clock)),
-            Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
+            Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, retention.Keep.of(chosen))),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
         if engine.dialect.name == "sqlite":

@@ -146,9 +146,9 @@ def test_advice_is_taken_back_when_the_outcome_is_worse_and_does_not_come_again(
     events = [each for each in published(service) if each.startswith("advice.")]
     assert events == ["advice.applied", "advice.taken_back"]
     # For a month nothing goes to and fro.
-    for _ in range(5):
-        clock.advance(2 * 86_400)
-        written(service)
+    for _ in range(3):
+        clock.advance(4 * 86_400)
+        written(service, hours=30)
         compute(service)
     assert advice(service).state is AdviceState.TAKEN_BACK
     assert policy(service).compaction.commits == 5
