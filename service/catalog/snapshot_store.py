@@ -93,8 +93,8 @@ def details(connection: Connection, table_id: str, paths: Collection[str] | None
 
 
 def save(connection: Connection, stored: Stored) -> TableSnapshot:
-    """Saves everything but the partitions, and returns the snapshot with what follows from the stored ones: `totals`,
-    `large`, `skewed`, and `cycles` with the size of this snapshot."""
+    """Saves everything but the partitions. Returns the snapshot with the fields that are computed from the stored
+    partitions: `totals`, `large`, `skewed` and `cycles`."""
     snapshot = _completed(connection, stored.snapshot)
     values = _values(snapshot, stored.hashing_config)
     changed = connection.execute(_UPDATE, {"of_table": snapshot.table_id, **values})
@@ -104,7 +104,7 @@ def save(connection: Connection, stored: Stored) -> TableSnapshot:
 
 
 def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[PartitionDetail]]]) -> list[TableSnapshot]:
-    """Saves snapshots of tables that have none, with all of their partitions. Returns what `save` does, without
+    """Saves the first snapshots of tables, with all partitions. Returns the completed snapshots as `save` does, without
     reading the partitions again."""
     snapshots, rows, partitions = [], [], []
     for stored, details in found:
@@ -120,15 +120,15 @@ def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[Partition
 
 def _values(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) -> dict[str, Any]:
     sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
-    # see `table_statistics`
+    # The module `table_statistics` reads the sizes from the summary.
     return {"taken_at": snapshot.taken_at, "summary": {**_summary(snapshot, hashing_config), **sizes}}
 
 
 def save_partitions(
     connection: Connection, table_id: str, listed: Collection[str] | None, found: Iterable[PartitionDetail]
 ) -> None:
-    """Replaces the stored partitions. `listed` are the paths that were listed, None for all: those that are not among
-    `found` are deleted."""
+    """Replaces the stored partitions by those in `found`. `listed` are the paths that were listed, None for all; a
+    listed partition that is not in `found` is deleted."""
     if listed is None:
         connection.execute(_DELETE_PARTITIONS, {"of_table": table_id})
     else:
@@ -170,7 +170,7 @@ def _number(name: str) -> sa.ColumnElement[int]:
 
 def _totals() -> sa.Select[Any]:
     small, logs, groups = _number("small_files"), _number("log_files"), _number("file_groups")
-    # A float, because the product may be too large for the integers of a database.
+    # The quotient is multiplied as a float, because the product may be too large for the integers of a database.
     has_logs = sa.case((logs < groups, sa.cast(logs, sa.Float) / sa.func.nullif(groups, 0)), else_=1.0)
     derived = {
         "mergeable_files": sa.case((small > 1, small), else_=0),
@@ -263,7 +263,7 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
     for name in _SINCE:
         data[name] = Since(**_restored(data[name], ("at",)))
     for name, part in _PARTS.items():
-        # An earlier version of the service stored none; the next poll writes them.
+        # An earlier version of the service did not store these members; the next poll adds them.
         if data.get(name):
             data[name] = part(**_known(part, data[name]))
     for name in ("vanished", "undone"):
