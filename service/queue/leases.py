@@ -65,15 +65,15 @@ class LeaseConfig:
     """The settings of leases."""
 
     lease: timedelta  # How long a worker holds a job without a heartbeat.
-    timeout_seconds: float  # Limit of a whole attempt.
+    timeout_seconds: float  # Time limit of a whole attempt.
     backoff: BackOff
     lock_wait_seconds: float = 5.0  # Limit of waits for a lock that others hold, unless the table says otherwise.
     requested_first: bool = True  # Whether submitted jobs go before those of policies with the same priority.
-    looks_at_locks: bool = False  # Whether a lock that the last poll saw held is looked at before a job starts.
+    looks_at_locks: bool = False  # Whether a lock that the last poll found held is checked before a job starts.
 
 
 def announce(database: Database, worker_id: str, info: WorkerInfo) -> None:
-    """Stores the worker's description of itself unless it was stored within the last seconds and says the same."""
+    """Stores the worker's description of itself, unless the same one was stored within the last seconds."""
     now = database.clock()
     with reading(database.engine) as connection:
         if worker_store.is_fresh(connection, worker_id, info, now):
@@ -94,11 +94,11 @@ def lease(
 ) -> WorkOrder | None:
     """Leases the next due job to this worker and returns its work order; None when no job is due.
 
-    A spare slot asks for `only_submitted` jobs. It gets none if the settings do not let submitted jobs go first.
+    A spare slot asks for `only_submitted` jobs, and gets none unless the settings let submitted jobs go first.
 
     The work order is the only place where the secrets of a table leave the service. A job whose table is no longer
-    permitted, or has secrets that cannot be decrypted, fails, so that it does not block others. Only the
-    token `token_id` may extend or end the lease; any may if it is None.
+    permitted, or has secrets that cannot be decrypted, fails, so that it does not block others. Only the token
+    `token_id` may extend or end the lease; if it is None, any token may.
     """
     if only_submitted and not config.requested_first:
         return None
@@ -248,7 +248,8 @@ def report(
                 )
                 decision_times.wake(connection, job.table_id, now)
                 if job.kind is JobKind.FINISH_EXPANSION and state is JobState.SUCCEEDED and not job.dry_run:
-                    # The job leaves nothing on the timeline that would show a poll the changed bucket numbers.
+                    # The job changes bucket numbers without an instant on the timeline, so the next poll has to list
+                    # the whole table.
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
                 if state is JobState.UNKNOWN:
