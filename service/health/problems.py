@@ -115,15 +115,15 @@ class Listed:
 
 @dataclass(frozen=True)
 class Part:
-    """The problems of one table, or of everything that is no table."""
+    """The problems of one table, or all problems that are not about a table."""
 
     problems: Sequence[HealthProblem]  # Sorted like those of `Found`.
     failed: Collection[ProblemKind] = ()  # These kinds could not be computed.
 
 
 def of_table(table: TableFacts, now: datetime, logged: set[object]) -> Part:
-    """Returns the problems of a table. Computations that fail are added to `logged`: each is logged once, because it
-    may fail for thousands of tables."""
+    """Returns the problems of a table. A computation that fails is logged once and added to `logged`, because it may
+    fail for thousands of tables."""
     return _part(OF_TABLES, lambda find: find(table, now), table.id, logged)
 
 
@@ -133,7 +133,7 @@ def of_the_rest(facts: Facts, now: datetime) -> Part:
 
 
 def found_in(facts: Facts, now: datetime) -> Found:
-    """Returns all problems. If a computation fails, only its own problems of one table or other object are missing."""
+    """Returns all problems. If a computation fails, only its problems of that one object are missing."""
     logged: set[object] = set()
     of_tables = [(table.id, of_table(table, now, logged)) for table in facts.tables]
     rest = of_the_rest(facts, now)

@@ -1,4 +1,4 @@
-"""The policy of a table, and the levels that it is made of: defaults, patterns of names, single tables."""
+"""The policy of a table, and the levels from which it is merged: defaults, patterns of names, single tables."""
 
 from __future__ import annotations
 
