@@ -32,7 +32,7 @@ _FILE_NAME = re.compile(
 _MAX_DIGITS = 32
 _REMEMBERED = 4096
 MAX_FILES = 100_000
-"""Limit of the files in the folder of the timeline; Hudi archives instants beyond some dozens."""
+"""Limit of the files in the folder of the timeline; Hudi usually keeps some dozens of instants there."""
 _STATES = {state.value: state for state in InstantState}
 _PROGRESS = {InstantState.REQUESTED: 0, InstantState.INFLIGHT: 1, InstantState.COMPLETED: 2}
 
@@ -85,7 +85,7 @@ def parse_instant(file_name: str) -> Instant | None:
     if match is None:
         return None
     if max(len(match["requested"]), len(match["completion"] or "")) > _MAX_DIGITS:
-        raise StorageError(f"The timeline has a file {file_name}, which is of no time")
+        raise StorageError(f"The timeline has a file {file_name}, whose name has no valid time")
     action, state = match["action"], match["state"]
     if action == "inflight" and state is None:
         return Instant(match["requested"], "commit", InstantState.INFLIGHT)

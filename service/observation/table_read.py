@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WRITTEN_WITHIN = timedelta(minutes=1)
-# A storage that is slow, or that hangs, is read by many readers at once.
+# A call ends after this time, so that several readers share the tables of a slow storage.
 _QUIET_SECONDS = 0.5
 _FIRST_SECONDS = 2.0
 
@@ -82,9 +82,9 @@ class ChangedTable:
     commits: Sequence[Commit]
     pending: tuple[Pending, ...]
     files: Files
-    small_file_bytes: int  # Smaller base files counted as small.
+    small_file_bytes: int  # Size below which base files counted as small.
     judged: Judged  # The new commits whose rows are astray.
-    over: Mapping[str, str]  # Reasons, by the ids of incidents that are over.
+    over: Mapping[str, str]  # Reasons by the ids of incidents that have ended.
     timeline_commits: int = 0  # Completed commits on the active timeline.
     lock: SeenLock | None = None  # The table's lock, if it is held.
     vanished: tuple[str, ...] = ()  # Known commits that are not on the timeline (`vanished_commits`).
@@ -108,12 +108,12 @@ class TableReader:
 
     engine: Engine
     storage_options: Mapping[str, str] = field(repr=False)
-    small_file_bytes: int  # Smaller base files count as small.
-    allowed_roots: tuple[str, ...] | None = None  # Tables outside are not read; None allows all.
-    lock_roots: tuple[str, ...] = ()  # Locks outside of these and of their table are not read.
+    small_file_bytes: int  # Size below which base files count as small.
+    allowed_roots: tuple[str, ...] | None = None  # Tables outside of these roots are not read; None allows all.
+    lock_roots: tuple[str, ...] = ()  # Locks outside of these roots and of their table are not read.
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
-        """Reads a table. Costs one listing and a look at the lock's file while nothing has happened. Raises
+        """Reads a table. While nothing has happened, that costs one listing and one check of the lock's file. Raises
         TableNotFoundError and the errors of `service.lake`."""
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
         found: ChangedTable | UnchangedTable | None = self._unchanged(storage, watch, now)
@@ -137,8 +137,8 @@ class TableReader:
         return found
 
     def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
-        """Returns the ids of the tables of which a poll would find nothing to record. A table is left out if it cannot
-        be read, or if the tables before it have taken `_QUIET_SECONDS`."""
+        """Returns the ids of tables for which a poll would have nothing to record. A table is left out if it cannot be
+        read, or if the tables before it have taken `_QUIET_SECONDS`."""
         found = []
         for watch in _in_time(watches, _QUIET_SECONDS):
             with contextlib.suppress(GroundskeeperError):
@@ -153,8 +153,8 @@ class TableReader:
     def _changed(
         self, storage: Storage, watch: Watch, known: Callable[[Timeline], KnownState], now: datetime
     ) -> ChangedTable | None:
-        """Returns None if instants are missing because a job changes the table version: some are on their way from one
-        folder to another then, and files may be gone when they are read."""
+        """Returns None if instants are missing because a job changes the table version: it moves instants from one
+        folder to another, so files may be gone when they are read."""
         try:
             found = _changed(self.engine, storage, known, self.small_file_bytes, now)
         except GroundskeeperError:
@@ -211,7 +211,7 @@ _engine = cache(partial(open_engine, connections=1))
 
 
 def fingerprint(names: Iterable[str]) -> str:
-    """Returns a digest that is equal while the timeline is the same. All files of a timeline begin with a digit."""
+    """Returns a digest of the timeline's file names, which begin with a digit."""
     relevant = sorted(name for name in names if name[:1].isdigit())
     return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
@@ -233,7 +233,7 @@ def _as_known(known: KnownState, _: Timeline) -> KnownState:
 
 
 def _in_time(watches: Iterable[Watch], seconds: float) -> Iterator[Watch]:
-    """Yields the watches until that has taken so long."""
+    """Yields the watches until `seconds` have passed."""
     until = time.monotonic() + seconds
     for watch in watches:
         if time.monotonic() > until:
@@ -244,8 +244,8 @@ def _in_time(watches: Iterable[Watch], seconds: float) -> Iterator[Watch]:
 def _changed(
     engine: Engine, storage: Storage, known: Callable[[Timeline], KnownState], small_file_bytes: int, now: datetime
 ) -> ChangedTable:
-    """Reads the timeline and its new instants, and lists the partitions they touched. `known` returns the state before
-    this poll."""
+    """Reads the timeline and its new instants, and lists the partitions that these have touched. `known` returns the
+    state before this poll."""
     config = read_table_config(storage)
     listed = {entry.name: entry for entry in timeline_files(storage, config) if not _is_unfinished(entry, now)}
     config = config.in_frame_of(listed.values())
@@ -332,8 +332,9 @@ def _misdated(config: TableConfig, timeline: Timeline, listed: Mapping[str, Entr
 def _is_unfinished(entry: Entry, now: datetime) -> bool:
     """Returns whether a completed commit has just been created and not been written yet.
 
-    Hudi 1.2 creates it under its own name on storages like Azure's (`HoodieStorage.needCreateTempFile`). Without it the
-    fingerprint differs from the next poll's, which looks again; a file that stays empty is read as it is.
+    Hudi 1.2 creates it under its own name on storages like Azure's (`HoodieStorage.needCreateTempFile`). Such a file is
+    left out of the fingerprint, so that the next poll reads the timeline again; a file that stays empty is then read as
+    it is.
     """
     instant = None if entry.size or entry.modified_at is None else parse_instant(entry.name)
     if instant is None or not instant.is_completed or instant.action not in WRITING_ACTIONS:
