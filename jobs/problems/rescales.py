@@ -10,7 +10,7 @@ NUM_BUCKETS_NOT_A_MULTIPLE: Final = ProblemType(
     "num-buckets-not-a-multiple",
     "The new number of buckets is not a multiple of the present one",
     why="The bucket of a row is its hash modulo the number of buckets. So with a multiple of the present number, each "
-    "bucket splits into new buckets of its own. With any other number, rows of several old buckets would go to the "
+    "bucket splits into new buckets of its own. If it were another number, rows of several old buckets would go to the "
     "same new bucket, which one task could not write alone.",
     example="partition 'dt=2026-01-01' has 8 buckets, 12 were asked for",
     hint="Ask for 16, 24 or 32 buckets, or for a `factor`.",
@@ -19,7 +19,7 @@ NUM_BUCKETS_NOT_A_DIVISOR: Final = ProblemType(
     "num-buckets-not-a-divisor",
     "The new number of buckets does not divide the present one",
     why="The bucket of a row is its hash modulo the number of buckets. So with a divisor of the present number, whole "
-    "buckets merge into one. With any other number, rows of one bucket would belong to several new buckets.",
+    "buckets merge into one. If it were another number, rows of one bucket would belong to several new buckets.",
     example="partition 'dt=2026-01-01' has 8 buckets, 3 were asked for",
     hint="Ask for 4 or 2 or 1 buckets.",
 )
@@ -148,8 +148,8 @@ BUCKET_INDEX_CONTRADICTED: Final = ProblemType(
     "bucket-index-contradicted",
     "Rows are in files of another bucket than their keys belong to",
     why="The job hashes the record keys of a few base files and compares the resulting buckets with those in the "
-    "files' names. They differ with the declared number of buckets and hash fields, and an expansion with wrong values "
-    "would duplicate rows.",
+    "files' names. The declared number of buckets and hash fields give other buckets, and an expansion with wrong "
+    "values would duplicate rows.",
     example="partition 'dt=2026-01-01', file group of bucket 3",
     hint="The table may have been written with another number of buckets, or other hash fields. Run an audit.",
 )

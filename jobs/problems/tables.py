@@ -137,7 +137,7 @@ SCHEMA_NOT_REPRODUCIBLE: Final = ProblemType(
     why="Arrow would store some column with another type or other levels than the writer did. Readers that check types"
     " would fail on the new file, or read other values, so the job refuses before it writes.",
     example="f1-0_0-1-2_20260101120000000.parquet: INT96 ts would become INT64 ts",
-    hint="An old type such as INT96 disappears when Hudi's current writer writes the rows again. With any other type "
+    hint="An old type such as INT96 disappears when Hudi's current writer writes the rows again. For any other type "
     "this job is impossible; compaction, cleaning and the audit still work.",
 )
 TYPES_NOT_READABLE: Final = ProblemType(
@@ -191,8 +191,8 @@ PARAMS_INVALID: Final = ProblemType(
 NAME_NOT_CONFIRMED: Final = ProblemType(
     "name-not-confirmed",
     "The table's name was not typed in",
-    why="The job removes rows that nobody can bring back. As a protection against a mistaken table id, the request has "
-    "to contain the exact name of the table.",
+    why="The job removes rows that nobody can bring back. To protect against a mistaken table id, the request has to "
+    "contain the exact name of the table.",
     example="trip",
     hint="This removes rows for good. Send `table_name`: trips.",
 )

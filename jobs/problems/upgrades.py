@@ -34,8 +34,8 @@ HUDI_TOO_OLD_FOR_VERSION: Final = ProblemType(
 UPGRADE_NOT_PROVED: Final = ProblemType(
     "upgrade-not-proved",
     "It is not proved that the version of such a table can be changed safely",
-    why="It was not tested that Hudi's upgrader keeps all rows of such a table, or its change cannot be undone. The "
-    "job does not try it on your rows.",
+    why="Hudi's upgrader was not tested with such tables, or its change cannot be undone. The job does not try it on "
+    "your rows.",
     example="a savepoint of 20260101120000000: a restore to it would cross the change of the version",
 )
 TABLE_NOT_CLEAN: Final = ProblemType(

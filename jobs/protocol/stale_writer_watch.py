@@ -54,7 +54,7 @@ class KnownInstants:
     in_flight: frozenset[str] = frozenset()
 
     def to_metadata(self) -> dict[str, str]:
-        """Returns metadata for the commit. By it the next attempt knows which instants came after the commit."""
+        """Returns metadata for the commit. The next attempt reads from it which instants came after the commit."""
         return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight))}
 
     @classmethod

@@ -29,7 +29,7 @@ class Negotiate(httpx.Auth):
         host = request.url.host
         gssapi = _gssapi()
         try:
-            # This call only serves to get an error with the cause, because SPNEGO's own error has none.
+            # Kerberos itself is asked to get an error with the cause, because SPNEGO's own error has none.
             gssapi.Credentials(usage="initiate", mechs=[gssapi.OID.from_int_seq(_KRB5)])
             context = gssapi.SecurityContext(
                 name=gssapi.Name(f"HTTP@{host}", gssapi.NameType.hostbased_service),

@@ -38,7 +38,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 32 * 1024 * 1024
 _MIN_BUFFER, _MIN_REMOTE_BUFFER = 64 * 1024, 1024 * 1024
 _PROBED_ROWS = 1024
-# With these encodings texts take no more space in Arrow than in the file. RLE only encodes levels.
+# Texts in these encodings take no more space in Arrow than in the file. RLE only encodes levels.
 _PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 # Bytes of Arrow's values by Parquet's types; others have 8.
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}

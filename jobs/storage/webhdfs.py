@@ -39,7 +39,7 @@ _ERRORS: dict[str, type[OSError]] = {
 }
 # The next name node may answer, or the same one a little later.
 _TRANSIENT = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
-# This text may come with exceptions of several types (`JspHelper.getUGI`).
+# Hadoop raises this text by exceptions of several types (`JspHelper.getUGI`).
 _OF_INVALID_TOKENS = "SecretManager$InvalidToken"
 
 
