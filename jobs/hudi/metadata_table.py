@@ -53,9 +53,9 @@ class MetadataTable:
             return str(last.get().requestedTime()) if last.isPresent() else None
 
     def rebuild(self, had: Indexes) -> None:
-        """Deletes it, and builds the indexes that the table had, by listing the storage and reading the rows.
-
-        The lock must be held, and no instant be pending (`HoodieTableMetadataUtil`, `SparkMetadataWriterFactory`).
+        """Deletes the metadata table, and builds the indexes that the table had, by listing the storage and reading the
+        rows. The lock must be held, and no instant may be pending (`HoodieTableMetadataUtil`,
+        `SparkMetadataWriterFactory`).
         """
         with translated("deleting the metadata table"):
             context = self._jvm.engine_context

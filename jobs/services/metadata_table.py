@@ -46,9 +46,10 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
         return Result(Outcome.SUCCEEDED, details=found)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, findings)
-    # If keys are duplicate, building the record index would fail after the old one has been deleted.
+    # If keys are duplicate, a new record index cannot be built, and the old one would be deleted before that is
+    # noticed.
     problems += unique_keys.refusals(table, had=index_note.unbuilt(table))
-    # The definitions say whether a record index is global or one for each partition.
+    # The definitions say whether the record index is global or separate for each partition.
     problems += table_parts.of_index_definitions(table)
     # A listing misses partitions without a metadata file.
     problems += table_parts.of_folders(table)
@@ -79,8 +80,8 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
 
 
 def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
-    """Refuses a rebuild that would hide that files are gone, or list files that no commit names, whose rows readers
-    would see."""
+    """Refuses a rebuild that would hide the loss of files, or would show readers the rows of files that no commit
+    names."""
     if gone := [finding for finding in findings if finding.cure is None]:
         return [
             FilesGoneError.because(
@@ -95,7 +96,8 @@ def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
 
 
 def _findings(table: HudiTable) -> list[Finding]:
-    """Compares twice and returns the findings of both, because changes that writers make meanwhile differ only once."""
+    """Compares twice and returns the differences found both times, because changes of writers appear in one comparison
+    only."""
     # An incomplete metadata table cannot be compared.
     for check in (parts.metadata_table, metadata_table.listing):
         first = _look(table, check)

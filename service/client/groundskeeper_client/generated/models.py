@@ -89,7 +89,7 @@ class AlertOut(Model, frozen=True, kw_only=True):
 
 
 class ArchivalIn(Model, frozen=True, kw_only=True):
-    """Moves the oldest instants of the timeline to the history, and says what keeps others from that."""
+    """Moves the oldest instants of the timeline to the history, and says why others cannot be moved yet."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -172,13 +172,13 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -321,7 +321,7 @@ class AuditResult(Model, frozen=True, kw_only=True):
     misplaced: int | UnsetType = UNSET
     """Rows in a bucket that is not theirs"""
     duplicates: int | UnsetType = UNSET
-    """Rows whose key another row has too"""
+    """Rows with the same key as another row"""
     buckets_with_several_file_groups: int | UnsetType | None = UNSET
     """Buckets with more than one file group"""
     file_groups_without_bucket: int | UnsetType | None = UNSET
@@ -363,13 +363,13 @@ class AuditResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -468,7 +468,7 @@ class BrokenLockOut(Model, frozen=True, kw_only=True):
 
 
 class BucketContractionIn(Model, frozen=True, kw_only=True):
-    """Gives a bucket-indexed table fewer buckets: the files of several become one, without a shuffle."""
+    """Gives a bucket-indexed table fewer buckets: files of several buckets become one, without a shuffle."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -520,7 +520,7 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `bucket_contraction`"""
 
     buckets: list[int] | UnsetType = UNSET
-    """Numbers of buckets before and after, of the partition with the most"""
+    """Numbers of buckets before and after, in the partition with the most buckets"""
     partitions: int | UnsetType = UNSET
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
@@ -586,13 +586,13 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -650,7 +650,7 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `bucket_expansion`"""
 
     buckets: list[int] | UnsetType = UNSET
-    """Numbers of buckets before and after, of the partition with the most"""
+    """Numbers of buckets before and after, in the partition with the most buckets"""
     partitions: int | UnsetType = UNSET
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
@@ -716,13 +716,13 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -1019,7 +1019,7 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     retain: int | UnsetType = UNSET
     """The requested value of `retain`"""
     retained: int | UnsetType = UNSET
-    """The value of `retain` that was used, so that consumers keep what they need"""
+    """The value of `retain` that was used; it is higher than requested if consumers need more"""
     consumers: list[ConsumerSeen] | UnsetType = UNSET
     """Consumers for which more was kept"""
     partitions: int | UnsetType = UNSET
@@ -1063,13 +1063,13 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -1147,7 +1147,7 @@ class CloudEvent(Model, frozen=True, kw_only=True):
 
 
 class ClusteringIn(Model, frozen=True, kw_only=True):
-    """Sorts the rows, inside each bucket if the table has a bucket index; or merges small files."""
+    """Sorts the rows (inside each bucket, if the table has a bucket index), or merges small files."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -1196,9 +1196,10 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     layout: ClusteringLayout | UnsetType = UNSET
     """How `sort_by` orders the rows"""
     expansion_factor: int | UnsetType | None = UNSET
-    """Prepares a table with a bucket index for an expansion by this factor, or by one that divides it: rows that
-    the expansion will separate go to different row groups, each ordered by `sort_by`, which the expansion then
-    copies without decoding. The effect lasts until the files are rewritten, such as by a compaction
+    """Prepares a table with a bucket index for an expansion by this factor, or by one that divides it. Rows that
+    the expansion will separate go to different row groups, each ordered by `sort_by`; the expansion then copies
+    whole row groups without decoding them. The effect lasts until the files are rewritten, for example by a
+    compaction
     """
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
@@ -1311,13 +1312,13 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -1513,13 +1514,13 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -1860,13 +1861,13 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -2034,7 +2035,7 @@ class ExpiredPartition(Model, frozen=True, kw_only=True):
     partition: str | UnsetType = UNSET
     """Its path"""
     since: str | UnsetType | None = UNSET
-    """The instant from which its age counts"""
+    """The instant from which its age is counted"""
     modified: str | UnsetType | None = UNSET
     """The instant that wrote to it last"""
     file_groups: int | UnsetType = UNSET
@@ -2177,13 +2178,13 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -3246,13 +3247,13 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -3745,13 +3746,13 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -4324,8 +4325,8 @@ class RepairParams(Model, frozen=True, kw_only=True):
     Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced
     """
     accepted: list[str] | UnsetType | None = UNSET
-    """Instants to mark as repaired without changing anything: their lost deletes have been run again, or their
-    rows are to stay where they are, because nothing proves that they are stale
+    """Instants to mark as repaired without changing anything: because you have run their lost deletes again, or
+    because their rows shall stay where they are
     """
     leftovers: bool | UnsetType | None = UNSET
     """Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of rolled-back
@@ -4352,7 +4353,7 @@ class RepairResult(Model, frozen=True, kw_only=True):
     repaired: list[str] | UnsetType = UNSET
     """Stale writes whose rows were brought back"""
     cleared: list[str] | UnsetType = UNSET
-    """Suspected writes that had done no harm"""
+    """Suspected stale writes that turned out to be harmless"""
     left: list[str] | UnsetType = UNSET
     """Suspected stale writes that were left unchanged, because nothing proves them and `instants` does not name
     them
@@ -4398,13 +4399,13 @@ class RepairResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -4495,7 +4496,7 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     rolled_back: list[str] | UnsetType = UNSET
     """Commits that are undone"""
     writers_commits: int | UnsetType = UNSET
-    """Those among them that brought rows"""
+    """Those of these commits that wrote rows"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -4515,13 +4516,13 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -4619,13 +4620,13 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -4638,7 +4639,7 @@ class RowsOfReaders(Model, frozen=True, kw_only=True):
     rows_by_metadata_table: int | UnsetType = UNSET
     """Rows that readers with the metadata table find"""
     rows_by_listing: int | UnsetType = UNSET
-    """Rows that readers find who list the storage"""
+    """Rows that readers who list the storage find"""
     same_keys: bool | UnsetType = UNSET
     """Whether both find the same keys"""
 
@@ -4739,13 +4740,13 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -5133,13 +5134,13 @@ class SyncResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -5634,13 +5635,13 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -5950,8 +5951,8 @@ class WorkerOut(Model, frozen=True, kw_only=True):
 
 
 class WorkerState(Word):
-    """Only a worker that is `READY` asks for jobs. Others start Spark, have not a single executor, or `FAILED` to
-    start and have ended.
+    """Only a worker that is `READY` asks for jobs. Other workers are still starting Spark, have no executor, or
+    have ended because Spark did not start (`FAILED`).
     """
 
     FAILED = "failed"
