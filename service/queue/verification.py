@@ -39,7 +39,8 @@ def contradiction(
     They agree if each reported instant has completed or is older than the active timeline, and if archived instants are
     not on it. A table that cannot be read contradicts nothing, because the worker has read its timeline itself.
     """
-    archived = ArchivalResult.parse(result.details).last_archived
+    details = result.details
+    archived = ArchivalResult.parse(details).last_archived if "last_archived" in details else None
     if result.outcome is not Outcome.SUCCEEDED or not (result.instants or archived):
         return None
     try:
