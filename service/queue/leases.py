@@ -12,7 +12,7 @@ from jobs.contract import (
     WorkOrder,
 )
 from jobs.job_params import OnActiveWriters
-from jobs.kinds.results import KindResult
+from jobs.kinds.registry import KINDS
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
@@ -216,6 +216,7 @@ def report(
     outcome = AttemptOutcome(result.outcome.value)
     with writing(database.engine) as connection:
         job = lease_store.held(connection, job_id, attempt, holder)
+        parsed = KINDS[job.kind].result.parse(result.details)
         job_log.append(connection, job.id, job.attempt, log)
         instants = job.with_instants(result.instants)
         then = after_result(
@@ -231,7 +232,7 @@ def report(
             job,
             outcome=AttemptOutcome.UNKNOWN if contradiction else outcome,
             error=contradiction or result.error,
-            refused=bool(KindResult.parse(result.details).refusals),
+            refused=bool(parsed.refusals),
             now=now,
         )
         match then:
@@ -268,11 +269,11 @@ def report(
                 assert_never(never)
         ended = job_store.get(connection, job_id)
         events = job_changes.of_report(connection, job, ended, outcome, now)
-        events += job_incidents.of_report(connection, job, ended, result, now)
-        writability.record(connection, job, result, now)
+        events += job_incidents.of_report(connection, job, ended, parsed, now)
+        writability.record(connection, job, result, parsed, now)
         outbox.publish(connection, events, now=now)
-        attempt_figures.record(connection, job, outcome, result.details, now)
-        job_tally.add(connection, job_tally.of_attempt(job, outcome, result.details, now))
+        attempt_figures.record(connection, job, outcome, parsed, now)
+        job_tally.add(connection, job_tally.of_attempt(job, outcome, parsed, now))
     # The job itself may be due again, or another job of this table that waited for it.
     database.notifier.notify()
     job_trace.ended(ended)

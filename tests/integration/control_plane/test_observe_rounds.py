@@ -19,6 +19,7 @@ from service.catalog import snapshot_store, table_store, watch_store
 from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.events.database import Database
+from service.lake import reader_pool
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.clock import utc_now
 from service.model.storage_errors import ReadTimedOutError
@@ -365,7 +366,8 @@ def test_a_table_whose_storage_hangs_keeps_no_other_waiting(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
     """There are more such tables than threads. Reading a pipe without a writer hangs like a dead file server."""
-    with ReaderPool(2, ReaderLimits(seconds=3.0), preload=["service.observation.table_read"]) as readers:
+    reader_pool.preload("service.observation.table_read")
+    with ReaderPool(2, ReaderLimits(seconds=3.0)) as readers:
         _poll_beside_hanging_tables(engine, clock, tmp_path, readers)
 
 
