@@ -142,6 +142,13 @@ _WorkerId = Annotated[
 ]
 
 
+_RequestId = Annotated[
+    str | None,
+    StringConstraints(pattern=r"^[0-9A-Za-z-]{1,64}$"),
+    Field(description="Chosen by the worker, anew for each job: a request that is repeated brings the same job"),
+]
+
+
 class AnnounceRequest(BaseModel):
     worker_id: _WorkerId
     worker: WorkerInfoIn = Field(description="The worker's description of itself")
@@ -156,6 +163,7 @@ class LeaseRequest(BaseModel):
         False, description="Whether a spare slot asks: it gets no job that the service has started by itself"
     )
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
+    request_id: _RequestId = None
 
 
 class ProgressIn(BaseModel):
@@ -196,6 +204,7 @@ class ResultIn(BaseModel):
 
 class NextIn(BaseModel):
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
+    request_id: _RequestId = None
 
 
 class ReportIn(_FromHolder):
