@@ -144,7 +144,7 @@ _WorkerId = Annotated[
 
 _RequestId = Annotated[
     str | None,
-    StringConstraints(pattern=r"^[0-9A-Za-z-]{1,64}$"),
+    StringConstraints(min_length=1, max_length=64, pattern=NO_NUL),
     Field(description="Chosen by the worker, anew for each job: a request that is repeated brings the same job"),
 ]
 

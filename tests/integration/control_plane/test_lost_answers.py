@@ -142,5 +142,5 @@ def test_a_request_of_another_worker_with_the_same_id_gets_no_job(
     other = httpx.post(f"{url}/v1/tables", json={"base_path": "/lake/others"}).json()["id"]
     waiting = httpx.post(f"{url}/v1/tables/{other}/jobs", json={"kind": "compaction"}).json()["id"]
     assert httpx.post(f"{url}/v1/worker/leases", json={**ask, "worker_id": "w2"}).status_code == 204
-    assert httpx.post(f"{url}/v1/worker/leases", json={**ask, "request_id": "r 1"}).status_code == 422
+    assert httpx.post(f"{url}/v1/worker/leases", json={**ask, "request_id": "r" * 65}).status_code == 422
     assert job_of(engine, waiting).state is JobState.QUEUED
