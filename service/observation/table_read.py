@@ -122,28 +122,31 @@ class TableReader:
             found = self._changed(storage, watch, known, now) or UnchangedTable(None, {})
         return dataclasses.replace(found, lock=self._lock(storage, watch, now))
 
-    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
-        """Reads tables that were never polled. A table is left out if it cannot be read, or if the tables before
-        it have taken `_FIRST_SECONDS`."""
+    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable | None]:
+        """Reads tables that were never polled; None stands for one that cannot be read. The last ones are left out if
+        the tables before them have taken `_FIRST_SECONDS`."""
         with reading(self.engine) as connection:
             tables = table_store.get_all(connection, [watch.table_id for watch in watches])
-        found = []
-        for watch in _in_time([each for each in watches if each.table_id in tables], _FIRST_SECONDS):
-            nothing = KnownState(tables[watch.table_id], watch)
+        found: list[ChangedTable | None] = []
+        for watch in _in_time(watches, _FIRST_SECONDS):
+            read = None
             with contextlib.suppress(GroundskeeperError):
-                storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
-                if read := self._changed(storage, watch, partial(_as_known, nothing), now):
-                    found.append(dataclasses.replace(read, lock=self._lock(storage, watch, now)))
+                if (table := tables.get(watch.table_id)) is not None:
+                    storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
+                    read = self._changed(storage, watch, partial(_as_known, KnownState(table, watch)), now)
+                    read = read and dataclasses.replace(read, lock=self._lock(storage, watch, now))
+            found.append(read)
         return found
 
-    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
-        """Returns the ids of tables for which a poll would have nothing to record. A table is left out if it cannot be
-        read, or if the tables before it have taken `_QUIET_SECONDS`."""
+    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[bool]:
+        """Returns for each table whether it can be read and a poll would have nothing to record. The last ones are left
+        out if the tables before them have taken `_QUIET_SECONDS`."""
         found = []
         for watch in _in_time(watches, _QUIET_SECONDS):
+            is_quiet = False
             with contextlib.suppress(GroundskeeperError):
-                if self._is_quiet(watch, now):
-                    found.append(watch.table_id)
+                is_quiet = self._is_quiet(watch, now)
+            found.append(is_quiet)
         return found
 
     def _known(self, table_id: str, timeline: Timeline) -> KnownState:
@@ -196,10 +199,10 @@ class IsolatedTableReader:
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         return self._reader()(watch, now)
 
-    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
+    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable | None]:
         return self._reader().first(watches, now)
 
-    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
+    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[bool]:
         return self._reader().quiet(watches, now)
 
     def _reader(self) -> TableReader:
