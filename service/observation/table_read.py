@@ -27,6 +27,7 @@ from service.incidents.incident import IncidentKind
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import with_marks
+from service.lake.metadata_table import read_metadata_table
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from service.incidents.finding import Judged
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
+    from service.lake.metadata_table import MetadataTableState
     from service.lake.snapshot import Pending
     from service.lake.storage import Entry, Storage
     from service.lake.table import TableType
@@ -69,6 +71,7 @@ log = logging.getLogger(__name__)
 _WRITTEN_WITHIN = timedelta(minutes=1)
 # A storage that is slow, or that hangs, is read by many readers at once.
 _QUIET_SECONDS = 0.5
+_METADATA_TABLE_EVERY = timedelta(minutes=5)
 _FIRST_SECONDS = 2.0
 
 
@@ -91,6 +94,7 @@ class ChangedTable:
     undone: tuple[str, ...] = ()  # Known commits that were undone (`vanished_commits`).
     clock: Mapping[str, Any] = field(default_factory=dict)  # The writers' clock (`ClockFrame.to_json`).
     profile: Mapping[str, Any] = field(default_factory=dict)  # Members of the table's profile, as JSON.
+    metadata_table: MetadataTableState | None = None
 
 
 @dataclass(frozen=True)
@@ -318,7 +322,21 @@ def _changed(
         undone=undone,
         clock=config.frame.to_json(),
         profile=msgspec.json.decode(msgspec.json.encode(config.profile(len(pending)))),
+        metadata_table=_metadata_table(storage, config, timeline, before, now),
     )
+
+
+def _metadata_table(
+    storage: Storage, config: TableConfig, timeline: Timeline, before: KnownState, now: datetime
+) -> MetadataTableState | None:
+    """Reads the metadata table every few minutes, because its folders are listed. The first poll leaves it out, since
+    many tables are polled then."""
+    if before.stored is None:
+        return None
+    known = before.stored.snapshot.metadata_table
+    if known is not None and config.metadata_partitions and now - known.read_at < _METADATA_TABLE_EVERY:
+        return known
+    return read_metadata_table(storage, config, timeline, now)
 
 
 def _misdated(config: TableConfig, timeline: Timeline, listed: Mapping[str, Entry]) -> set[str]:

@@ -3200,8 +3200,23 @@ class LogOutOut(Model, frozen=True, kw_only=True):
     """Where a browser logs out of the OpenID provider too; null if it need not, or cannot"""
 
 
+class MetadataTableFiles(Model, frozen=True, kw_only=True):
+    """The latest file slices of the metadata table, and the commits since its last compaction"""
+
+    commits: int | UnsetType = UNSET
+    """Deltacommits since its last compaction"""
+    base_files: int | UnsetType = UNSET
+    """Base files (HFiles)"""
+    log_files: int | UnsetType = UNSET
+    """Log files, which each reader merges"""
+    bytes: int | UnsetType = UNSET
+    """Size of both in bytes"""
+
+
 class MetadataTableIn(Model, frozen=True, kw_only=True):
-    """Compares the metadata table with the storage, or rebuilds it. For a rebuild the writers must be stopped."""
+    """Compares the metadata table with the storage, compacts it, or rebuilds it. For a rebuild the writers must be
+    stopped.
+    """
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -3215,9 +3230,49 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
     """Parameters of the kind"""
 
 
+class MetadataTableOut(Model, frozen=True, kw_only=True):
+    """The metadata table of a table, which every reader and writer plans with. Sizes are of its latest file
+    slices.
+    """
+
+    read_at: datetime
+    """When it was read"""
+    commits: int
+    """Deltacommits since its last compaction"""
+    base_files: int
+    """Base files (HFiles)"""
+    base_bytes: int
+    """Their size"""
+    log_files: int
+    """Log files since its last compaction"""
+    log_bytes: int
+    """Their size"""
+    pending: int
+    """Pending instants on its own timeline"""
+    pending_since: datetime | None
+    """When the first of them was requested; null without any"""
+    missing: list[str]
+    """Completed commits of the table that it lacks"""
+
+
 class MetadataTableParams(Model, frozen=True, kw_only=True):
-    action: Literal["validate", "rebuild"] | UnsetType = UNSET
-    """`validate` compares it with the storage, `rebuild` deletes it and builds it again"""
+    action: Literal["validate", "compact", "rebuild"] | UnsetType = UNSET
+    """`validate` compares it with the storage. `compact` merges its log files and deletes its old files, beside
+    running writers. `rebuild` deletes it and builds it again
+    """
+
+
+class MetadataTablePolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    commits: int | UnsetType = UNSET
+    """Deltacommits of the metadata table since its last compaction"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
@@ -3227,6 +3282,12 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     """Partitions of the metadata table"""
     findings: list[DamageFound] | UnsetType = UNSET
     """Differences from the storage"""
+    before: MetadataTableFiles | UnsetType = UNSET
+    """Before a compaction"""
+    after: MetadataTableFiles | UnsetType = UNSET
+    """After a compaction"""
+    pending: int | UnsetType = UNSET
+    """Pending instants of the metadata table itself"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -3814,6 +3875,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
+    metadata_table: MetadataTablePolicyIn | UnsetType = UNSET
+    """When the metadata table is compacted"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
     """When partitions expire"""
     audit: AuditPolicyIn | UnsetType = UNSET
@@ -3988,6 +4051,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
+    metadata_table: MetadataTablePolicyIn | UnsetType = UNSET
+    """When the metadata table is compacted"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
     """When partitions expire"""
     audit: AuditPolicyIn | UnsetType = UNSET
@@ -4127,6 +4192,8 @@ class ProblemKind(Word):
     CLEANING_BEHIND = "cleaning-behind"
     OBJECTIVE_MISSED = "objective-missed"
     TIMELINE_LONG = "timeline-long"
+    METADATA_TABLE_BEHIND = "metadata-table-behind"
+    METADATA_TABLE_INCOMPLETE = "metadata-table-incomplete"
     BUCKET_TOO_LARGE = "bucket-too-large"
     BUCKETS_SKEWED = "buckets-skewed"
     SMALL_FILES = "small-files"
@@ -4967,6 +5034,8 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """Totals of all partitions"""
     base_file_sizes: list[SizeClassOut]
     """The base files by size, in ten classes. Empty until a partition was listed that has any"""
+    metadata_table: MetadataTableOut | None
+    """At most some minutes older; null if the table has no metadata table, or after the first poll"""
     num_partitions: int
     """Number of partitions"""
     partitions: list[PartitionOut]
