@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.spec import Spec, Told
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from service.lake.timeline import Timeline
 
 FOLDER = ".hoodie/metadata"
+_EVERY = timedelta(minutes=5)
 _MOST_MISSING = 20
 _MOST_PARTITIONS = 100
 _NAME = re.compile(r"\w[\w.-]*")  # A name with another character is not one of Hudi's, and could be a path.
@@ -46,13 +47,20 @@ class MetadataTableState(Told):
     missing: Annotated[tuple[str, ...], Spec("Completed commits of the table that it lacks", examples=([],))] = ()
 
 
-def read_metadata_table(
-    storage: Storage, config: TableConfig, timeline: Timeline, now: datetime
+def metadata_table_of(
+    storage: Storage, config: TableConfig, timeline: Timeline, known: MetadataTableState | None, now: datetime
 ) -> MetadataTableState | None:
-    """Reads the metadata table of the table with this `config` and `timeline`, which must have been read before.
+    """Reads the metadata table of the table with this `config` and `timeline`, which must have been read before it.
 
-    Returns None if the table has no metadata table. Raises StorageError.
+    Reads it every few minutes, because its folders are listed; meanwhile returns what is `known`. Returns None if the
+    table has no metadata table. Raises StorageError.
     """
+    if known is not None and config.metadata_partitions and now - known.read_at < _EVERY:
+        return known
+    return _read(storage, config, timeline, now)
+
+
+def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: datetime) -> MetadataTableState | None:
     names = [name for name in config.metadata_partitions[:_MOST_PARTITIONS] if _NAME.fullmatch(name)]
     if not names:
         return None

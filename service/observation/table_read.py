@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,12 +26,12 @@ from service.incidents.incident import IncidentKind
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import with_marks
-from service.lake.metadata_table import read_metadata_table
+from service.lake.metadata_table import metadata_table_of
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.table_lock import seen_lock
-from service.lake.timeline import parse_instant, timeline_files, timeline_of
+from service.lake.timeline import fingerprint, parse_instant, timeline_files, timeline_of
 from service.model.errors import GroundskeeperError
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
@@ -71,7 +70,6 @@ log = logging.getLogger(__name__)
 _WRITTEN_WITHIN = timedelta(minutes=1)
 # A storage that is slow, or that hangs, is read by many readers at once.
 _QUIET_SECONDS = 0.5
-_METADATA_TABLE_EVERY = timedelta(minutes=5)
 _FIRST_SECONDS = 2.0
 
 
@@ -214,12 +212,6 @@ class IsolatedTableReader:
 _engine = cache(partial(open_engine, connections=1))
 
 
-def fingerprint(names: Iterable[str]) -> str:
-    """Returns a digest that is equal while the timeline is the same. All files of a timeline begin with a digit."""
-    relevant = sorted(name for name in names if name[:1].isdigit())
-    return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
-
-
 def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable:
     pending = None
     if watch.has_pending:
@@ -255,7 +247,7 @@ def _changed(
     config = config.in_frame_of(listed.values())
     timeline = timeline_of(listed)
     before = known(timeline)
-    table_id = before.table.id
+    table_id, stored = before.table.id, before.stored
     new = [
         read_instant(storage, config, instant, listed)
         for instant in timeline.instants
@@ -322,21 +314,11 @@ def _changed(
         undone=undone,
         clock=config.frame.to_json(),
         profile=msgspec.json.decode(msgspec.json.encode(config.profile(len(pending)))),
-        metadata_table=_metadata_table(storage, config, timeline, before, now),
+        # The first poll leaves it out, since many tables are polled then.
+        metadata_table=metadata_table_of(storage, config, timeline, stored.snapshot.metadata_table, now)
+        if stored
+        else None,
     )
-
-
-def _metadata_table(
-    storage: Storage, config: TableConfig, timeline: Timeline, before: KnownState, now: datetime
-) -> MetadataTableState | None:
-    """Reads the metadata table every few minutes, because its folders are listed. The first poll leaves it out, since
-    many tables are polled then."""
-    if before.stored is None:
-        return None
-    known = before.stored.snapshot.metadata_table
-    if known is not None and config.metadata_partitions and now - known.read_at < _METADATA_TABLE_EVERY:
-        return known
-    return read_metadata_table(storage, config, timeline, now)
 
 
 def _misdated(config: TableConfig, timeline: Timeline, listed: Mapping[str, Entry]) -> set[str]:
