@@ -175,6 +175,7 @@ def _snapshot(
         other_runs=other_runs.with_new(connection, watch.table_id, before.other_runs if before else (), added),
         clock=_with_first(stored, polled.clock),
         not_writable=before.not_writable if before else None,
+        metadata_table=polled.metadata_table,
     )
 
 

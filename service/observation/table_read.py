@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,11 +26,12 @@ from service.incidents.incident import IncidentKind
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import with_marks
+from service.lake.metadata_table import metadata_table_of
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.table_lock import seen_lock
-from service.lake.timeline import parse_instant, timeline_files, timeline_of
+from service.lake.timeline import fingerprint, parse_instant, timeline_files, timeline_of
 from service.model.errors import GroundskeeperError
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from service.incidents.finding import Judged
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
+    from service.lake.metadata_table import MetadataTableState
     from service.lake.snapshot import Pending
     from service.lake.storage import Entry, Storage
     from service.lake.table import TableType
@@ -91,6 +92,7 @@ class ChangedTable:
     undone: tuple[str, ...] = ()  # Known commits that were undone (`vanished_commits`).
     clock: Mapping[str, Any] = field(default_factory=dict)  # The writers' clock (`ClockFrame.to_json`).
     profile: Mapping[str, Any] = field(default_factory=dict)  # Members of the table's profile, as JSON.
+    metadata_table: MetadataTableState | None = None
 
 
 @dataclass(frozen=True)
@@ -179,9 +181,7 @@ class TableReader:
 
     def _unchanged(self, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable | None:
         """Returns None if the timeline has changed."""
-        if not watch.fingerprint or not watch.timeline_path:
-            return None
-        if fingerprint(storage.names(watch.timeline_path)) != watch.fingerprint:
+        if not watch.timeline_path or fingerprint(storage.names(watch.timeline_path)) != watch.fingerprint:
             return None
         return _unchanged(self.engine, storage, watch, now)
 
@@ -211,12 +211,6 @@ class IsolatedTableReader:
 
 
 _engine = cache(partial(open_engine, connections=1))
-
-
-def fingerprint(names: Iterable[str]) -> str:
-    """Returns a digest of the timeline's file names, which begin with a digit."""
-    relevant = sorted(name for name in names if name[:1].isdigit())
-    return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable:
@@ -254,7 +248,7 @@ def _changed(
     config = config.in_frame_of(listed.values())
     timeline = timeline_of(listed)
     before = known(timeline)
-    table_id = before.table.id
+    table_id, stored = before.table.id, before.stored
     new = [
         read_instant(storage, config, instant, listed)
         for instant in timeline.instants
@@ -321,6 +315,10 @@ def _changed(
         undone=undone,
         clock=config.frame.to_json(),
         profile=msgspec.json.decode(msgspec.json.encode(config.profile(len(pending)))),
+        # The first poll leaves it out, since many tables are polled then.
+        metadata_table=metadata_table_of(storage, config, timeline, stored.snapshot.metadata_table, now)
+        if stored
+        else None,
     )
 
 
