@@ -57,7 +57,7 @@ class Service:
         """Sends the properties of this worker and a sign of life, without requesting a job."""
         body = {"worker_id": worker_id, "worker": info.to_json()}
         answer = self._post("/v1/worker/announcements", body, seconds=self._heartbeat_seconds)
-        # A service of an older version has no such path; it knows its workers by their requests for jobs.
+        # A service of an older version lacks this path, and learns of its workers by their requests for jobs.
         if answer.status_code != httpx.codes.NOT_FOUND:
             self._checked(answer)
 
@@ -117,7 +117,7 @@ class Service:
         return str(self._of_thread.request_id)
 
     def _post(self, path: str, body: object, *, seconds: float) -> httpx.Response:
-        """Returns the answer of the first replica that can serve, or else the last answer of another one."""
+        """Returns the answer of the first replica that can serve, or else the last answer that any replica gave."""
         answer, failure, first = None, "", self._at
         trace = tracing.current()
         headers = {"traceparent": trace} if trace else {}

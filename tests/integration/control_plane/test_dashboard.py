@@ -225,7 +225,7 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(url: s
         " &lt;b&gt;orders&lt;/b&gt; ",
         first,
     )
-    assert "warning The policy asks for something that can never happen trips" in first
+    assert "warning The policy asks for a table service that can never run trips" in first
     assert "critical The table cannot be read +1 1 remark" in rest
     assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders · MOR v9" in words
     assert re.search(
