@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0039"
-down_revision = "0038"
-works_with = "0038"
+revision = "0040"
+down_revision = "0039"
+works_with = "0039"
 
 
 def upgrade() -> None:
