@@ -725,7 +725,7 @@ def get_overview(
 
     Returns all that the first page of the dashboard shows. The filter and the order apply to the tables.
     Problems and backlogs are some seconds old. If there are many thousands of tables, so is their list, so that
-    a call takes milliseconds.
+    a call takes milliseconds; the first call after minutes then gets the problems of that time.
 
     `q`: A part of the name or path, in capitals or not
 

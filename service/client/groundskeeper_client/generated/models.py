@@ -4171,9 +4171,10 @@ class ProblemTypeList(Model, frozen=True, kw_only=True):
 
 
 class ProblemsNow(Model, frozen=True, kw_only=True):
-    as_of: datetime
+    as_of: datetime | None
     """When the problems and backlogs were computed. An answer that is older than a few seconds has started a new
-    computation, for the next call
+    computation, for the next call. Null: very many tables were not computed since the start, so that counts and
+    lists are empty
     """
     counts: SeverityCounts
     """Counts of all problems, whatever the filter of the tables"""
@@ -5357,8 +5358,8 @@ class TableRow(Model, frozen=True, kw_only=True):
     """The number in force, which a hashing config on the table may have changed"""
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
-    health: Health
-    """The severity of its most serious problem, `healthy` without any"""
+    health: Health | None
+    """The severity of its most serious problem, `healthy` without any; null as long as `as_of` is"""
     problems: list[BriefProblem]
     """The five most serious ones, these first"""
     problem_count: int
