@@ -95,7 +95,7 @@ class ProblemCache:
         self.written = {key: each for key, each in written.items() if each is not None}
 
     def prepare(self, engine: Engine) -> bool:
-        """Reads the problems that the last round has stored, if there are many tables. Returns whether there are. Raises
+        """Reads the problems of the last stored round, if there are many tables. Returns whether there are. Raises
         DatabaseUnavailableError."""
         self._looks.of_before(engine)
         return self._looks.is_of_many(engine)
