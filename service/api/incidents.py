@@ -64,7 +64,7 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 }
 
 
-def _wanted(
+async def _wanted(
     asked: Asked,
     *,
     kind: KindQuery = [],
