@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def of_report(connection: Connection, before: Job, after: Job, result: KindResult, now: datetime) -> list[Event]:
-    """Opens an incident for each write that the job fenced and each damage that it found; closes those that a repair
-    cleared, and damages that a diagnosis or an audit no longer finds. Returns the events.
+    """Opens an incident for each write that the job fenced and each damage that it found. Closes incidents that a
+    repair cleared, and damages that a diagnosis or an audit no longer finds. Returns the events.
 
     Does nothing for a dry run.
     """

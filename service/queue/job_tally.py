@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from service.queue.job import Job
 
 ATTEMPTS = "job_attempts"
-"""How many attempts ended, by kind, outcome and the smallest of `BUCKETS` that is not below their seconds."""
+"""Number of ended attempts, by kind, outcome, and the smallest bound in `BUCKETS` that their seconds do not exceed."""
 ATTEMPT_SECONDS = "job_attempt_seconds"
 LEASES_LOST = "leases_lost"
 LOCK_WAIT_SECONDS = "lock_wait_seconds"
@@ -35,7 +35,7 @@ BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
 """Upper bounds in seconds."""
 
 _KINDS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING, BUCKET_RESCALE: JobKind.BUCKET_EXPANSION}
-# No attempt can read or write more: the report of a broken worker must not spoil a counter for ever.
+# Larger numbers, which only a broken worker reports, are not counted, so that they do not spoil a counter for ever.
 _MOST = 2.0**50
 
 
@@ -58,7 +58,8 @@ def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datet
 
 
 def of_commits(commits: Iterable[Commit]) -> list[Count]:
-    """Returns the counts of new commits of table services, whoever has run these: bytes written, by the kind of job."""
+    """Returns the counts of new commits of table services, whether this service or a writer has run them: bytes
+    written, by kind of job."""
     services = [(_KINDS.get(each.operation or ""), each) for each in commits if each.is_news]
     return [Count(WRITTEN_BYTES, (kind.value,), amount(each.bytes_written)) for kind, each in services if kind]
 
@@ -71,5 +72,5 @@ def add(connection: Connection, counts: Iterable[Count]) -> None:
 
 
 def amount(given: object) -> float:
-    """Returns a measured amount; anything that cannot be one counts as 0."""
+    """Returns a measured amount; 0 for a value that cannot be an amount."""
     return float(given) if isinstance(given, int | float) and 0 <= given <= _MOST else 0.0

@@ -88,8 +88,8 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
 
 
 def take_back(database: Database, worker_ids: str, token_id: str) -> None:
-    """Takes back the jobs of a worker that is known to be gone, without waiting until its leases run out. `worker_ids`
-    is how its id begins, and `token_id` the token that it had."""
+    """Takes back the jobs of a worker that is known to be gone, before its leases expire. `worker_ids` is the beginning
+    of its id, and `token_id` the token that it had."""
     with writing(database.engine) as connection:
         given_up = lease_store.give_up(connection, worker_ids, token_id, database.clock() - timedelta(seconds=1))
     if given_up:

@@ -25,8 +25,8 @@ _REFUSED = frozenset({"storage-access-denied", "storage-read-only"})
 
 
 def record(connection: Connection, job: Job, result: Result, parsed: KindResult, now: datetime) -> None:
-    """Stores with the table's snapshot whether the workers can write, if the report of an attempt shows it: a worker
-    tests this before its first job of a table and after a refusal, and a job that has committed was able to write."""
+    """Stores with the table's snapshot whether workers can write, if the report of an attempt shows it. A worker tests
+    that before its first job on a table and after a refusal; a job that has committed has shown it."""
     error = result.error
     is_writing = mutates(job.kind, dry_run=job.dry_run)
     reported = parsed.not_writable
