@@ -1,8 +1,9 @@
-"""The dashboard at /: one page and its files from `service/dashboard`. It gets all data from the REST API.
+"""Serves the dashboard at /: one page and its files from `service/dashboard`. The page gets all data from the REST API.
 
-The modules that the page imports at once are joined into one file: the browser asks for one in place of twenty. Only
-what these modules use can be joined: named imports and exports, of functions, classes and constants, each at the
-beginning of a line. Each module becomes a function that returns its exports, so that their names stay their own.
+The modules that the page imports at its start are joined into one file, so that the browser makes one request in place
+of twenty. Joined modules may only use named imports and exports, of functions, classes and constants, each at the
+beginning of a line. Each module becomes a function that returns its exports, so that equal names in two modules do not
+clash.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _HEADERS = {
     "Cache-Control": "no-cache",
 }
 _ENTRY = "main.js"
-# Below a path that names the content, and so never has another one.
+# The path of these files has the hash of their content, so a browser may keep them forever.
 _FOREVER = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -52,8 +53,8 @@ class _Files(StaticFiles):
 
 
 class Bundle:
-    """The files in memory, and the page that names their version. The modules of the overview are one file; those of
-    other pages are imported when such a page is opened."""
+    """Holds the files in memory, and the page that names their version. The modules of the overview are one file; the
+    module of another page is imported when that page is opened."""
 
     def __init__(self, folder: Path) -> None:
         self._files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
@@ -66,7 +67,8 @@ class Bundle:
         self.page = self._page()
 
     def response(self, version: str, name: str) -> Response:
-        """Raises HTTPException. Another replica may have another version, and its page must not stay empty."""
+        """Raises HTTPException if there is no such file. A request for the version of another replica gets this
+        replica's file, so that the page does not stay empty."""
         if name not in self._files:
             raise HTTPException(404)
         media_type = mimetypes.guess_type(name)[0]
@@ -78,13 +80,13 @@ class Bundle:
 
 
 def scripts(folder: Path) -> dict[str, str]:
-    """Returns all modules by their names, including those that are generated from the kinds of jobs."""
+    """Returns the text of all modules by name, including the ones that are generated from the kinds of jobs."""
     return {path.name: path.read_text() for path in sorted(folder.glob("*.js"))} | modules()
 
 
 def modules() -> dict[str, str]:
-    """Returns the text of each module by its name: `kinds.js`, which every page needs, `job_kinds.js`, which the form
-    of jobs needs (`params` there is the JSON Schema of the parameters), and `form_schemas.js` for all other forms."""
+    """Returns the text of the generated modules by name: `kinds.js` for every page, `job_kinds.js` for the form of jobs
+    (its `params` are the JSON Schema of the parameters), and `form_schemas.js` for all other forms."""
     names = {kind.value: each.title for kind, each in KINDS.items()}
     letters = {kind.value: each.letters for kind, each in KINDS.items()}
     forms = {kind.value: _form(each) for kind, each in KINDS.items()}
@@ -96,7 +98,7 @@ def modules() -> dict[str, str]:
 
 
 def _schemas() -> dict[str, Any]:
-    """Returns the schemas of the requests that have forms, and of all that these refer to, by their names."""
+    """Returns by name the schemas of the requests that have forms, and the schemas to which they refer."""
     models = [TypeAdapter(each) for each in (PolicyIn, PatternPolicyIn, FreezeIn, NotificationIn)]
     _, found = TypeAdapter.json_schemas([(number, "validation", each) for number, each in enumerate(models)])
     return dict(found["$defs"])
@@ -116,7 +118,8 @@ def _form(kind: Kind) -> dict[str, Any]:
 
 
 def _flat(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of a member without references, and without null among its types: it may be left out."""
+    """Returns the schema of a member without references, and without null among its types, since a form leaves an empty
+    member out."""
     found = dict(schema)
     if (reference := found.pop("$ref", None)) is not None:
         found = {**named[reference.rpartition("/")[2]], **found}
@@ -168,9 +171,9 @@ _UNKNOWN = re.compile(r"^(?:import\s|export\s|await\s).*$", re.MULTILINE)
 
 
 def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
-    """Returns the modules, of which `entry` now contains all modules that it imports. The other modules import these
-    from the entry, so that each exists once. Raises ValueError for what it cannot join, such as modules that import
-    each other."""
+    """Returns the modules after all that `entry` imports were joined into it. The other modules import these from the
+    entry, so that each exists once. Raises ValueError for modules that cannot be joined, such as two that import each
+    other."""
     order = list(TopologicalSorter(_imported(modules, entry)).static_order())
     inner = {name: _scope(name) for name in order if name != entry}
     parts = [f"const {_scope(name)} = {_function(modules[name])};\n" for name in order]
@@ -182,7 +185,7 @@ def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
 
 
 def _imported(modules: Mapping[str, str], entry: str) -> dict[str, list[str]]:
-    """Returns what each module imports at once, of the entry and all that it reaches."""
+    """Returns the static imports of the entry and of each module that it reaches."""
     found: dict[str, list[str]] = {}
     wanted = [entry]
     while wanted:
@@ -212,5 +215,5 @@ def _taken(names: str, scope: str) -> str:
 
 
 def _scope(module: str) -> str:
-    """Returns a name that no module has for anything else."""
+    """Returns the variable that holds a module's exports; no module uses this name for anything else."""
     return f"${module.removesuffix('.js')}"

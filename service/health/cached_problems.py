@@ -1,9 +1,8 @@
 """The problems and backlogs of the whole installation, as they were a few seconds ago.
 
-Comparing the tables with those of the last search takes a quarter of a second for ten thousand, and a page requests
-problems after each event. So each process searches once for all callers. Until the result is there it returns the
-previous one. After a start that is what the last round of `problem_rounds` has stored: the first search computes the
-problems of all tables.
+A search takes a quarter of a second for ten thousand tables, and a page requests problems after each event. So each
+process searches once for all callers. Until the new result is there, callers get the previous one. After a start they
+get the problems that the last round of `problem_rounds` has stored, because the first search of a process takes long.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class ProblemCache:
     def __init__(self) -> None:
         self._search = ProblemSearch()
         self.written: Mapping[str, HealthProblem] = {}
-        """The problems as this process has last stored them, by id."""
+        """The problems that this process has stored last, by id."""
         self._looks = ResultCache("problems", self._look, tables=lambda each: len(each.paths), stored=_of_last_round)
         self._tables = ResultCache("list of tables", _listed, tables=lambda each: len(each.tables))
 
@@ -86,7 +85,7 @@ class ProblemCache:
         self.written = {key: each for key, each in written.items() if each is not None}
 
     def prepare(self, engine: Engine) -> bool:
-        """Reads what the last round has stored, and returns whether it is of many tables. Raises
+        """Reads the problems that the last round has stored, and returns whether there are many tables. Raises
         DatabaseUnavailableError."""
         return self._looks.of_before(engine) is not None
 
@@ -97,7 +96,7 @@ class ProblemCache:
 
 
 def _of_last_round(engine: Engine) -> _Look | None:
-    """Returns what the last round has stored. A search of few tables takes no longer."""
+    """Returns the problems that the last round has stored; None for few tables, where a search takes no longer."""
     with reading(engine) as connection:
         as_of, tables = problem_store.last_round(connection), table_statistics.backlogs(connection)
         if as_of is None or len(tables) <= FEW:

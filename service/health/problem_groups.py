@@ -27,13 +27,16 @@ class ProblemGroup(Told):
     """Problems of one kind, or of kinds that have one cause."""
 
     kinds: Annotated[
-        Sequence[ProblemKind], Spec("`GET /v1/problems` lists the group by them", examples=(["compaction-behind"],))
+        Sequence[ProblemKind],
+        Spec(
+            "Kinds of the group's problems, by which `GET /v1/problems` lists them", examples=(["compaction-behind"],)
+        ),
     ]
-    severity: Annotated[Severity, Spec("That of the most serious one")]
+    severity: Annotated[Severity, Spec("Severity of the most serious one")]
     title: Annotated[str, Spec("What is wrong", examples=("Compaction is far behind",))]
     remedy: Annotated[str, Spec("What to do about the most serious one", examples=("Compact the table.",))]
     problems: Annotated[int, Spec("Number of problems", examples=(7,))]
-    objects: Annotated[int, Spec("Number of tables, workers or webhooks that have them", examples=(7,))]
+    objects: Annotated[int, Spec("Number of tables, workers or webhooks that have these problems", examples=(7,))]
     names: Annotated[Sequence[str], Spec("Names of the first of these, at most 5", examples=(["orders"],))]
     acknowledged: Annotated[int, Spec("Number of these problems that somebody has acknowledged", examples=(0,))]
     since: Annotated[datetime, Spec("When the oldest one began")]
@@ -42,8 +45,8 @@ class ProblemGroup(Told):
 # `known` is computed every few seconds at most, and every overview shows its groups.
 @lru_cache(maxsize=2)
 def groups(known: Known, acknowledged: frozenset[str] = frozenset()) -> Sequence[ProblemGroup]:
-    """Returns the groups, the most serious first, and of these the largest; those last that are `acknowledged` as a
-    whole."""
+    """Returns the groups, the most serious first, and among equals the largest first. Groups that are `acknowledged` as
+    a whole come last."""
     found: defaultdict[frozenset[ProblemKind], list[HealthProblem]] = defaultdict(list)
     for problem in known.problems:
         found[_kinds(problem.kind)].append(problem)

@@ -24,12 +24,12 @@ _FRESH_SECONDS = 2.0
 _AT_ONCE_SECONDS = 0.1
 # A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
 _AFTER_SECONDS = 0.3
-# The first computation of a process takes longest, and comes after what there is to do at a start.
+# The first computation of a process takes longest, so it starts after the other work of a start.
 _AFTER_START_SECONDS = 2.0
-# Largest part of the time that goes into computing, as long as results do not become too old.
+# Largest share of the time to spend on computing, as long as results do not become too old.
 _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
-"""No result that is older is returned, so that even a single call shows the current problems."""
+"""Age up to which a result is returned, so that even a single call gets recent problems."""
 
 FEW = 500
 """Up to this number of tables, computing takes well under a second."""
@@ -38,9 +38,9 @@ _Value = TypeVar("_Value")
 
 
 class ResultCache(Generic[_Value]):
-    """A cached value, safe to use from several threads. `what` names it in threads and in the log; `tables` returns the
-    number of tables that a value covers. `stored` returns the last value of an earlier process, which is returned until
-    the first one is computed; or None if computing takes no longer than reading."""
+    """A cached value, safe to use from several threads. `what` names the value in threads and in the log; `tables`
+    returns the number of tables that a value covers. `stored` returns the last value of an earlier process, for calls
+    before the first computation has ended; or None if computing takes no longer than reading."""
 
     def __init__(
         self,
@@ -64,8 +64,8 @@ class ResultCache(Generic[_Value]):
         self._took = 0.0
 
     def latest(self, engine: Engine, clock: Clock) -> _Value:
-        """Returns the last value if it is not older than MOST_AGE, and computes a new one for the next call; or for
-        this call, if that is fast. Raises DatabaseUnavailableError."""
+        """Returns the last value if it is not older than MOST_AGE, and computes a new one for the next call. If
+        computing is fast, this call gets the new value. Raises DatabaseUnavailableError."""
         last = self._last
         if last is None and (before := self.of_before(engine)) is not None:
             if self._computing.acquire(blocking=False):
@@ -101,7 +101,7 @@ class ResultCache(Generic[_Value]):
             return self._compute(engine, clock)
 
     def _is_due(self) -> bool:
-        # A new value has to be there before the last one is too old, or else all callers wait for it.
+        # A new value must be there before the last one is too old, because otherwise all callers would wait for it.
         latest = MOST_AGE.total_seconds() - 3 * self._took
         return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / _SHARE, latest))
 
@@ -125,7 +125,7 @@ class ResultCache(Generic[_Value]):
         try:
             self._compute(engine, clock)
         except Exception:
-            # A later call computes again, and gets the error when the last result has become too old.
+            # A later call computes again. Once the last result is too old, that call gets the error.
             _log.exception("the %s could not be computed", self._what)
         finally:
             self._computing.release()

@@ -32,7 +32,7 @@ _FRESH_SECONDS = 1.0
 # If the last computation took no longer than this, the call waits for a new one.
 _AT_ONCE_SECONDS = 0.02
 _MOST_AGE = timedelta(seconds=10)
-# The outlook of a shorter queue always includes a job that has just been submitted.
+# Up to this length of the queue, the outlook always includes a job that has just been submitted.
 _SHORT = 200
 _SHAPE_SECONDS = 3600.0
 
@@ -62,9 +62,9 @@ class Forecaster:
     def outlook(
         self, engine: Engine, clock: Clock, job_ids: Collection[str] = (), *, is_scaled: bool = False
     ) -> Outlook:
-        """Returns the last outlook, and has a new one made for later calls if it is due. If the queue is short, the
-        call waits for a new one if the last one does not have all of these active jobs, or if an external scaler uses
-        it. Raises DatabaseUnavailableError."""
+        """Returns the last outlook; if that is old, a new one is computed in the background for later calls. If the
+        queue is short, the call waits for a new outlook if the last one lacks one of these active jobs, or if an
+        external scaler uses it. Raises DatabaseUnavailableError."""
         asked = time.monotonic()
         if not self._serves(clock(), job_ids, is_scaled=is_scaled):
             with self._computing:
@@ -80,8 +80,8 @@ class Forecaster:
         return self._last
 
     def costs(self, engine: Engine, jobs: Mapping[Key, Planned]) -> dict[Key, Cost]:
-        """Returns what these jobs would cost, without those of kinds about which nothing is learned yet. Raises
-        DatabaseUnavailableError."""
+        """Returns the expected cost of these jobs. Jobs of kinds about which nothing is learned yet are left out.
+        Raises DatabaseUnavailableError."""
         if not jobs:
             return {}
         with self._computing, reading(engine) as connection:
@@ -127,7 +127,7 @@ class Forecaster:
         try:
             self._compute(engine, clock())
         except Exception:
-            # A call that cannot use the last outlook any more computes it again, and gets the error.
+            # The last outlook is kept. Once it is too old for a call, that call computes a new one and gets the error.
             log.exception("The outlook of the queue could not be computed")
         finally:
             self._computing.release()
