@@ -32,9 +32,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class AuditEntry(Record):
-    """One call that changed something, or was refused.
+    """A call that changed something, or was refused.
 
-    `before` and `after` are JSON (`shown`), None if the object did not exist then; both are None if it did not change.
+    `before` and `after` are the object as JSON (see `shown`), None where it did not exist. Both are None if nothing
+    changed.
     """
 
     at: Annotated[datetime, Spec("When the call was made", examples=("2026-01-01T12:00:00Z",))]
@@ -82,7 +83,8 @@ class AuditEntry(Record):
 
 
 def shown(value: Any) -> Any:
-    """Returns a JSON value for the trail: secrets masked, long texts cut, and nothing but its size above 64 KiB."""
+    """Returns a JSON value for the trail, with secrets masked and long texts cut. The size alone stands for a value
+    above 64 KiB."""
     found = _shown(value)
     size = len(json.dumps(found))
     return found if size <= _MOST_BYTES else {"left_out": f"{size} bytes"}

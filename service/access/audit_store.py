@@ -1,4 +1,4 @@
-"""Store of the audit trail. Entries are never changed, but for the outcome of a call that was not known yet."""
+"""Store of the audit trail. An entry never changes, except that the outcome of its call is added later."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ def add(connection: Connection, entry: AuditEntry) -> int:
 
 
 def lock(connection: Connection, object_type: str, object_id: str) -> None:
-    """Waits until no other recorded transaction changes this object, so that what is read next is what this one
-    changes. It must be the first statement. SQLite has one writer at a time anyway."""
+    """Waits until no other recorded transaction changes this object, so that the object does not change between the
+    caller's next read and its write. Must be the first statement of the transaction. SQLite needs no lock, because it
+    has one writer at a time."""
     if connection.dialect.name == "postgresql":
         name = f"audit {object_type} {object_id}"
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(name, 0))))
 
 
 def set_outcome(connection: Connection, entry_id: int, status: int, problem: str | None) -> bool:
-    """Returns whether there is such an entry: its transaction may have been rolled back."""
+    """Returns whether the entry exists. If its transaction was rolled back, there is none."""
     written = connection.execute(_a.update().where(_a.c.id == entry_id).values(status=status, problem=problem))
     return bool(written.rowcount)
 
@@ -55,8 +56,8 @@ def set_repeats(connection: Connection, entry_id: int, repeats: int) -> None:
 def page(
     connection: Connection, asked: PageRequest, *, outcomes: Collection[Outcome] = (), **among: Collection[str]
 ) -> Page[AuditEntry]:
-    """Returns a page, newest entry first, of those from `since` on and before `until`. `among` are columns, each with
-    the values that it may have. Empty collections select any."""
+    """Returns a page of entries, newest first. `among` maps names of columns to the values that are selected; an empty
+    collection selects any."""
     query = sa.select(_a).where(
         *asked.within(_a.c.at), *(_a.c[name].in_(values) for name, values in among.items() if values)
     )

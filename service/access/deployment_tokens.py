@@ -1,4 +1,4 @@
-"""Tokens that a deployment brings along: from its secrets, or a first one in a file where there are none yet."""
+"""Stores tokens at the start of the service: those among the deployment's secrets, or a first one if there are none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-# 128 random bits in hexadecimal. Only a hash without salt is stored, so a secret that people choose could be guessed.
+# The secret has at least 128 random bits, in hexadecimal. Only a hash without salt is stored, so a shorter secret, or
+# one that a person has chosen, could be guessed.
 _SHORTEST_SECRET = 32
 _LONGEST_ID = 32
 _BY = "the start of the service"
@@ -42,7 +43,7 @@ def accept(
 def make_first(connection: Connection, file: Path, at: datetime) -> None:
     """Stores a new admin token and writes it to a new file that only its owner may read.
 
-    Raises SettingsError, and then stores nothing, if the file cannot be created or exists already: it may be of
+    Raises SettingsError before anything is stored if the file cannot be created or exists already: it may belong to
     another database.
     """
     bearer, token = issued("first", Role.ADMIN, at)

@@ -1,4 +1,4 @@
-"""The limit on the refused calls that get entries of their own in the audit trail."""
+"""Limits the number of refused calls that get entries of their own in the audit trail."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Refusals:
         self._all = _Window(0.0)
 
     def admit(self, caller: str, now: float) -> bool | Repeats:
-        """Counts a refused call; returns whether it gets an entry, or what to write instead. `now` is monotonic, in
-        seconds."""
+        """Counts a refused call. Returns whether the call gets an entry, or the count to store with the caller's last
+        entry. `now` is monotonic, in seconds."""
         with self._guard:
             window = self._callers.pop(caller, None)
             if window is None or now - window.begun_at >= self.SECONDS:

@@ -1,7 +1,7 @@
-"""Encryption of secrets that must be read back: a key that signs messages cannot be stored as a hash.
+"""Encryption of secrets that must be read back, such as a key that signs messages.
 
-They are encrypted (Fernet: AES-128-CBC and HMAC-SHA256) with a key outside the database, so that a dump or a backup of
-the database alone does not reveal them.
+The cipher (Fernet: AES-128-CBC and HMAC-SHA256) has its key outside the database, so that a dump or a backup of the
+database alone does not reveal the secrets.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class SecretCipher:
     """Encrypts with the first key and decrypts with any of them, so that a new key can be added in front.
 
-    Without keys it can neither encrypt nor decrypt: a service without secrets needs none.
+    A service without secrets needs no keys; without keys, both operations fail.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
         """Raises SettingsError for an invalid key."""
         try:
             self._fernet = MultiFernet([Fernet(key) for key in keys]) if keys else None
-            # The same few secrets sign message after message.
+            # The cache helps because the same few secrets sign all messages.
             self.open = lru_cache(maxsize=1024)(self._open)
         except ValueError as error:
             raise SettingsError(

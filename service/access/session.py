@@ -1,4 +1,5 @@
-"""Sessions of browsers: a token that was sent once, and a cookie from then on. Only a hash of a cookie is stored."""
+"""Sessions of browsers: a browser sends its token once, and a cookie from then on. Only a hash of a cookie is
+stored."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class Session(Record):
     digest: str
     created_at: datetime
     expires_at: datetime
-    # The token that an OpenID provider issued at the log-in, encrypted. A log-out there needs the token.
+    # The ID token that the OpenID provider issued at the log-in, encrypted. A log-out at the provider needs it.
     id_token: str | None = None
 
     @property

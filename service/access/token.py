@@ -39,12 +39,13 @@ _LAST_SECONDS = 32_472_144_000
 class Token(Record):
     """A stored token. `digest` is the hex SHA-256 of its secret: 256 random bits need no slow hash.
 
-    `groups` are the worker groups whose jobs it may lease; None, that of tokens of earlier versions, means any.
+    `groups` are the worker groups whose jobs the holder may lease; None means any, as in tokens of earlier versions.
 
-    `tables` are patterns as those of policies: on all other tables, and for the service as a whole, the holder is a
-    reader. None means that the role holds everywhere.
+    `tables` are patterns of names, as in policies. The role holds on these tables; elsewhere the holder is a reader.
+    None means that the role holds everywhere.
 
-    A person whom the OpenID provider has identified has no secret, and so no digest: sessions belong to such a token.
+    The token of a person whom the OpenID provider has identified has no secret and an empty digest; the person's
+    sessions belong to it.
     """
 
     id: str
@@ -62,7 +63,7 @@ class Token(Record):
         return not self.digest
 
     def until(self, seconds: float) -> Token:
-        """Returns the token that expires then, in seconds since 1970."""
+        """Returns the token with an end of its validity, in seconds since 1970."""
         return replace(self, expires_at=datetime.fromtimestamp(min(seconds, _LAST_SECONDS), UTC))
 
     def is_valid(self, now: datetime) -> bool:

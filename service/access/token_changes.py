@@ -19,13 +19,13 @@ _CREATE, _REVOKE = "createToken", "revokeToken"
 
 
 def create(connection: Connection, token: Token, *, by: str, route: str) -> None:
-    """Stores a new token. `by` is who creates it, `route` the command or the setting."""
+    """Stores a new token. `by` is the person who creates the token, `route` the command or the setting."""
     token_store.add(connection, token)
     audit_store.add(connection, _entry(_CREATE, None, token, token.created_at, by=by, route=route))
 
 
 def create_if_absent(connection: Connection, token: Token, *, by: str, route: str) -> None:
-    """Stores a token unless there is one with its id, whatever that is."""
+    """Stores a token unless one with the same id exists, even if that one differs or is revoked."""
     if token_store.add_if_absent(connection, token):
         audit_store.add(connection, _entry(_CREATE, None, token, token.created_at, by=by, route=route))
 
@@ -55,7 +55,7 @@ def _entry(operation: str, before: Token | None, after: Token, at: datetime, *, 
 
 
 def _shown(token: Token) -> dict[str, Any]:
-    """Returns all but the hash of the secret."""
+    """Returns the token's members without the hash of the secret."""
 
     def moment(at: datetime | None) -> str | None:
         return None if at is None else at.isoformat()

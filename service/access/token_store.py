@@ -25,12 +25,13 @@ def add(connection: Connection, token: Token) -> None:
 
 
 def add_if_absent(connection: Connection, token: Token) -> bool:
-    """Adds the token unless there is one with its id, whatever that is. Returns whether it was added."""
+    """Adds the token unless one with the same id exists, even if that one differs or is revoked. Returns whether it was
+    added."""
     return bool(connection.execute(insert(connection, _t).values(token.to_row()).on_conflict_do_nothing()).rowcount)
 
 
 def meet(connection: Connection, person: Token) -> Token:
-    """Stores a person with the name, the role and its tables of now. Returns what is stored: a revoked person stays
+    """Stores a person, or updates the stored name, role and tables. Returns what is stored: a revoked person stays
     revoked."""
     row = person.to_row()
     known = insert(connection, _t).values(row)
@@ -42,8 +43,8 @@ def meet(connection: Connection, person: Token) -> Token:
 
 
 def current(connection: Connection, token: Token) -> Token | None:
-    """Returns the token as it is now; None if it is gone. A person who called with an access token alone need not be
-    stored."""
+    """Returns the token as it is now; None if it is gone. A person who only calls with access tokens is not stored, and
+    then the given token is returned."""
     stored = find(connection, token.id)
     is_transient = token.is_person and (stored is None or stored.revoked_at is None)
     return token if is_transient else stored

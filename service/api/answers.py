@@ -1,7 +1,8 @@
-"""Answers of operations: models that are made from objects with attributes of the same names, lists and pages of them.
+"""Answers of operations: models, which are made from objects with attributes of the same names, and lists and pages of
+models.
 
-They are written as JSON in the thread that works the call off. FastAPI would pass what an operation returns to a third
-thread, which checks it, and then write it in the event loop, while all other calls wait.
+The thread that executes the operation also writes the answer as JSON. FastAPI would write it in the event loop instead,
+while all other calls wait.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ _Row = TypeVar("_Row")
 
 
 def made(model: type[_Model], source: object, **members: Any) -> _Model:
-    """Returns the model with the attributes of `source`; `members` replace some of them, or are those that it lacks."""
+    """Returns the model with the attributes of `source`; `members` replace some of them, or add those that `source`
+    lacks."""
     names = (name for name in model.model_fields if name not in members and hasattr(source, name))
     return model.model_validate({name: getattr(source, name) for name in names} | members, from_attributes=True)
 
 
 class _OfDeclaration(ModelMetaclass):
-    """Begins a model with the members of a record that have a text where it is declared (`Spec`)."""
+    """Adds to a model the members of a record that are declared with a `Spec`."""
 
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], declared: type | None = None, **more: Any
@@ -63,7 +65,7 @@ class Shown(Declared):
 
 
 class ListOf(BaseModel, Generic[_Item]):
-    """A list without pages. That of `JobOut` is called `JobList` in the document."""
+    """A list without pages. `ListOf[JobOut]` is called `JobList` in the document."""
 
     items: list[_Item]
 
@@ -77,7 +79,7 @@ class ListOf(BaseModel, Generic[_Item]):
 
 
 class PageOf(ListOf[_Item]):
-    """One page of a list. That of `JobOut` is called `JobPage` in the document."""
+    """One page of a list. `PageOf[JobOut]` is called `JobPage` in the document."""
 
     next_cursor: str | None
 
@@ -87,9 +89,8 @@ class PageOf(ListOf[_Item]):
 
 
 def written(operation: Callable[..., Any], *, status: int, model: Any = None) -> Callable[..., Any]:
-    """Returns the operation with its answer as JSON, and with the status and the headers that it has set itself.
-    `model` is the type of the answer, by default the declared return type. An operation that runs in the event loop
-    stays as it is."""
+    """Returns the operation so that it answers with JSON; status and headers that the operation sets are kept. `model`
+    is the type of the answer, by default the declared return type. A coroutine function is returned unchanged."""
     if inspect.iscoroutinefunction(operation):
         return operation
 

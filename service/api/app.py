@@ -133,7 +133,7 @@ _PARTS = (
 
 def create_app(context: AppContext) -> FastAPI:
     """Returns the application. The database must be migrated. The background ticks run in `service.runtime.process`."""
-    # The class brings the files of the documentation, which FastAPI's own page loads from a public server.
+    # The class serves the files of the documentation itself; FastAPI's own page loads them from a public server.
     app = FastAPIOffline(
         title="Groundskeeper",
         version=version("groundskeeper"),
@@ -141,7 +141,7 @@ def create_app(context: AppContext) -> FastAPI:
         openapi_tags=_TAGS,
         docs_url=None,
         redoc_url=None,
-        # Each path has one spelling; a redirect would drop the body of a POST.
+        # A path with another slash at its end is not found, since a redirect would drop the body of a POST.
         redirect_slashes=False,
     )
     database, monitoring, exposure = context.database, context.monitoring, context.exposure
@@ -158,7 +158,7 @@ def create_app(context: AppContext) -> FastAPI:
     audited = login.install(app) if context.identity else []
     docs.install(app)
     problems.install(app)
-    # Starlette runs the middleware that was added last first.
+    # Starlette runs the middleware in reverse order: the one added last comes first.
     app.add_middleware(middleware.SizeLimit, max_bytes=exposure.max_request_bytes)
     app.add_middleware(Authentication, database=database, exposure=exposure, identity=context.identity)
     routes = [route for part in _PARTS for route in part.router.routes if isinstance(route, APIRoute)]
@@ -172,8 +172,8 @@ def create_app(context: AppContext) -> FastAPI:
 
 @cache
 def _routes() -> tuple[BaseRoute, ...]:
-    """Returns the routes of all parts. They do not depend on an application, so all applications of a process share
-    them, and what `complete_routes` makes."""
+    """Returns the routes of all parts. The routes do not depend on an application, so all applications of a process
+    share them, completed once by `complete_routes`."""
     together = APIRouter()
     for part in _PARTS:
         together.include_router(part.router, dependencies=[Depends(only_known)])
@@ -181,16 +181,16 @@ def _routes() -> tuple[BaseRoute, ...]:
 
 
 def complete_routes(app: FastAPI) -> None:
-    """Makes what a route needs to answer, which FastAPI 0.165 otherwise does in its event loop at the first call of
-    each router, while every other call waits. Safe to run beside calls."""
+    """Prepares each route for its first call. FastAPI 0.165 would otherwise do that in its event loop, while every
+    other call waits. Safe to run beside calls."""
     for route in app.routes:
         if make := getattr(route, "effective_candidates", None):
             make()
 
 
 def _document_problems(app: FastAPI) -> None:
-    """Adds the problems of every operation, and the schema of the problem document. FastAPI's own schemas of a
-    validation error stay out: this API never returns one."""
+    """Adds the problems of every operation, and the schema of the problem document. FastAPI's own schemas of validation
+    errors are left out, because this API never returns such an error."""
     generate = app.openapi
 
     def openapi() -> dict[str, object]:

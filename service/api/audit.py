@@ -55,8 +55,8 @@ def list_audit_entries(
     outcome: Annotated[list[Outcome], Query(max_length=10)] = [],
     asked: Asked,
 ) -> AuditPage:
-    """Lists an entry for every call that changed something or was refused, except the frequent ones of workers and
-    writers. Tokens that were created or revoked on the command line have entries too. An entry is written in the same
+    """Lists an entry for every call that changed something or was refused, except the frequent calls of workers and
+    writers. Creating or revoking a token on the command line adds an entry too. An entry is written in the same
     transaction as the change."""
     with reading(database.engine) as connection:
         page = audit_store.page(

@@ -1,4 +1,5 @@
-"""The objects of the audit trail: their types, and what is kept of them before and after a call."""
+"""The objects of the audit trail: their types, and the members of each that an entry keeps from before and after a
+call."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ Look = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
 
 _OF_TABLE = {"profile", "incidents", "clock"}  # These are detected, not declared.
 _OF_JOB = ("table_id", "kind", "params", "dry_run", "priority", "timeout_seconds", "state", "cancel_requested")
-# There is one pause.
+# The pause is one for the whole installation; this is its id.
 _ONLY_ONE = "all"
 
 _BY_PATH = {
@@ -46,8 +47,8 @@ _BY_PATH = {
 
 
 def object_of(path: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Returns the type and the id of the object that a route is about; None for one that is to be created. `{x_id}`
-    in a path names an object of the type x."""
+    """Returns the type and the id of the object that a route is about; None if the call creates the object. `{x_id}` in
+    a path names an object of the type x."""
     if path in _BY_PATH:
         kind, text = _BY_PATH[path]
         return kind, text.format(**values)
@@ -56,7 +57,7 @@ def object_of(path: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def look(connection: Connection, cipher: SecretCipher, kind: str, object_id: str) -> tuple[str | None, Any]:
-    """Returns the name of an object and its members as JSON, None and None if it does not exist. Secrets that are
+    """Returns the name of an object and its members as JSON; `(None, None)` if it does not exist. Secrets that are
     stored encrypted are masked."""
     known = _LOOKS.get(kind)
     if known is None:
@@ -79,7 +80,7 @@ def _table_policy(connection: Connection, _: SecretCipher, table_id: str) -> tup
 
 
 def _table_lock(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
-    """The lock is not in the database: the call tells what it was."""
+    """Returns no members, because the lock is not in the database: the call itself states what the lock was."""
     return table_store.get(connection, table_id).name, None
 
 
@@ -97,8 +98,8 @@ def _freeze(connection: Connection, _: SecretCipher, name: str) -> tuple[str | N
 
 def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> tuple[str | None, Any]:
     webhook = webhook_store.get(connection, webhook_id)
-    # The health is left out, because it changes by itself. The path of the URL may be a credential, so a digest tells
-    # when it changes.
+    # Members about deliveries are left out, because they change without a call. The path of the URL may be a
+    # credential, so only a digest of the URL shows that it changed.
     members = WebhookOut.of(webhook, cipher, {}, is_whole=False).model_dump(
         mode="json", exclude={"pending", "dead", "last_success_at", "failing_since"}
     )
@@ -111,7 +112,7 @@ def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tu
     members = NotificationOut.of(found, webhook, cipher, {}, found.updated_at).model_dump(
         mode="json", include=set(NotificationIn.model_fields) | {"snoozed_until", "snoozed_because"}
     )
-    # A digest tells when a secret changes.
+    # The digest shows that a secret changed, without the secret.
     return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
 
 

@@ -37,8 +37,9 @@ _OF_DATABASE = {DatabaseUnavailableError.type, DatabaseDamagedError.type}
 
 
 class CallRecord:
-    """The entry of one call. It is added by the first transaction that the call commits, as if the call had succeeded,
-    with its object as it was at both ends of the transaction (`service.db.audit_record.Recorder`)."""
+    """The entry of one call. The first transaction that the call commits adds the entry
+    (`service.db.audit_record.Recorder`), with the object as it was at the beginning and the end of the transaction, and
+    as if the call had succeeded."""
 
     def __init__(self, database: Database, route: APIRoute, scope: Scope, values: dict[str, Any]) -> None:
         self._database = database
@@ -47,7 +48,7 @@ class CallRecord:
         self._object = object_of(route.path, values)
         self._is_named = False
         self._before: tuple[str | None, Any] = (None, None)
-        # If the call itself states what its object was and is, that replaces what the database shows.
+        # The object before and after, if the call itself states them; they replace what is read from the database.
         self._stated: tuple[Any, Any] | None = None
         self._connection: Connection | None = None
         self._condition = entity_tags.condition_of(scope["method"], Headers(scope=scope))
@@ -97,7 +98,7 @@ class CallRecord:
         self.entry_id = audit_store.add(connection, entry)
 
     def _tag(self, members: Any) -> str | None:
-        """Returns the tag for an answer that shows the object."""
+        """Returns the entity tag for an answer that shows the object."""
         is_shown = self._scope["method"] in ("PUT", "PATCH") or self._is_named
         return (
             entity_tags.tag_of(members) if self._object and self._object[0] in entity_tags.TAGGED and is_shown else None
@@ -129,7 +130,7 @@ class CallRecord:
 
 
 class AuditTrail:
-    """Decides which calls are recorded, and how many of those that are refused."""
+    """Decides which calls are recorded, and limits the entries of refused calls."""
 
     def __init__(self, database: Database, routes: Sequence[APIRoute]) -> None:
         self._database = database
@@ -140,7 +141,7 @@ class AuditTrail:
         self._refusals = Refusals()
 
     def begin(self, scope: Scope) -> CallRecord | None:
-        """Returns the record of a call, None if it can change nothing."""
+        """Returns the record of a call; None for a call that only reads."""
         for route in self._routes.get(scope["method"], ()):
             match, found = route.matches(scope)
             if match is Match.FULL:
@@ -150,14 +151,14 @@ class AuditTrail:
         return None
 
     def is_complete(self, record: CallRecord, status: int, problem: str | None) -> bool:
-        """Returns whether the entry is already right for a call that ended with this outcome."""
+        """Returns whether the entry already has the outcome with which the call ended."""
         return problem in _OF_DATABASE or (record.entry_id is not None and status == record.presumed)
 
     def end(self, record: CallRecord, status: int, problem: str | None) -> None:
-        """Writes the outcome of a call that has ended. The answer does not fail when this fails."""
+        """Writes the outcome of a call that has ended. An error is logged, so that the answer is still sent."""
         if self.is_complete(record, status, problem):
             return
-        # The record does not accompany its own transaction.
+        # The transaction below must not be recorded as one of the call.
         accompanied = audit_record.current.set(None)
         try:
             self._end(record, status, problem)

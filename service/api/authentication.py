@@ -1,4 +1,4 @@
-"""Identifies the caller of each request, before anything of its body is read."""
+"""Identifies the caller of each request before its body is read."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from service.access.session import Cookie
     from service.access.token import Token
 
-# What a loopback host can look like, which is less than RFC 3986 allows.
+# The spellings that a loopback host may have: fewer than RFC 3986 allows.
 _AUTHORITY = re.compile(r"(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _ORIGIN = re.compile(rf"https?://{_AUTHORITY.pattern}", re.IGNORECASE | re.ASCII)
 _JSON = re.compile(r"application/([a-z0-9.+-]+\+)?json\s*(;.*)?", re.IGNORECASE | re.ASCII)
-# A refused call of more than this ends its connection, instead of being read and thrown away.
+# The connection of a refused call with a larger body is closed, so that the body need not be read.
 _LARGE_BYTES = 64 * 1024
 
 
 class Authentication:
-    """Refuses calls below /v1, and scrapes, that lack a valid token. The endpoints find the caller in the request's
+    """Refuses calls below /v1 and scrapes that lack a valid token. The endpoints find the caller in the request's
     state."""
 
     def __init__(self, app: ASGIApp, database: Database, exposure: Exposure, identity: Identity | None) -> None:
@@ -75,7 +75,7 @@ class Authentication:
 
 
 class Failures:
-    """The failed authentications of the last minute, by address: their answers take longer and longer."""
+    """The failed authentications of the last minute, by address. Each further one of an address is answered later."""
 
     FREE = 5
     FIRST_SECONDS = 0.1
@@ -145,7 +145,8 @@ def _token(database: Database, exposure: Exposure, claimed: Bearer | None) -> To
 
 
 def _of_session(database: Database, cookie: Cookie) -> Caller:
-    """Returns the caller with the rights of the session's token, which may have ended before it."""
+    """Returns the caller with the rights of the session's token. Raises UnauthenticatedError if the session or its
+    token has ended."""
     now = database.clock()
     with reading(database.engine) as connection:
         session = session_store.find(connection, cookie.id)
@@ -156,7 +157,8 @@ def _of_session(database: Database, cookie: Cookie) -> Caller:
 
 
 def _is_open(database: Database, exposure: Exposure) -> bool:
-    """Returns whether callers need no token. Other machines always do, also when the last token is revoked."""
+    """Returns whether callers need no token. Callers on other machines always need one, also after the last token is
+    revoked."""
     if not exposure.is_loopback:
         return False
     with reading(database.engine) as connection:
@@ -183,8 +185,8 @@ def _delegating_writer(password: str | None, key: str) -> Caller:
 
 
 def _password(credentials: str) -> str | None:
-    """Returns the password of HTTP Basic: Hudi's client for a table service manager can send no other header than the
-    one that its HTTP client makes of the user info of the URI."""
+    """Returns the password of HTTP Basic authentication, the only credentials that Hudi's client for a table service
+    manager can send: its HTTP client makes them from the user info of the URI."""
     try:
         _, colon, password = base64.b64decode(credentials.strip(), validate=True).decode().partition(":")
     except ValueError:
@@ -193,16 +195,16 @@ def _password(credentials: str) -> str | None:
 
 
 def _refuse_page(request: Request) -> None:
-    """Raises ForbiddenError: any web page could make the owner's browser send this call, though it is a GET that
-    changes something, or with the owner's cookie from another port or subdomain."""
+    """Raises ForbiddenError if a web page of another site, port or subdomain has made the browser send this call: it
+    may be a GET that changes something, or carry the owner's cookie."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise ForbiddenError("A web page of another site may not make this call.", hint="Call it from the dashboard.")
 
 
 def _refuse_foreign_host(request: Request) -> None:
-    """Raises ForbiddenError: a web page can point its own host name to 127.0.0.1, or post a form there, from the
-    owner's browser."""
-    # Not `request.url`, which falls back to the address of the server when the header is not valid.
+    """Raises ForbiddenError if the request names another host than a loopback one: a web page can point its own host
+    name to 127.0.0.1, or make the owner's browser post a form there."""
+    # The headers are read themselves: `request.url` falls back to the address of the server if `Host` is not valid.
     hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
     named = [_AUTHORITY.fullmatch(host) for host in hosts] + [_ORIGIN.fullmatch(origin) for origin in origins]
     if len(hosts) != 1 or not all(match and is_loopback(match["host"]) for match in named):
@@ -213,8 +215,9 @@ def _refuse_foreign_host(request: Request) -> None:
 
 
 def _refuse_form(request: Request) -> None:
-    """Raises MediaTypeError: browsers send forms of any page without asking, but JSON only after a preflight. Calls of
-    our own pages need not be JSON: the page of the API documentation sends no type if there is no body."""
+    """Raises MediaTypeError for a call that changes something and is not JSON: browsers send forms of any page without
+    asking, but JSON only after a preflight. Calls of the service's own pages may have another type, because the page of
+    the API documentation sends none without a body."""
     origin = request.headers.get("origin", "").partition("://")[2]
     is_own = bool(origin) and origin == request.headers.get("host")
     is_json = _JSON.fullmatch(request.headers.get("content-type", ""))

@@ -1,4 +1,4 @@
-"""One call for many tables, with an outcome of each: /v1/tables/bulk"""
+"""One call for many tables, with an outcome for each: /v1/tables/bulk"""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class Tables(Request):
 
 
 class SetOfTables(Tables):
-    """`pause` and `resume` set `paused` of each table's own policy. `unacknowledge` takes back that its problems are
-    known. `poll` reads its timeline now."""
+    """`pause` and `resume` set `paused` in each table's own policy. `unacknowledge` takes back the acknowledgement of
+    its problems. `poll` reads its timeline now."""
 
     action: Literal["pause", "resume", "unacknowledge", "poll"]
 
 
 class ProblemsOfTables(Tables, Known):
-    """Marks the present problems of each table as known until they end or become more serious, or until a time. Those
-    that are acknowledged already stay as they are."""
+    """Acknowledges the present problems of each table until they end, become more serious, or a given time has come.
+    Earlier acknowledgements stay as they are."""
 
     action: Literal["acknowledge"]
 
@@ -76,7 +76,8 @@ class PolicyOfTables(Tables):
         list[Annotated[str, StringConstraints(max_length=100, pattern=SOME_TEXT)]], Field(max_length=200)
     ] = Field(
         default_factory=list,
-        description="Settings that the level below decides again: `compaction.commits`, or all of `compaction`",
+        description="Settings to remove, so that weaker levels apply again: `compaction.commits`, or all of "
+        "`compaction`",
         examples=[["clustering"]],
     )
 
@@ -94,10 +95,10 @@ class LabelsOfTables(Tables):
     owner: Owner | None = Field(
         None, description=f"{OWNER_TEXT}. Null for nobody; left out, it does not change", examples=["shop@example.com"]
     )
-    tags: Tags = Field(default_factory=dict, description="Added to the tags of each, or set to another value")
+    tags: Tags = Field(default_factory=dict, description="Tags to add to each table, or to set to another value")
     remove_tags: Annotated[
         list[Annotated[str, StringConstraints(max_length=64, pattern=SOME_TEXT)]], Field(max_length=100)
-    ] = Field(default_factory=list, description="Keys of tags that are taken away", examples=[["tier"]])
+    ] = Field(default_factory=list, description="Keys of tags to remove", examples=[["tier"]])
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
@@ -110,7 +111,7 @@ class JobsOfTables(Tables):
     """Submits the same job on each table."""
 
     action: Literal["run"]
-    job: JobIn = Field(description="The job of each")
+    job: JobIn = Field(description="The job for each table")
 
 
 class BulkProblem(BaseModel):
@@ -124,8 +125,8 @@ class BulkItem(BaseModel):
     table_id: str = Field(description="As in the request", examples=["tbl_0f3c2a9d5e7b1c44"])
     table_name: str | None = Field(description="Null if there is no such table", examples=["orders"])
     outcome: BulkOutcome = Field(
-        description="`unchanged`: it was so already, such as paused; `refused`: see `problem`. A refusal keeps no other"
-        " table from its turn"
+        description="`unchanged`: nothing had to change, for example because the table was paused already; "
+        "`refused`: see `problem`. The other tables are changed nevertheless"
     )
     job_id: str | None = Field(
         description="The job that was submitted; null without one", examples=["job_4be1c0d2f6a89b37"]
@@ -136,7 +137,7 @@ class BulkItem(BaseModel):
 class BulkOut(BaseModel):
     items: list[BulkItem] = Field(description="In the order of the request, each table once")
     done: int = Field(description="Number of tables that the call has changed", examples=[12])
-    unchanged: int = Field(description="Number of tables that were so already", examples=[0])
+    unchanged: int = Field(description="Number of tables where nothing had to change", examples=[0])
     refused: int = Field(description="Number of tables with a `problem`", examples=[1])
 
 
@@ -157,8 +158,8 @@ def change_tables(
     queue: QueueDep,
     caller: CallerDep,
 ) -> BulkOut:
-    """Each table is a transaction of its own, so that a refusal of one changes nothing for the others. Repeating the
-    call changes nothing more; a job that is active is refused as `job-conflict`."""
+    """Each table is changed in a transaction of its own, so that a refusal of one does not affect the others. Repeating
+    the call changes nothing more; a job that is active is refused as `job-conflict`."""
 
     def paused(table_id: str, *, is_paused: bool) -> _Change:
         return _Change(policy_registry.set_paused(database.engine, database.clock, table_id, paused=is_paused))

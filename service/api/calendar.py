@@ -1,4 +1,4 @@
-"""The calendar of what keeps automatic jobs from starting: /v1/calendar"""
+"""The calendar of freezes and maintenance windows, which keep automatic jobs from starting: /v1/calendar"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SpanOut(BaseModel):
 
 class FreezeInCalendar(BaseModel):
     freeze: FreezeOut = Field(description="The freeze")
-    tables: int = Field(description="Number of tables that it holds", examples=[12])
+    tables: int = Field(description="Number of tables that the freeze is about", examples=[12])
     table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
 
     @classmethod
@@ -59,10 +59,10 @@ class OpenWindowsOut(Declared, declared=OpenWindows):
 
 
 class CalendarOut(BaseModel):
-    freezes: list[FreezeInCalendar] = Field(description="In these no automatic job starts on the tables")
+    freezes: list[FreezeInCalendar] = Field(description="Freezes: in each one, no automatic job starts on its tables")
     windows: list[OpenWindowsOut] = Field(
-        description="Automatic jobs start only in these; one entry for the tables with the same windows, those of the"
-        " most tables first"
+        description="Windows: automatic jobs start only in these. Tables with the same windows share an entry; the "
+        "windows of the most tables come first"
     )
     always: int = Field(description="Number of tables without windows", examples=[290])
 

@@ -84,7 +84,7 @@ def get_history(
     *,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, Query(ge=1, le=2000, description="The newest of the period")] = 500,
+    limit: Annotated[int, Query(ge=1, le=2000, description="Number of samples, the newest of the period")] = 500,
 ) -> HistoryOut:
     """Returns samples of polls that found the timeline changed: at most one for each five minutes of the last day, for
     each hour of the last 30 days, and for each day before."""

@@ -43,9 +43,9 @@ class ConsumerOut(Declared, declared=Consumer):
     """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
 
     created_at: datetime
-    expires_at: datetime = Field(description="When nothing is kept for it any more, unless it reports before")
+    expires_at: datetime = Field(description="When files are no longer kept for it, unless it reports before")
     stale: bool = Field(
-        description="Whether it has been silent for too long, and nothing is kept for it", examples=[False]
+        description="Whether it has been silent for too long, so that no files are kept for it", examples=[False]
     )
 
     @classmethod
@@ -75,7 +75,7 @@ def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response:
 def put_consumer(
     table_id: TableId, name: Name, wanted: ConsumerIn, database: DatabaseDep, response: Response
 ) -> ConsumerOut:
-    """Registers the consumer, or renews it. What was cleaned before is not brought back by an earlier instant."""
+    """Registers the consumer, or renews it. An earlier instant does not bring back files that were already cleaned."""
     now = database.clock()
     with writing(database.engine) as connection:
         hours = _hours(connection, table_id)
@@ -86,7 +86,7 @@ def put_consumer(
     return _shown(found, hours, database)
 
 
-@router.operator("DELETE /{name}", "Delete a consumer, so that nothing is kept for it", ConsumerNotFoundError)
+@router.operator("DELETE /{name}", "Delete a consumer, so that no files are kept for it", ConsumerNotFoundError)
 def delete_consumer(table_id: TableId, name: Name, database: DatabaseDep) -> None:
     with writing(database.engine) as connection:
         table_store.get(connection, table_id)

@@ -1,4 +1,4 @@
-"""/v1/models/cost: what jobs are expected to cost, and how right that was"""
+"""/v1/models/cost: the expected cost of jobs, and the error of that expectation"""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ router = Routes(prefix="/v1/models", tags=["jobs"])
 
 
 class LearnedCostOut(BaseModel):
-    """What is learned about one kind of job. An attempt takes `seconds`, and `seconds_per_gib` and `seconds_per_file`
-    for the files that it works on; a table that differs has a factor of its own."""
+    """The learned cost of one kind of job. An attempt takes `seconds`, plus `seconds_per_gib` and `seconds_per_file`
+    for the files that it works on. A table that differs from that has a factor of its own."""
 
     kind: JobKind
-    dry_run: bool = Field(description="Whether these are dry runs")
-    jobs: int = Field(description="Attempts from which it is learned: the latest that succeeded", examples=[200])
-    tables: int = Field(description="Tables that these were on", examples=[31])
+    dry_run: bool = Field(description="Whether this is the cost of dry runs")
+    jobs: int = Field(
+        description="Number of attempts from which the cost is learned: the latest that succeeded", examples=[200]
+    )
+    tables: int = Field(description="Number of tables of these attempts", examples=[31])
     seconds: float = Field(description="Seconds that each attempt takes", examples=[1.2])
     seconds_per_gib: float = Field(description="Seconds that each GiB of files takes", examples=[14.5])
     seconds_per_file: float = Field(description="Seconds that each file takes", examples=[0.012])

@@ -1,12 +1,16 @@
-"""The dashboard at /: one page and its files from `service/dashboard`. It gets all data from the REST API.
+"""Serves the dashboard at /: one page and its files from `service/dashboard`. The page gets all data from the REST API.
 
-The modules that the page imports at once are joined into one file: the browser asks for one in place of twenty. Only
-what these modules use can be joined: named imports and exports, of functions, classes and constants, each at the
-beginning of a line. Each module becomes a function that returns its exports, so that their names stay their own.
+The page contains the script that asks for its first data, and its policy names the digest of that script. The style
+sheets are joined, and so are the modules that the page imports at its start, so that the browser makes one request in
+place of twenty. Joined modules may only use named imports and exports, of functions, classes and constants, each at the
+beginning of a line. Each module becomes a function that returns its exports, so that equal names in two modules do not
+clash.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
 import json
 import mimetypes
@@ -40,7 +44,9 @@ _HEADERS = {
     "Cache-Control": "no-cache",
 }
 _ENTRY = "main.js"
-# Below a path that names the content, and so never has another one.
+_EARLY = '<script async src="dashboard/preload.js"></script>'
+_SHEET = re.compile(r'^ *<link rel="stylesheet" href="dashboard/([a-z]+\.css)">\n', re.MULTILINE)
+# The path of these files has the hash of their content, so a browser may keep them forever.
 _FOREVER = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -52,39 +58,50 @@ class _Files(StaticFiles):
 
 
 class Bundle:
-    """The files in memory, and the page that names their version. The modules of the overview are one file; those of
-    other pages are imported when such a page is opened."""
+    """Holds the files in memory, and the page that names their version. The modules of the overview are one file; the
+    module of another page is imported when that page is opened."""
 
     def __init__(self, folder: Path) -> None:
         self._files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
         modules = scripts(folder)
         self._files |= {name: text.encode() for name, text in joined(modules, _ENTRY).items()}
+        page = self._files["index.html"].decode()
+        first, *others = _SHEET.finditer(page)
+        self._files[first[1]] = b"".join(self._files[each[1]] for each in (first, *others))
+        for each in others:
+            page = page.replace(each[0], "", 1)
+        early = self._files["preload.js"].decode()
+        page = page.replace(_EARLY, f"<script>{early}</script>", 1)
         digest = hashlib.sha256()
         for name, content in self._files.items():
             digest.update(b"%s %d " % (name.encode(), len(content)) + content)
         self.version = digest.hexdigest()[:16]
-        self.page = self._page()
+        self.page = page.replace('"dashboard/', f'"dashboard/{self.version}/')
+        of_early = base64.b64encode(hashlib.sha256(early.encode()).digest()).decode()
+        policy = f"{_HEADERS['Content-Security-Policy']}; script-src 'self' 'sha256-{of_early}'"
+        self.headers = {**_HEADERS, "Content-Security-Policy": policy}
+        self._packed = {name: gzip.compress(content, mtime=0) for name, content in self._files.items()}
 
-    def response(self, version: str, name: str) -> Response:
-        """Raises HTTPException. Another replica may have another version, and its page must not stay empty."""
+    def response(self, version: str, name: str, *, is_packed: bool) -> Response:
+        """Raises HTTPException if there is no such file. A request for the version of another replica gets this
+        replica's file, so that the page does not stay empty."""
         if name not in self._files:
             raise HTTPException(404)
         media_type = mimetypes.guess_type(name)[0]
-        headers = _FOREVER if version == self.version else _HEADERS
-        return Response(self._files[name], media_type=media_type, headers=headers)
-
-    def _page(self) -> str:
-        return self._files["index.html"].decode().replace('"dashboard/', f'"dashboard/{self.version}/')
+        headers = {**(_FOREVER if version == self.version else _HEADERS), "Vary": "Accept-Encoding"}
+        if not is_packed:
+            return Response(self._files[name], media_type=media_type, headers=headers)
+        return Response(self._packed[name], media_type=media_type, headers={**headers, "Content-Encoding": "gzip"})
 
 
 def scripts(folder: Path) -> dict[str, str]:
-    """Returns all modules by their names, including those that are generated from the kinds of jobs."""
+    """Returns the text of all modules by name, including the ones that are generated from the kinds of jobs."""
     return {path.name: path.read_text() for path in sorted(folder.glob("*.js"))} | modules()
 
 
 def modules() -> dict[str, str]:
-    """Returns the text of each module by its name: `kinds.js`, which every page needs, `job_kinds.js`, which the form
-    of jobs needs (`params` there is the JSON Schema of the parameters), and `form_schemas.js` for all other forms."""
+    """Returns the text of the generated modules by name: `kinds.js` for every page, `job_kinds.js` for the form of jobs
+    (its `params` are the JSON Schema of the parameters), and `form_schemas.js` for all other forms."""
     names = {kind.value: each.title for kind, each in KINDS.items()}
     letters = {kind.value: each.letters for kind, each in KINDS.items()}
     forms = {kind.value: _form(each) for kind, each in KINDS.items()}
@@ -96,7 +113,7 @@ def modules() -> dict[str, str]:
 
 
 def _schemas() -> dict[str, Any]:
-    """Returns the schemas of the requests that have forms, and of all that these refer to, by their names."""
+    """Returns by name the schemas of the requests that have forms, and the schemas to which they refer."""
     models = [TypeAdapter(each) for each in (PolicyIn, PatternPolicyIn, FreezeIn, NotificationIn)]
     _, found = TypeAdapter.json_schemas([(number, "validation", each) for number, each in enumerate(models)])
     return dict(found["$defs"])
@@ -116,7 +133,8 @@ def _form(kind: Kind) -> dict[str, Any]:
 
 
 def _flat(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema of a member without references, and without null among its types: it may be left out."""
+    """Returns the schema of a member without references, and without null among its types, since a form leaves an empty
+    member out."""
     found = dict(schema)
     if (reference := found.pop("$ref", None)) is not None:
         found = {**named[reference.rpartition("/")[2]], **found}
@@ -152,10 +170,11 @@ def install(app: FastAPI, provider: str | None = None) -> None:
     )
 
     async def page(_: Request) -> Response:
-        return Response(shown, media_type="text/html", headers=_HEADERS)
+        return Response(shown, media_type="text/html", headers=bundle.headers)
 
-    async def file(version: str, name: str) -> Response:
-        return bundle.response(version, name)
+    async def file(version: str, name: str, request: Request) -> Response:
+        accepted = request.headers.get("accept-encoding", "")
+        return bundle.response(version, name, is_packed=re.search(r"\bgzip\b(?!\s*;\s*q=0)", accepted) is not None)
 
     app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/dashboard/{version}/{name}", file, methods=["GET", "HEAD"], include_in_schema=False)
@@ -168,9 +187,9 @@ _UNKNOWN = re.compile(r"^(?:import\s|export\s|await\s).*$", re.MULTILINE)
 
 
 def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
-    """Returns the modules, of which `entry` now contains all modules that it imports. The other modules import these
-    from the entry, so that each exists once. Raises ValueError for what it cannot join, such as modules that import
-    each other."""
+    """Returns the modules after all that `entry` imports were joined into it. The other modules import these from the
+    entry, so that each exists once. Raises ValueError for modules that cannot be joined, such as two that import each
+    other."""
     order = list(TopologicalSorter(_imported(modules, entry)).static_order())
     inner = {name: _scope(name) for name in order if name != entry}
     parts = [f"const {_scope(name)} = {_function(modules[name])};\n" for name in order]
@@ -182,7 +201,7 @@ def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
 
 
 def _imported(modules: Mapping[str, str], entry: str) -> dict[str, list[str]]:
-    """Returns what each module imports at once, of the entry and all that it reaches."""
+    """Returns the static imports of the entry and of each module that it reaches."""
     found: dict[str, list[str]] = {}
     wanted = [entry]
     while wanted:
@@ -212,5 +231,5 @@ def _taken(names: str, scope: str) -> str:
 
 
 def _scope(module: str) -> str:
-    """Returns a name that no module has for anything else."""
+    """Returns the variable that holds a module's exports; no module uses this name for anything else."""
     return f"${module.removesuffix('.js')}"

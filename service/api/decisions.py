@@ -35,15 +35,15 @@ class DecisionOut(Shown, declared=Decision):
     job_id: str | None
     cost: CostOut | None = Field(
         None,
-        description="What the job is expected to cost; only in a current decision about a job that is due, and if such"
-        " jobs have ended before",
+        description="Expected cost of the job; only in a current decision about a job that is due, and if such jobs "
+        "have ended before",
     )
 
     @classmethod
     def foreseen(
         cls, table_id: str, decisions: Sequence[Decision], database: Database, forecaster: Forecaster
     ) -> list[DecisionOut]:
-        """Returns the decisions about a table with what the jobs that are due would cost."""
+        """Returns the decisions about a table, with the expected cost of jobs that are due."""
         due = {each.kind: Planned(table_id, each.kind.value) for each in decisions if each.verdict in _DUE}
         costs = forecaster.costs(database.engine, due)
         return [made(cls, each, cost=CostOut.of(costs.get(each.kind))) for each in decisions]
@@ -51,7 +51,7 @@ class DecisionOut(Shown, declared=Decision):
 
 class EvaluationOut(BaseModel):
     looked_at: datetime | None = Field(description="Time of the last poll; null: never polled, so there is no decision")
-    decisions: list[DecisionOut] = Field(description="What would be decided now, one for each kind")
+    decisions: list[DecisionOut] = Field(description="The decisions that would be made now, one for each kind")
 
 
 @router.on("GET /{table_id}/decisions", "List the decisions about a table, newest first")
@@ -65,8 +65,8 @@ def list_decisions(
     current: Annotated[bool, Query(description="Only the current decisions: the last of each kind")] = False,
     asked: Asked,
 ) -> PageOf[DecisionOut]:
-    """Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select those
-    that were made or repeated then."""
+    """Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select
+    decisions that were made or repeated in that period."""
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
         if not current:
@@ -81,7 +81,7 @@ def list_decisions(
         and (asked.since is None or each.last_at >= asked.since)
         and (asked.until is None or each.first_at < asked.until)
     ]
-    # The forecaster uses a connection of its own, so none is held while calls wait for it.
+    # The forecaster uses a connection of its own, so this call holds no connection while it waits for the forecast.
     items = DecisionOut.foreseen(table_id, in_force, database, monitoring.forecaster)
     return PageOf[DecisionOut](items=items, next_cursor=None)
 

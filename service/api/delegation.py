@@ -1,4 +1,4 @@
-"""Hudi's protocol of a table service manager, and the plans that writers have delegated by it."""
+"""Hudi's protocol of a table service manager, and the plans that writers have delegated by this protocol."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ router = Routes(prefix="/v1", tags=["delegation"])
 
 # 1000 instants of 20 digits fit; the client sends them in the URL.
 _MOST_INSTANT_TEXT = 24_000
-_Wish = Annotated[str, Query(description="A wish: ignored if it is not usable")]
+_Wish = Annotated[str, Query(description="What the writer asks for; ignored if the value is not valid")]
 
 
 class DelegationOut(BaseModel):
@@ -51,8 +51,8 @@ class PlanOut(Declared, declared=DelegatedPlan):
     table_name: str
     hint: str | None = Field(description="The remedy, for a table that is not registered")
     queue: str | None = Field(description="The worker group that its writer asks for")
-    resource: str | None = Field(description="A wish of the writer; shown only")
-    parallelism: int | None = Field(description="A wish of the writer; shown only")
+    resource: str | None = Field(description="Resources that its writer asks for; not used")
+    parallelism: int | None = Field(description="Parallelism that its writer asks for; not used")
     engine: str | None = Field(description="Engine that the writer names", examples=["SPARK"])
     username: str | None = Field(description="User that the writer names")
     requested_at: datetime
@@ -89,9 +89,9 @@ def delegate_plans(
     execution_engine: _Wish = "",
     username: _Wish = "",
 ) -> DelegationOut:
-    """Stores the plans, and answers. A repeated request changes nothing. After a lost request the next one is enough,
-    since each names all pending plans. Credentials go into the URI of the writer's option, as
-    `http://writer:<token>@...`: the callback key if the service has one, otherwise any token."""
+    """Stores the plans. A repeated request changes nothing. After a lost request the next one is enough, since each
+    request names all pending plans. Credentials go into the URI of the writer's option, as `http://writer:<token>@...`:
+    the callback key if the service has one, otherwise any token."""
     try:
         instants = instants_of(instant)
     except ValueError as error:
@@ -110,7 +110,8 @@ def delegate_plans(
     try:
         received = inbox.receive(database.engine, database.notifier, database.clock, request, caller=caller.name)
     except errors.DatabaseUnavailableError as error:
-        # Any other status would fail the writer, after its commit. The writer's next request names these plans again.
+        # An error status would make the writer fail after its commit. The writer's next request names these plans
+        # again.
         log.warning("Delegated plans of %s were not stored: %s", data_table, error)
         response.status_code = ACCEPTED
         return DelegationOut(table_id=None, stored=[])

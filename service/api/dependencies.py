@@ -1,4 +1,4 @@
-"""Dependencies of every call: the parts of the application that it uses, the address of the service, and the caller."""
+"""Dependencies of calls: the parts of the application that a call uses, the address of the service, and the caller."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Exposure:
     is_loopback: bool = True
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)
-    # The token of the workers that this process starts: not in the database, so it ends with the process.
+    # The token of the workers that this process starts. The token is not in the database, so it ends with the process.
     local_worker: Token | None = None
     session_lifetime: timedelta = timedelta(hours=12)
     max_request_bytes: int = 8 * 1024 * 1024
@@ -53,8 +53,8 @@ class Exposure:
     def url_for(self, request: Request) -> str:
         """Returns the public URL of this service, without a trailing slash: the setting, or else the request's URL.
 
-        The caller chooses the Host that it sends. It counts only if it names this machine, or a trusted proxy passes it
-        on; otherwise the address at which the request has arrived.
+        A caller could send any `Host`. So the header counts only if it names this machine or a trusted proxy has passed
+        it on; otherwise the URL has the address at which the request arrived.
         """
         if self.public_url is not None:
             return self.public_url.rstrip("/")
@@ -79,9 +79,9 @@ Simulator = Callable[[Edit, Period], WhatIf]
 
 @dataclass(frozen=True)
 class AppContext:
-    """The collaborators and settings of the API, from the composition root. A call takes the parts that it uses.
-    `guard` knows which addresses webhooks may have; `identity` is None without an OpenID provider, `simulator` where
-    simulations need no process of their own."""
+    """The objects and settings that the calls of the API use, made by `service.runtime.composition`. `guard` knows
+    which addresses webhooks may have. `identity` is None without an OpenID provider; `simulator` is None if simulations
+    need no process of their own."""
 
     database: Database
     lake: LakeAccess
@@ -95,10 +95,10 @@ class AppContext:
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller of a request. `is_open` if no token exists: any caller on the loopback address then has all rights.
-    `session` is set if a browser's cookie stands for the token.
+    """The caller of a request. `is_open` is set if no token exists: then any caller on the loopback address has all
+    rights. `session` is set if the caller was identified by a browser's cookie.
 
-    The role may hold on some tables only (`Token.tables`): `may` is about all tables and the service itself, `may_on`
+    The role may hold on some tables only (`Token.tables`): `may` asks about all tables and the service itself, `may_on`
     about one table."""
 
     name: str
@@ -127,7 +127,7 @@ class Caller:
         return self.may(needed) or (has_role and self.role.covers(needed))
 
     def may_on_some(self, needed: Role) -> bool:
-        """Returns whether there may be tables on which the caller may act as `needed`."""
+        """Returns whether the caller may act as `needed` on at least some tables."""
         return self.may(needed) or self.role.covers(needed)
 
     @property
@@ -143,7 +143,7 @@ class Caller:
 
 
 def _part(name: str) -> Callable[[Request], Awaitable[object]]:
-    # Dependencies that only read memory are async. Otherwise each would need a thread of the pool, several per call.
+    # Dependencies that only read memory are async, so that none of the several in a call needs a thread of the pool.
     async def part_of(request: Request) -> object:
         return getattr(request.app.state.context, name)
 
@@ -180,8 +180,8 @@ CallerDep = Annotated[Caller, Depends(caller_of)]
 
 
 def needs(role: Role, *, of_tables: bool = False) -> Callable[[Request, Caller], Awaitable[None]]:
-    """Returns a dependency that raises ForbiddenError unless the caller may act as `role`: everywhere, or on the table
-    that the path of the call is about. If `of_tables`, the operation itself checks each of its tables
+    """Returns a dependency that raises ForbiddenError unless the caller may act as `role`: on the table that the path
+    of the call names, or else everywhere. If `of_tables` is set, the operation itself checks each of its tables
     (`check_role`)."""
 
     async def check(request: Request, caller: CallerDep) -> None:

@@ -45,10 +45,10 @@ from service.registration.path_rules import Given, PathRule
 
 router = Routes(prefix="/v1", tags=["tables"])
 
-# Clients wait a minute for an answer.
+# The search ends before clients do, which wait a minute for an answer.
 _SECONDS = 40.0
 MOST_RULES = 20
-# A process searches for one caller at a time.
+# One search at a time runs in a process.
 _turn = threading.Lock()
 
 
@@ -95,19 +95,19 @@ class DiscoverIn(Request, json_schema_extra={"examples": _SEARCHES}):
         description="Most tables that this call looks at or registers, besides registered ones",
     )
     lock: LockIn = Field(
-        default_factory=lambda: LockIn.model_validate({}), description="The lock that the writers of all of them take"
+        default_factory=lambda: LockIn.model_validate({}), description="The lock that the writers of all tables take"
     )
-    writers: WritersIn | None = Field(None, description="What is known about the writers of all of them")
-    readers: ReadersIn | None = Field(None, description="What is known about the readers of all of them")
+    writers: WritersIn | None = Field(None, description="What is known about the writers of all tables")
+    readers: ReadersIn | None = Field(None, description="What is known about the readers of all tables")
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
     owner: Owner | None = Field(None, description=OWNER_TEXT, examples=["shop@example.com"])
     tags: Tags = Field(default_factory=dict, description=TAGS_TEXT)
     rules: list[Rule] = Field(
         default_factory=list,
         max_length=MOST_RULES,
-        description="What paths relative to the root say about their tables: `{team}/*` gives the tag `team`,"
-        " `{owner}` the owner; `*` is one folder, `**` any number. The first rule that reads a tag counts, and before"
-        " `owner` and `tags`",
+        description="What paths relative to the root say about their tables: `{team}/*` gives the tag `team`, "
+        "`{owner}` the owner; `*` is one folder, `**` any number. If several rules give the same tag, "
+        "the first one counts; rules take precedence over `owner` and `tags`",
         examples=[["{owner}/{team}/*"]],
     )
 
@@ -117,7 +117,7 @@ class DiscoverIn(Request, json_schema_extra={"examples": _SEARCHES}):
 
 
 class FoundState(StrEnum):
-    """`registered` is also the state of a table that this call has registered."""
+    """`registered` includes tables that this call has registered."""
 
     REGISTERED = "registered"
     CAN_BE_REGISTERED = "can-be-registered"
@@ -143,18 +143,24 @@ class FoundTable(BaseModel):
     """A table below the root."""
 
     base_path: str = Field(description="Canonical, as in a registration", examples=["s3a://lake/shop/orders"])
-    name: str | None = Field(description="The name in its properties; null if they were not read", examples=["orders"])
+    name: str | None = Field(
+        description="The name in its `hoodie.properties`; null if the file was not read", examples=["orders"]
+    )
     table_type: str | None = Field(description="Type in its properties", examples=["MERGE_ON_READ"])
     table_version: int | None = Field(description="Version in its properties", examples=[9])
-    state: FoundState = Field(description="Whether it is, or can be, registered", examples=["registered"])
+    state: FoundState = Field(
+        description="Whether it is registered, can be registered, or is refused", examples=["registered"]
+    )
     is_new: bool = Field(description="Whether this call has registered it", examples=[True])
     table_id: str | None = Field(description="Null unless it is registered", examples=["tbl_0f3c2a9d5e7b1c44"])
-    reason: ReasonOut | None = Field(description="Why it is refused, else null")
+    reason: ReasonOut | None = Field(description="Why it is refused; null otherwise")
     owner: str | None = Field(
-        description="The owner that a registration by this search gives it; a registered table keeps its own",
+        description="The owner that this search declares when it registers the table; a registered table keeps its own",
         examples=["shop@example.com"],
     )
-    tags: dict[str, str] = Field(description="The tags that it is given likewise", examples=[{"team": "shop"}])
+    tags: dict[str, str] = Field(
+        description="The tags that this search declares when it registers the table", examples=[{"team": "shop"}]
+    )
 
     @classmethod
     def known(
@@ -177,15 +183,15 @@ class FoundTable(BaseModel):
 
 
 class SkippedFolder(BaseModel):
-    """A folder that could not be looked into."""
+    """A folder that could not be listed."""
 
-    path: str = Field(description="Relative to the root", examples=["archive/2019"])
+    path: str = Field(description="Its path relative to the root", examples=["archive/2019"])
     reason: ReasonOut = Field(description="Why")
 
 
 class DiscoveryOut(BaseModel):
     items: list[FoundTable] = Field(description="The tables that match, in the order of their paths")
-    skipped: list[SkippedFolder] = Field(description="Folders that could not be looked into; 50 at most")
+    skipped: list[SkippedFolder] = Field(description="Folders that could not be listed; 50 at most")
     is_complete: bool = Field(
         description="False if a limit of depth, number or time ended the search: repeat a call that registers, or name"
         " folders further below",
@@ -197,8 +203,9 @@ class DiscoveryOut(BaseModel):
     "POST /discover", "Find the tables below a folder, and register them", *tables.REGISTRATION_ERRORS, ServiceBusyError
 )
 def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> DiscoveryOut:
-    """Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops none of
-    the others. Policies act on each registered table at once: see that its writers take the given lock."""
+    """Without `register`, the call only reads. A table that cannot be registered is listed with the reason, and the
+    others are registered nevertheless. Policies act on each registered table at once, so its writers must take the
+    given lock."""
     if not _turn.acquire(blocking=False):
         raise ServiceBusyError("Another search for tables is going on.")
     try:
@@ -208,7 +215,7 @@ def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, ca
 
 
 def discover(wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: Caller) -> DiscoveryOut:
-    """Searches and registers for `_SECONDS` at most, apart from the last table."""
+    """Searches and registers until `_SECONDS` have passed; a registration that has begun then is finished."""
     end = time.monotonic() + _SECONDS
     roots, root = caller.roots(lake), lake.readers.run(canonical, wanted.root)
     walked = lake.readers.run(

@@ -15,7 +15,7 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def install(app: FastAPI) -> None:
-    """Adds the page. It needs no token, because it contains no data of tables."""
+    """Adds the page, which needs no token because it contains no data of tables."""
 
     async def page(request: Request) -> HTMLResponse:
         root = request.scope.get("root_path", "")
@@ -34,7 +34,7 @@ def install(app: FastAPI) -> None:
 
 
 def _headers(page: str) -> dict[str, str]:
-    """Returns headers by which the page runs its own scripts and no others."""
+    """Returns headers that make browsers run the page's own scripts and no others."""
     own = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in _SCRIPT.findall(page))
     return {
         "Content-Security-Policy": f"default-src 'self'; script-src 'self' {own}; img-src 'self' data:;"

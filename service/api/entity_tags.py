@@ -1,7 +1,7 @@
 """Entity tags (RFC 9110, 8.8.3) of what can be updated, and the preconditions If-Match and If-None-Match.
 
-A tag stands for the members that the audit trail keeps of an object: what callers declare, without what the service
-observes. So a new commit does not fail an update of a table's declarations.
+A tag is a hash of the members that the audit trail keeps of an object: those that callers declare, not those that the
+service observes. So a new commit does not make an update of a table's declarations fail.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TAGS = re.compile(r'(?:^|,)[ \t]*("[\x21\x23-\x7e]*")(?=[ \t]*(?:,|$))')
 
 _HEADER = {
     "ETag": {
-        "description": "Identifies this state of what was declared. Send it as `If-Match` with an update",
+        "description": "Identifies the present declarations. Send it as `If-Match` with an update",
         "schema": {"type": "string"},
         "example": '"8c1d0e5f2a7b4963"',
     }
@@ -54,7 +54,7 @@ _OF_NEW = {
 
 @dataclass(frozen=True)
 class Condition:
-    """The headers If-Match and If-None-Match of an update; None without them."""
+    """The headers If-Match and If-None-Match of an update, each None if it was not sent."""
 
     match: str | None = None
     none_match: str | None = None
@@ -72,7 +72,7 @@ def set_tag(response: Response, connection: Connection, cipher: SecretCipher, ki
 
 
 def condition_of(method: str, headers: Mapping[str, str]) -> Condition:
-    """Returns the condition of an update. The names of the headers are in small letters, or in any."""
+    """Returns the condition of an update. `headers` is case-insensitive, or has names in small letters."""
     if method not in _UPDATES:
         return Condition()
     return Condition(headers.get("if-match"), headers.get("if-none-match"))
@@ -81,8 +81,8 @@ def condition_of(method: str, headers: Mapping[str, str]) -> Condition:
 def check(condition: Condition, found: tuple[str | None, Any], *, creates: bool) -> None:
     """Raises ChangedMeanwhileError unless `found`, the name and the members of an object, meets the condition.
 
-    An object that does not exist meets no If-Match; unless the call `creates` it, the call itself says that it is
-    missing.
+    If the object does not exist, a call that `creates` it must not have If-Match; any other call later raises its own
+    error about the missing object.
     """
     if found == (None, None):
         if creates and condition.match is not None:
@@ -126,5 +126,5 @@ _TAGGED_PATHS = {
     "/v1/freezes/{name}",
 }
 _ALWAYS_THERE = {"/v1/pause", "/v1/tables/{table_id}/policy"}
-# The body names the object, or the call does.
+# Operations whose path does not name the object, because the body or the answer does.
 _NAMING = {"registerTable", "createWebhook", "putTableByPath"}

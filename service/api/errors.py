@@ -21,7 +21,7 @@ class MediaTypeError(GroundskeeperError):
 
 
 class ChangedMeanwhileError(GroundskeeperError):
-    """`extensions["etag"]` is the tag of the present state."""
+    """An update's condition is not met. `extensions["etag"]` is the tag of the present state."""
 
     type = "changed-meanwhile"
     title = "This has changed since you have seen it"

@@ -45,7 +45,7 @@ _MESSAGE = object_of(
     key=_text("The alert that it is about", "groundskeeper-3b0f2a9d5e7b1c44"),
     state={"type": "string", "enum": [each.value for each in MessageState]},
     kind=_text("Kind of problem", "lock-awaited"),
-    severity=_text("That of the most serious problem", "warning"),
+    severity=_text("Severity of the most serious problem", "warning"),
     title=_text("What is wrong", "The table's lock has been held for long: 40 tables"),
     since={"type": "string", "format": "date-time", "description": "When the alert began"},
     entries={
@@ -97,7 +97,12 @@ _COMMIT = part(
         "description": "The first 100 partitions that it touched",
         "examples": [["region=eu/dt=2026-01-01"]],
     },
-    partition_count={"type": "integer", "minimum": 0, "description": "How many it touched", "examples": [1]},
+    partition_count={
+        "type": "integer",
+        "minimum": 0,
+        "description": "Number of partitions that it touched",
+        "examples": [1],
+    },
 )
 _SUGGESTION = part(
     PlanOut,
@@ -238,13 +243,13 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"suggestion": example_of(_SUGGESTION)},
     ),
     EventType.PROBLEM_OPENED: Entry(
-        "Something is wrong that was not before (GET /v1/problems), or its severity has risen. With `table` if it is"
-        " about one.",
+        "A new problem was found (GET /v1/problems), or the severity of one has risen. The event has `table` if the "
+        "problem is about a table.",
         _OF_PROBLEM,
         {"table": _A_TABLE, "problem": _AN_OPEN_PROBLEM, "open": {"critical": 0, "warning": 1, "notice": 4}},
     ),
     EventType.PROBLEM_RESOLVED: Entry(
-        "A problem that was announced is over: two checks in a row have not found it.",
+        "A problem has ended after `problem.opened`: two checks in a row have not found it.",
         _OF_PROBLEM,
         {
             "table": _A_TABLE,

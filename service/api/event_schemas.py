@@ -1,4 +1,4 @@
-"""JSON Schemas (2020-12) of the events: made from the models of the objects in them."""
+"""JSON Schemas (2020-12) of the events, made from the models of the objects that an event contains."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ data: {"specversion":"1.0","id":"evt_3b0f2a9d5e7b1c44","type":"commit.published"
 
 
 def part(model: type[BaseModel], *names: str, **further: Schema) -> Schema:
-    """Returns the schema of an object with these members of a model, and further ones. All are required."""
+    """Returns the schema of an object that has the named members of a model, and the `further` ones. All are
+    required."""
     whole = model.model_json_schema(mode="serialization")
     named = {model.__name__: whole, **whole.get("$defs", {})}
     for schema in named.values():
@@ -69,7 +70,7 @@ def or_null(schema: Schema) -> Schema:
 
 
 def example_of(schema: Schema, **members: Any) -> dict[str, Any]:
-    """Returns an example of an object; `members` take the place of its own."""
+    """Returns an example of an object; `members` replace examples of the schema."""
     return {**Examples({}).of(schema), **members}
 
 

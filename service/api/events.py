@@ -32,7 +32,7 @@ from service.model import errors
 router = Routes(tags=["webhooks"])
 _STREAM = "text/event-stream"
 _AT_ONCE = 100
-# A notification of another replica may be lost, and without a relay none arrives.
+# The database is also polled: a notification of another replica may be lost, and without LISTEN none arrives.
 _POLL_SECONDS = 1.0
 _RELAYED_POLL_SECONDS = 10.0
 # Proxies close idle connections.
@@ -124,8 +124,8 @@ def _before(database: Database, since: datetime) -> int:
 async def _stream(
     database: Database, exposure: Exposure, read: _Read, start: int | None, matches: Any
 ) -> AsyncIterator[str]:
-    """Yields messages until the token or the session ends. Holds one page at most: a slow reader gets the rest later,
-    from the database."""
+    """Yields messages until the token or the session ends. At most one page of events is in memory: a slow reader gets
+    further ones later from the database."""
     loop = asyncio.get_running_loop()
     seq = start
     sent_at = loop.time()
@@ -135,7 +135,8 @@ async def _stream(
             if page is None:
                 return
             _, seq = page
-            # A client that asks for the state only now, and listens on, misses nothing: what is later has a later id.
+            # The first message tells the client its position: a client that reads the state after this message misses
+            # no event.
             yield f"id: {seq}\n"
         yield ": the events of Groundskeeper\n\n"
         while not database.notifier.is_closed:
@@ -149,7 +150,8 @@ async def _stream(
                     yield _message(each, exposure.event_source)
                     sent_at = loop.time()
             if loop.time() - sent_at >= _KEEP_ALIVE_SECONDS:
-                # The id moves the client's position, so that a client with a narrow filter does not resume far back.
+                # The id moves the client's position on, even if its filter lets no event through, so that it does not
+                # resume far back.
                 yield f"id: {seq}\n: still here\n\n"
                 sent_at = loop.time()
             if len(found) < _AT_ONCE:
@@ -180,9 +182,9 @@ def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:
 
 
 def _read(database: Database, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
-    """Returns the next events after `seq`, and the new position; None starts with events from now on.
+    """Returns the next events after `seq` and the new position. If `seq` is None, only events from now on are returned.
 
-    Returns None as soon as the caller's token or session is no longer valid.
+    The result is None once the caller's token or session is no longer valid.
     """
     with reading(database.engine) as connection:
         if caller.token is not None:
@@ -204,7 +206,7 @@ def _message(published: Published, source: str) -> str:
     return f"id: {published.seq}\nevent: {published.event.type}\ndata: {data}\n\n"
 
 
-# The call needs no token: the readers of the events have none.
+# The call needs no token, because receivers of OpenLineage events have none.
 @router.on(
     f"GET /openlineage/{lineage_facet.NAME}.json", "Read the JSON Schema of the OpenLineage facet `groundskeeper_job`"
 )

@@ -71,7 +71,8 @@ def get_freeze(name: Name, database: DatabaseDep, response: Response) -> FreezeO
     also={CREATED: "There was no such freeze before"},
 )
 def put_freeze(name: Name, wanted: FreezeIn, database: DatabaseDep, caller: CallerDep, response: Response) -> FreezeOut:
-    """Jobs that have begun go on, and posting still works, as in a pause. The decisions have the reason."""
+    """Jobs that have begun go on, and jobs can still be submitted, as in a pause. The table's decisions show the freeze
+    as their reason."""
     now = database.clock()
     members = {**wanted.model_dump(), "tables": tuple(wanted.tables)}
     freeze, is_new = freezing.put(

@@ -46,7 +46,8 @@ class GroupCheck(BaseModel):
 
 class WorkersCheck(Check):
     groups: dict[str, GroupCheck] = Field(
-        description="The group `default`, and all that have queued jobs, or workers that were seen within a minute"
+        description="The group `default`, and all groups that have queued jobs or workers that were seen within a "
+        "minute"
     )
 
 
@@ -108,7 +109,7 @@ class HealthOut(BaseModel):
     status: Literal["ok"] = Field(default="ok", description="Always `ok`", examples=["ok"])
 
 
-# Neither call needs a thread, so both are answered even while calls that wait for tables occupy all threads.
+# Both calls run in the event loop, so they are answered even while calls that wait for storage occupy all threads.
 @router.on("GET /healthz", "Check that the process is alive")
 async def is_alive() -> HealthOut:
     return HealthOut()
@@ -122,9 +123,9 @@ async def is_alive() -> HealthOut:
     DatabaseDamagedError,
 )
 async def is_ready(request: Request, monitoring: MonitoringDep) -> Readiness:
-    """Writes and commits, once a second at most: callers in between get the last outcome. The files of an SQLite
-    database must also be those that were opened, intact, and on a disk with space left. `checks` says what
-    was found, also with status 503. A service without workers is ready: it takes calls."""
+    """Writes to the database and commits, once a second at most: calls in between get the last outcome. An SQLite
+    database must also be intact, still be the file that was opened, and have space left on its disk. `checks` says what
+    was found, also with status 503. A service without workers is ready, because it takes calls."""
     error = await _of_database(request)
     database = Check(status="failing", detail=error.detail or error.title) if error else Check(status="ok")
     if stuck := _of_scheduler(monitoring.tasks):
@@ -148,9 +149,9 @@ async def _of_database(request: Request) -> GroundskeeperError | None:
 
 
 async def _done(found: Future[_Found]) -> asyncio.Future[_Found] | None:
-    """Waits for as long as a caller would; returns None if the outcome is not there by then."""
+    """Waits for the outcome, at most for as long as a caller would; then returns None."""
     outcome = asyncio.wrap_future(found)
-    # `wait_for` would cancel the outcome, for which other callers may wait, too.
+    # `wait_for` is not used, because it would cancel the outcome, for which other callers may also wait.
     await asyncio.wait([outcome], timeout=_SECONDS)
     return outcome if outcome.done() else None
 
@@ -173,12 +174,12 @@ groundskeeper_tables 12.0
 
 
 async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annotated[object, Depends(bearer)]) -> None:
-    """Raises ForbiddenError unless the caller may read, or the settings let anybody scrape."""
+    """Raises ForbiddenError unless the caller may read or the settings let anybody scrape."""
     if not exposure.open_metrics:
         await needs(Role.READER)(request, await caller_of(request, None))
 
 
-# Scrapes need no thread of the pool, so they are answered even while calls that wait for tables occupy all threads.
+# Scrapes need no thread of the pool, so they are answered even while calls that wait for storage occupy all threads.
 @router.on(
     f"GET {METRICS_PATH}",
     "Show the metrics in the text format of Prometheus",
@@ -194,7 +195,7 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
 )
 async def get_metrics(request: Request) -> Response:
     """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
-    callers in between get the last one."""
+    calls in between get the last one."""
     made: asyncio.Future[bytes] | None = await _done(request.app.state.scrapes.latest())
     if made is None:
         raise NotReadyError(_SLOW)

@@ -34,7 +34,7 @@ class AboutOut(Declared, declared=About):
 
 
 class ActionOut(Declared, declared=Action):
-    """A call that helps. It needs the role that the call itself needs."""
+    """A call that helps. Its role is the one that the call needs anyway."""
 
     body: dict[str, Any] | None = Field(
         description="The JSON to send; null for none", examples=[{"kind": "compaction"}]
@@ -60,18 +60,23 @@ class Known(Request):
 
 
 class AcknowledgementIn(Known, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}):
-    """Until when a problem is known, and why."""
+    """Until when a problem is acknowledged, and why."""
 
 
 class HealthProblemOut(Shown, declared=HealthProblem):
-    """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
+    """Something that is wrong now. A problem is listed until its cause has gone; nobody has to close it."""
 
-    id: str = Field(description="The same while it stands, and when it comes back", examples=["prb_8c1d0e5f2a7b4963"])
+    id: str = Field(
+        description="The id stays the same as long as the problem lasts, and when it comes back",
+        examples=["prb_8c1d0e5f2a7b4963"],
+    )
     about: AboutOut = Field(description="The object that has the problem")
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
     action: ActionOut | None = Field(description="The call that does it, where there is one")
     acknowledged: AcknowledgementOut | None = Field(
-        None, description="Set from when somebody acknowledged it until that, or the problem, ends or is more serious"
+        None,
+        description="Set if somebody has acknowledged the problem; null again once the acknowledgement or the "
+        "problem ends, or the problem becomes more serious",
     )
 
     @classmethod
@@ -106,7 +111,7 @@ def list_problems(
     selection: OfOwners,
     asked: Asked,
 ) -> HealthProblemPage:
-    """Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
+    """Computes the list now from what the service knows, without reading a table, so the list shows at once whether a
     remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id` names one.
     The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious problems
     are listed oldest first. `since` and `until` select problems by their own `since`."""
@@ -135,8 +140,9 @@ def acknowledge_problem(
     monitoring: MonitoringDep,
     caller: CallerDep,
 ) -> AcknowledgementOut:
-    """Marks it as known: until it ends or becomes more serious, and at most until `until`. Replaces an earlier
-    acknowledgement. Notifications do not tell it meanwhile, and PagerDuty gets `acknowledge` for its alert."""
+    """Marks the problem as known until it ends or becomes more serious, and at most until `until`. Replaces an earlier
+    acknowledgement. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge` for its
+    alert."""
     if all(each.id != problem_id for each in monitoring.problems.now(database.engine, database.clock).problems):
         raise ProblemNotStandingError(f"No problem has the id {problem_id} now.")
     given = wanted.by(caller, database.clock())
@@ -146,9 +152,9 @@ def acknowledge_problem(
     return AcknowledgementOut.of(given)
 
 
-@router.operator("DELETE /problems/{problem_id}/acknowledgement", "Take back that a problem is known")
+@router.operator("DELETE /problems/{problem_id}/acknowledgement", "Take back the acknowledgement of a problem")
 def unacknowledge_problem(problem_id: ProblemId, database: DatabaseDep) -> None:
-    """Notifications tell the problem again if they have told it before it was acknowledged."""
+    """Notifications report the problem again if they had reported it before the acknowledgement."""
     with writing(database.engine) as connection:
         acknowledgement_store.remove(connection, [problem_id])
     database.notifier.notify()

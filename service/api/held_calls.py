@@ -1,5 +1,5 @@
-"""Calls that a process holds open: streams of events, and calls that wait for the end of a job. None of them keeps a
-thread or a connection to the database meanwhile."""
+"""Calls that a process holds open: streams of events, and calls that wait for the end of a job. While it waits, a call
+keeps neither a thread nor a connection to the database."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _Found = TypeVar("_Found")
 MOST_SECONDS = 60
 # A notification of another replica may be lost, and without a relay none arrives.
 _POLL_SECONDS = 1.0
-# Every event of any table wakes all of them.
+# An event of any table wakes all held calls, so each pauses for a moment before it reads the database.
 _PAUSE_SECONDS = 0.1
 
 
 class HeldCalls:
-    """The held calls of one sort, by the token that made them. They share few threads for reading the database
-    (`readers`), so that other calls do not wait for them."""
+    """The held calls of one sort, counted by token. All of them share a few threads for reading the database
+    (`readers`), so that other calls need not wait."""
 
     most: ClassVar[int]
     most_of_token: ClassVar[int]
@@ -45,7 +45,7 @@ class HeldCalls:
         self._limiter: CapacityLimiter | None = None
 
     def check(self, caller: Caller) -> None:
-        """Raises the error of this sort if the caller may not open another one."""
+        """Raises the error of this sort if the caller may not hold another call open."""
         (calls, do), every, own = self.words, self._open.total(), self._open[caller.token_id]
         if every >= self.most:
             raise self.error(f"{every} {calls} {do}.")
@@ -62,7 +62,7 @@ class HeldCalls:
 
     async def read(self, function: Callable[..., _Found], *arguments: object) -> _Found:
         """Returns what the function returns, in one of the threads."""
-        if self._limiter is None:  # It belongs to the event loop that creates it.
+        if self._limiter is None:  # A limiter belongs to the event loop in which it is created.
             self._limiter = CapacityLimiter(self.readers)
         return await anyio.to_thread.run_sync(function, *arguments, limiter=self._limiter)
 

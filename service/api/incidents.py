@@ -27,7 +27,8 @@ IncidentId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["in
 KindQuery = Annotated[
     list[IncidentKind],
     Query(
-        description="`late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated",
+        description="`stale-write`: rows in replaced file groups; `old-number`: rows in buckets of an old number; "
+        "`late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated",
         max_length=10,
     ),
 ]
@@ -98,7 +99,7 @@ def close_incident(
     caller: CallerDep,
 ) -> IncidentOut:
     """Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the files
-    that a repair needs. `because` keeps the caller and the reason."""
+    that a repair needs. The incident's `because` then names the caller and the reason."""
     closed = tracker.close(
         database.engine, database.notifier, database.clock, incident_id, by=caller.name, reason=wanted.reason
     )

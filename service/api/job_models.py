@@ -34,12 +34,12 @@ class JobProblem(BaseModel):
 
 
 class BreakerOut(Declared, declared=Breaker):
-    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a tenth of
-    the slots while others wait."""
+    """Attempts of this kind of job fail on this table, so the next one is delayed: failing work gets at most a tenth of
+    the slots while other jobs wait."""
 
     state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: it may start")
-    slot_seconds: float = Field(description="Seconds for which they had a slot", examples=[12.5])
-    error: JobProblem | None = Field(description="Error of the last of them")
+    slot_seconds: float = Field(description="Seconds for which the failed attempts had a slot", examples=[12.5])
+    error: JobProblem | None = Field(description="Error of the last failed attempt")
 
     @classmethod
     def of(cls, breaker: Breaker | None, now: datetime) -> BreakerOut | None:
@@ -56,7 +56,8 @@ class AttemptOut(Declared, declared=Attempt):
     ended_at: datetime | None
     error: JobProblem | None
     spark_url: str | None = Field(
-        description="Its Spark application: the UI of the worker, or by GROUNDSKEEPER_SPARK_UI_URL a history server",
+        description="Address of its Spark application: the UI of the worker, or a history server by "
+        "GROUNDSKEEPER_SPARK_UI_URL",
         examples=["https://history.example.com/history/app-20260101120000-0001/jobs/"],
     )
 
@@ -81,8 +82,8 @@ class SpentOut(BaseModel):
 
 @dataclass(frozen=True)
 class Prospects:
-    """The names of the tables of jobs, by table id; what jobs wait for, by job id; what is expected of them; and what
-    the jobs would cost that dry runs have planned, by id of the dry run."""
+    """What answers about jobs need besides the jobs: names of tables by table id, what jobs wait for by job id, the
+    forecast, and the expected cost of what dry runs have planned by id of the dry run."""
 
     names: Mapping[str, str]
     waits: Mapping[str, Wait] = field(default_factory=dict)
@@ -91,7 +92,7 @@ class Prospects:
 
 
 class CostOut(BaseModel):
-    """What an attempt is expected to cost, learned from those that have ended."""
+    """Expected cost of an attempt, learned from attempts that have ended."""
 
     seconds: float = Field(description="How long an attempt takes", examples=[12.5])
     low_seconds: float = Field(description="Nine of ten take longer than this", examples=[10.9])
@@ -101,8 +102,8 @@ class CostOut(BaseModel):
         examples=[0.0139],
     )
     learned_from: Basis = Field(
-        description="Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all"
-        " of this `kind`; or nothing (`default`)",
+        description="The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of "
+        "its `shape`, or all of this `kind`; `default` if there are none",
         examples=["table"],
     )
     is_guess: bool = Field(description="Whether no job of this kind has ended on this table")
@@ -125,7 +126,7 @@ def _members(cost: Cost) -> dict[str, Any]:
 
 
 class ForecastOut(CostOut):
-    """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
+    """Expected start, end and cost of an active job, from the order of the queue and the durations of ended jobs."""
 
     starts_at: datetime | None = Field(
         description="Expected start of a queued job; null while its group has no ready worker, or its writers must stop"
@@ -137,7 +138,7 @@ class ForecastOut(CostOut):
     @classmethod
     def of_job(cls, job: Job, outlook: Outlook | None) -> ForecastOut | None:
         found = outlook.jobs.get(job.id) if outlook is not None and job.state.is_active else None
-        # The job may have been leased or put back since.
+        # Since the outlook was made, the job may have been leased, or put back into the queue.
         if outlook is None or found is None or found.is_held != job.state.is_held:
             return None
         return cls(
@@ -173,8 +174,8 @@ class JobOut(Declared, declared=Job):
     worker_id: str | None
     progress: ProgressOut | None = Field(description="What it does now; null before it runs")
     verdict: JobVerdict | None = Field(
-        description="Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has"
-        " `nothing_to_do`. Another job has a verdict only if it was refused, or had nothing to do",
+        description="The result of a dry run: its plan is `ready`, would be `refused`, or has `nothing_to_do`. A "
+        "job that is no dry run has a verdict only if it was refused or had nothing to do",
         examples=["refused"],
     )
     error: JobProblem | None = Field(description="Error of the last attempt")
@@ -182,26 +183,28 @@ class JobOut(Declared, declared=Job):
     started_at: datetime | None
     finished_at: datetime | None
     hand_over: HandOverOut | None = Field(
-        description="Set if the job waits, or has waited, until the writers are stopped"
+        description="The hand-over of a job that waits, or has waited, until the writers are stopped"
     )
     waits_for: str | None = Field(
         None,
-        description="What keeps a queued job from a worker, or the step of a running one from going on. It reads after"
-        " the words `waits for`. Null if the job waits for nothing",
+        description="What a queued job, or the present step of a running one, waits for: the end of a sentence that "
+        "begins with `waits for`. Null if it does not wait",
         examples=["a free slot: 1 worker of the group default, all busy"],
     )
-    forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
+    forecast: ForecastOut | None = Field(
+        None, description="Null for a job that has ended, or whose state changed a moment ago"
+    )
 
     cost: CostOut | None = Field(
-        None, description="What the job would cost that this dry run has planned; null unless its plan is ready"
+        None, description="Expected cost of the job that this dry run has planned; null unless the plan is ready"
     )
     breaker: BreakerOut | None = Field(
-        None, description="Set for a queued job while the attempts of jobs of this kind fail on the table"
+        None, description="Set for a queued job while attempts of its kind fail on the table"
     )
 
     @classmethod
     def of(cls, job: Job, prospects: Prospects, **more: Any) -> Self:
-        """`more` are the members that only a further model has."""
+        """`more` are the members that only a subclass has."""
         wait = prospects.waits.get(job.id)
         return made(
             cls,
@@ -240,7 +243,7 @@ class JobLog(Shown):
 
     items: list[LogLineOut]
     next_cursor: str | None = Field(
-        description="Cursor of the next page, null if these are the last lines so far", examples=["1.499"]
+        description="Cursor of the next page; null if these are the last lines so far", examples=["1.499"]
     )
     position: str = Field(
         description="Cursor behind the last of these lines: pass it later to get only the lines that came since",
@@ -249,7 +252,7 @@ class JobLog(Shown):
 
 
 def as_text(page: LogPage) -> str:
-    """Returns the lines as a log file has them."""
+    """Returns the lines in the form of a log file."""
     return "".join(
         f"{line.at:%Y-%m-%dT%H:%M:%S}.{line.at.microsecond // 1000:03}Z {line.level:<8} [{line.attempt}]"
         f" {line.logger}: {line.message}\n"

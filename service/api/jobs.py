@@ -132,11 +132,12 @@ async def get_job(
     exposure: ExposureDep,
     request: Request,
     wait_seconds: Annotated[
-        float, Query(ge=0, le=MOST_SECONDS, description="Answers when the job has ended, or after this time")
+        float,
+        Query(ge=0, le=MOST_SECONDS, description="Delays the answer until the job has ended, for this time at most"),
     ] = 0,
 ) -> JobDetail:
-    """One call with `wait_seconds` takes the place of many: repeat it until `state` is `succeeded`, `failed` or
-    `cancelled`."""
+    """To wait for the end of the job, call with `wait_seconds` and repeat the call until `state` is `succeeded`,
+    `failed` or `cancelled`."""
     if wait_seconds:
         waits: JobWaits = request.app.state.job_waits
         await waits.until_end(job_id, wait_seconds, request=request, database=database, caller=caller)
@@ -169,7 +170,7 @@ def cancel_job(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) 
     table_errors.TableNotFoundError,
     JobNotRetriableError,
     *_SUBMISSION_ERRORS,
-    also={REPEATED: "The job that repeats this one already, and has not ended"},
+    also={REPEATED: "The job that already repeats this one, and has not ended"},
     status_code=ACCEPTED,
 )
 def retry_job(
@@ -183,9 +184,9 @@ def retry_job(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> JobOut:
-    """Makes a new job with the same kind, parameters and table, as if it was submitted anew: it may be refused now,
-    and goes to the worker group of the table's policy. `retry_of` names the old one. While the new one has not ended,
-    a repeated call returns it."""
+    """Submits a new job with the same kind, parameters and table. Like any new job, it may be refused now, and goes to
+    the worker group of the table's policy. `retry_of` names the old job. Until the new job has ended, a repeated call
+    returns it."""
     with reading(database.engine) as connection:
         job = job_store.get(connection, job_id)
     asked = JobRequest.again(
@@ -217,9 +218,9 @@ def get_job_log(
         Query(max_length=32, description="`next_cursor` or `position` of an earlier answer", examples=["1.499"]),
     ] = None,
 ) -> JobLog | Response:
-    """Returns the lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM.
-    A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The newest MiB of
-    lines is kept as long as the job."""
+    """Returns the lines of all its attempts, the oldest first: all lines of the worker, and warnings and errors of its
+    JVM. A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The newest MiB
+    of lines is kept as long as the job."""
     with reading(database.engine) as connection:
         job_store.get(connection, job_id)
         page = job_log.page(connection, job_id, limit=limit, cursor=cursor, level=level)
@@ -290,7 +291,7 @@ def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Pr
 
 
 def _foreseen(database: Database, monitoring: Monitoring, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
-    """Adds the forecast of active jobs, and the expected cost of the plans that dry runs have made."""
+    """Adds the forecast of active jobs, and the expected cost of what dry runs have planned."""
     forecaster = monitoring.forecaster
     if active := [job.id for job in jobs if job.state.is_active]:
         prospects = replace(prospects, outlook=forecaster.outlook(database.engine, database.clock, active))

@@ -1,4 +1,4 @@
-"""/v1/lineage: OpenLineage events of those who read tables"""
+"""/v1/lineage: OpenLineage events of programs that read tables"""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _Text = Annotated[str, StringConstraints(max_length=4096, pattern=NO_NUL)]
 
 
 class _Tolerant(BaseModel):
-    """Producers send far more than is read here."""
+    """Ignores unknown members, because producers send far more than is needed here."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class LineageRunIn(_Tolerant):
     runId: Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=NO_NUL)] = Field(  # noqa: N815
-        description="Id of the run; it counts once", examples=["0190b1c2-6f1e-7c3a-9f2e-1d2c3b4a5f60"]
+        description="Id of the run. A run counts once for each table", examples=["0190b1c2-6f1e-7c3a-9f2e-1d2c3b4a5f60"]
     )
 
 
@@ -39,7 +39,9 @@ class LineageDatasetIn(_Tolerant):
 
     namespace: _Text = Field(description="Namespace of the dataset", examples=["s3://lake"])
     name: _Text = Field(description="Its name there", examples=["orders"])
-    facets: dict[str, Any] | None = Field(None, description="Of these only `symlinks` is read: other names")
+    facets: dict[str, Any] | None = Field(
+        None, description="Facets of the dataset. Only `symlinks` is read: other names of the dataset"
+    )
 
     def to_model(self) -> Dataset:
         return Dataset(self.namespace, self.name, tuple(_symlinks(self.facets or {})))
@@ -49,20 +51,24 @@ class LineageEventIn(_Tolerant):
     """A RunEvent. Events about jobs and datasets, which have no run, are accepted and not counted."""
 
     run: LineageRunIn | None = Field(None, description="The run; null in events about jobs and datasets")
-    producer: _Text = Field("", description="Who sends the event", examples=["https://github.com/OpenLineage"])
-    inputs: list[LineageDatasetIn] | None = Field(None, max_length=_MOST_DATASETS, description="What the run has read")
+    producer: _Text = Field(
+        "", description="The program that sends the event", examples=["https://github.com/OpenLineage"]
+    )
+    inputs: list[LineageDatasetIn] | None = Field(
+        None, max_length=_MOST_DATASETS, description="The datasets that the run has read"
+    )
 
 
 class LineageOut(Shown, declared=Received):
-    counted: int = Field(description="Tables whose read was counted", examples=[1])
-    repeated: int = Field(description="Tables whose read by the same run was counted before", examples=[0])
-    unknown: int = Field(description="Datasets that are no registered tables", examples=[2])
+    counted: int = Field(description="Number of tables whose read was counted", examples=[1])
+    repeated: int = Field(description="Number of tables whose read by the same run was counted before", examples=[0])
+    unknown: int = Field(description="Number of datasets that are no registered tables", examples=[2])
 
 
-@router.operator("POST /lineage", "Tell which tables a run reads", openapi_extra=TOLERANT)
+@router.operator("POST /lineage", "Report which tables a run reads", openapi_extra=TOLERANT)
 def post_lineage(event: LineageEventIn, database: DatabaseDep) -> LineageOut:
-    """Accepts the RunEvents of OpenLineage, as Spark, Flink, Trino and Airflow send them. Each run counts once for each
-    table, whatever number of events it sends. Tables are found by their path, or by their name in a catalog."""
+    """Accepts the RunEvents of OpenLineage, as Spark, Flink, Trino and Airflow send them. A run counts once for each
+    table, however many events it sends. Tables are found by their path, or by their name in a catalog."""
     if event.run is None or event.producer.startswith(lineage.OWN_PRODUCER):
         return LineageOut.of(Received())
     inputs = [each.to_model() for each in event.inputs or ()]

@@ -47,7 +47,9 @@ class LockJobOut(BaseModel):
     id: str = Field(examples=["job_4be1c0d2f6a89b37"])
     kind: JobKind = Field(examples=["compaction"])
     state: JobState = Field(examples=["running"])
-    holds: bool = Field(description="Whether it has signed the lock. Known of a filesystem lock only")
+    holds: bool = Field(
+        description="Whether the lock's file names this job as its owner; false for a lock without a file"
+    )
     waits: bool = Field(description="Whether it waits for the lock, at its worker or in the queue")
     step: str | None = Field(description="What its worker does now", examples=["planning"])
 
@@ -58,16 +60,16 @@ class LockJobOut(BaseModel):
 
 
 class RefusalOut(BaseModel):
-    """The problem with which the service would answer now if it were asked to break the lock."""
+    """The problem with which a request to break the lock would be refused now."""
 
     type: str = Field(description="Name of its type: GET /problems/{name} explains it", examples=["lock-too-young"])
     title: str = Field(examples=["The lock has not been held for long enough to prove that its holder is dead"])
-    detail: str = Field(description="Why, in this case; may be empty")
+    detail: str = Field(description="The reason in this case; may be empty")
     hint: str = Field(description="What to do")
 
 
 class HeldLockOut(Declared, declared=LockFile):
-    """A table's lock, and what tells whether its holder is alive."""
+    """A table's lock, and signs of whether its holder is alive."""
 
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     provider: str = Field(
@@ -81,9 +83,11 @@ class HeldLockOut(Declared, declared=LockFile):
         examples=["It never ends by itself: the file stays until somebody deletes it."],
     )
     break_after_seconds: float = Field(description="Age from which it may be broken", examples=[3600.0])
-    is_breakable: bool = Field(description="Whether DELETE would break it now")
+    is_breakable: bool = Field(description="Whether DELETE would break the lock now")
     refusal: RefusalOut | None = Field(description="Why not; null if it is breakable")
-    writers: list[WriterHeartbeatOut] = Field(description=f"The last heartbeats first; at most {MOST_WRITERS}")
+    writers: list[WriterHeartbeatOut] = Field(
+        description=f"Heartbeats of writers, latest first; at most {MOST_WRITERS}"
+    )
     pending: list[PendingOut] = Field(description="Pending instants of the table")
     jobs: list[LockJobOut] = Field(description="Jobs of this service that may hold it or wait for it")
 
@@ -115,13 +119,13 @@ class BrokenLockOut(BaseModel):
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     path: str | None = Field(description="The file that was removed", examples=["/data/trips/.hoodie/lock"])
     since: datetime | None = Field(description="Time at which it was taken")
-    held_seconds: float | None = Field(description="For how long it was held", examples=[10800.0])
+    held_seconds: float | None = Field(description="For how long the lock was held", examples=[10800.0])
     holder: str | None = Field(
         description="Who held it, as far as it was known", examples=["a writer that Hudi's lock file does not name"]
     )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
-        description="Jobs that waited for it. Those in the queue are due at once", examples=[["job_4be1c0d2f6a89b37"]]
+        description="Jobs that waited for the lock. Queued ones are due now", examples=[["job_4be1c0d2f6a89b37"]]
     )
 
 
@@ -161,7 +165,7 @@ def break_lock(
             min_length=1,
             max_length=500,
             pattern=A_REASON,
-            description="Why its holder is dead; kept in the audit trail",
+            description="How you know that its holder is dead; kept in the audit trail",
             examples=["the writer was killed with its machine"],
         ),
     ],
@@ -170,9 +174,9 @@ def break_lock(
         Query(min_length=1, max_length=64, pattern=SOME_TEXT, description="Break only the lock with this `id`"),
     ] = None,
 ) -> BrokenLockOut:
-    """Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a writer is
-    alive and no job of this service holds it. **If the holder is alive nevertheless, and only slow, it then writes
-    beside others**: the limit has to be far longer than any pause of a writer."""
+    """Removes the file of a lock that never ends by itself. The lock must be older than the limit, no heartbeat of a
+    writer may be alive, and no job of this service may hold the lock. **A holder that is only slow would then write at
+    the same time as others**, so the limit has to be far longer than any pause of a writer."""
     desk = desk_of(database, lake, queue)
     lock = desk.break_lock(table_id, reason=reason, by=caller.name, lock_id=lock_id)
     # The poll ends the problem that the lock has caused.

@@ -26,7 +26,8 @@ from service.model.errors import GroundskeeperError
 router = APIRouter()
 
 _LONGEST = 4096
-# A page of the dashboard: the browser stays here, whatever it is.
+# A page of the dashboard. Only the part of an address after `#` is accepted, so the browser cannot be sent to another
+# site.
 _PAGE = r"^#/[!-~]*$"
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
@@ -45,7 +46,7 @@ def _redirect(url: str) -> Response:
 
 
 def _for_browsers(request: Request, work: Callable[[], Response]) -> Response:
-    """Answers an error with a page where a person reads it."""
+    """Answers an error with a page if the caller is a browser."""
     try:
         return work()
     except GroundskeeperError as error:
@@ -64,7 +65,7 @@ def begin(
     identity: IdentityDep,
     next: Page = None,  # noqa: A002
 ) -> Response:
-    """Sends the browser to the provider; `next` is the page of the dashboard that it wants afterwards."""
+    """Sends the browser to the provider; `next` is the page of the dashboard to show afterwards."""
 
     assert identity is not None
 
@@ -92,7 +93,7 @@ def come_back(
     error_description: Word = None,
     iss: Word = None,
 ) -> Response:
-    """Opens the session of the person, and shows the page that the log-in was begun for."""
+    """Opens the session of the person, and redirects to the page that was asked for when the log-in began."""
 
     assert identity is not None
 

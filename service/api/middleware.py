@@ -32,8 +32,8 @@ _FREQUENT_PATHS = ("/v1/worker/", "/v1/callbacks/", "/v1/lineage")
 
 
 class SizeLimit:
-    """Reads the whole body first, and refuses it when it exceeds the limit, or when `_MOST_BODIES` times the limit is
-    held already by other requests."""
+    """Reads the whole body before the call. Refuses a body above the limit, and any body while those of other requests
+    take `_MOST_BODIES` times the limit of memory."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
@@ -65,7 +65,7 @@ class SizeLimit:
 
             await self._app(scope, replay, send)
         except (RequestTooLargeError, ServiceBusyError) as error:
-            # The rest of the body stays unread, so the connection cannot serve another request.
+            # The connection is closed, because the unread rest of the body would be taken for the next request.
             await answer(error, instance=scope["path"], headers={"Connection": "close"})(scope, receive, send)
         finally:
             self._held -= len(body)
@@ -79,9 +79,10 @@ class SizeLimit:
 
 class AuditLog:
     """Logs one line of JSON for each call that may change something: caller, path and status. Bodies are not logged.
-    The audit trail in the database gets an entry before the call is answered.
+    The call's entry in the audit trail is written before the call is answered.
 
-    The frequent calls of workers, writers and readers are logged at the level DEBUG, and get no entry.
+    The frequent calls of workers, writers and readers are logged at the level DEBUG, and have no entry in the audit
+    trail.
     """
 
     def __init__(self, app: ASGIApp, trail: AuditTrail) -> None:
@@ -96,7 +97,7 @@ class AuditLog:
         started = time.monotonic()
         is_frequent = scope["path"].startswith(_FREQUENT_PATHS)
         record = None if is_frequent else self._trail.begin(scope)
-        # The status remains if an unexpected exception is raised, which the server answers outside this middleware.
+        # The status after an unexpected exception, which is answered outside of this middleware.
         status = int(status_of(GroundskeeperError))
         head: Message | None = None
 
@@ -105,7 +106,7 @@ class AuditLog:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 if record is not None:
-                    # The head is held back until the body, which names the problem.
+                    # The head is sent with the body, because the type of the problem is known only then.
                     head = message
                     return
             elif record is not None and head is not None:
@@ -178,7 +179,7 @@ class Latencies:
         try:
             await self._app(scope, receive, watch)
         except Exception:
-            # The server answers the error outside this middleware.
+            # The error is answered outside of this middleware.
             answered(int(status_of(GroundskeeperError)))
             raise
         finally:
@@ -186,7 +187,7 @@ class Latencies:
 
 
 def _route(scope: Scope) -> str:
-    """Returns the template of the route, or of all static files, or `none`: paths are chosen by callers, and each would
-    be a series of its own."""
+    """Returns the template of the route, one template for all static files, or `none`. The path itself must not label a
+    series, because callers can send any number of paths."""
     route = scope.get("route")
     return str(getattr(route, "path", None) or "none")

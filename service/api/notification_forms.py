@@ -34,7 +34,7 @@ _TARGET = {"type": "slack", "url": "https://hooks.slack.com/services/T0/B0/XXXX"
 
 class TargetIn(
     Request,
-    # The members of each type, and whether it needs them: which fields a form has.
+    # For each type the members that it may have, and whether it needs them. Forms show fields accordingly.
     json_schema_extra={
         "examples": [_TARGET],
         "x-members": {target.value: dict(members) for target, members in registry.MEMBERS.items()},
@@ -50,15 +50,17 @@ class TargetIn(
         examples=["https://hooks.slack.com/services/T0/B0/XXXX"],
     )
     routing_key: _Secret | None = Field(None, description="PagerDuty: the integration key of the service")
-    authorization: _Secret | None = Field(None, description="Alertmanager: the header of this name")
+    authorization: _Secret | None = Field(None, description="Alertmanager: the header `Authorization`")
     headers: Annotated[dict[str, str], Field(max_length=100)] | None = Field(
         None, description="Webhook: sent with every message"
     )
     host: _Host | None = Field(None, description="Mail: the SMTP server", examples=["smtp.example.com"])
-    port: int | None = Field(None, ge=1, le=65_535, description="Mail: its port. Default: 587")
-    starttls: bool | None = Field(None, description="Mail: false only for an allowed host. Default: true")
-    user: _Secret | None = Field(None, description="Mail: logs in with the password")
-    password: _Secret | None = Field(None, description="Mail: its password")
+    port: int | None = Field(None, ge=1, le=65_535, description="Mail: port of the server. Default: 587")
+    starttls: bool | None = Field(
+        None, description="Mail: whether to encrypt by STARTTLS; false only for an allowed host. Default: true"
+    )
+    user: _Secret | None = Field(None, description="Mail: the user for the log-in")
+    password: _Secret | None = Field(None, description="Mail: the password for the log-in")
     sender: _Mail | None = Field(None, description="Mail: address of the sender", examples=["lake@example.com"])
     to: Annotated[list[_Mail], Field(min_length=1, max_length=50)] | None = Field(
         None, description="Mail: addresses of the recipients", examples=[["on-call@example.com"]]
@@ -84,7 +86,7 @@ class TargetOut(TargetIn):
 
     @model_validator(mode="after")
     def _fits_its_type(self) -> TargetOut:
-        """Secrets that cannot be read are left out."""
+        """Skips the check of a request, because secrets that cannot be read are left out here."""
         return self
 
 
@@ -106,35 +108,36 @@ class NotificationIn(
         " empty if there is a report",
     )
     least_severity: Severity = Field(
-        Severity.WARNING, description="Problems that are less serious are not told. A failed job counts as a warning"
+        Severity.WARNING, description="Lowest severity of problems to report. A failed job counts as a warning"
     )
     kinds: Annotated[list[ProblemKind], Field(max_length=100)] = Field(
         default_factory=list, description="Kinds of problems. Default: all", examples=[["lock-awaited"]]
     )
     tables: Annotated[list[Word], Field(max_length=1000)] = Field(
         default_factory=list,
-        description="Ids of tables, or patterns of names, owners (`owner:shop`) or tags (`tag:team=*`). Default: all,"
-        " and what is about no table",
+        description="Ids of tables, or patterns of names, owners (`owner:shop`) or tags (`tag:team=*`). Default: "
+        "all tables, and problems that are not about a table",
         examples=[["orders*"]],
     )
     most_per_hour: int = Field(
         20,
         ge=1,
         le=500,
-        description="Most messages in an hour; the last one tells all the others. Ends of alerts in PagerDuty and"
-        " Alertmanager do not count",
+        description="Most messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty "
+        "and Alertmanager do not count",
     )
     quiet_hours: Annotated[list[WindowIn], Field(max_length=50)] = Field(
         default_factory=list,
-        description="Then only critical problems are told; the others afterwards, if they are still open",
+        description="Hours in which only critical problems are reported; the others follow afterwards if they are "
+        "still open",
     )
     time_zone: TimeZone = Field(
         "UTC", description="That of the quiet hours and of the report", examples=["Europe/Berlin"]
     )
     report: WeeklyIn | None = Field(
         None,
-        description="When it sends a report of the last week; null for none. Not for PagerDuty and Alertmanager, which"
-        " would raise an alarm",
+        description="When to send a report of the last week; null for no report. Not for PagerDuty and "
+        "Alertmanager, which would raise an alarm",
         examples=[{"day": "mon", "hour": 8}],
     )
 
@@ -148,7 +151,7 @@ class NotificationIn(
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The fields of a notification."""
+        """Returns the fields of a notification."""
         given = self.model_dump(exclude={"target"})
         lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
         windows = tuple(map(Window.from_json, given["quiet_hours"]))
@@ -166,11 +169,11 @@ class SnoozeIn(Request, json_schema_extra={"examples": [{"until": "2026-01-02T07
 class NotificationOut(Declared, declared=Notification):
     target: TargetOut = Field(description="Where messages go")
     events: list[Occasion] = Field(description="What it tells")
-    least_severity: Severity = Field(description="Problems that are less serious are not told")
+    least_severity: Severity = Field(description="Lowest severity of problems that are reported")
     kinds: list[ProblemKind] = Field(description="Kinds of problems; empty for all")
     tables: list[str] = Field(description="Ids of tables or patterns of names; empty for all")
     most_per_hour: int = Field(description="Most messages in an hour", examples=[20])
-    quiet_hours: list[WindowIn] = Field(description="When only critical problems are told")
+    quiet_hours: list[WindowIn] = Field(description="Hours in which only critical problems are reported")
     time_zone: str = Field(description="That of the quiet hours and of the report", examples=["UTC"])
     report: WeeklyIn | None = Field(description="When it sends a weekly report; null for none")
     enabled: bool = Field(description="False if its webhook is disabled, so that nothing is sent", examples=[True])
@@ -219,24 +222,25 @@ class NotificationPut(NotificationOut):
 
 
 class AlertOut(BaseModel):
-    """Problems that were told together, and end together."""
+    """Problems that were reported in one message, and whose end is reported in one message."""
 
     key: str = Field(description="PagerDuty's `dedup_key`", examples=["groundskeeper-3b0f2a9d5e7b1c44"])
     kind: str = Field(description="Kind of problem", examples=["lock-awaited"])
-    severity: Severity = Field(description="That of the most serious one")
+    severity: Severity = Field(description="Severity of the most serious problem")
     title: str = Field(description="What is wrong", examples=["The table's lock has been held for long"])
-    began_at: datetime = Field(description="When it was told first")
+    began_at: datetime = Field(description="When it was first reported")
     problems: int = Field(description="Problems in it", examples=[40])
     names: list[str] = Field(description="Objects that have the problem, at most 20", examples=[["orders"]])
 
 
 class NotificationDetail(NotificationOut):
-    told: int = Field(description="Open problems that it has told", examples=[40])
+    told: int = Field(description="Number of open problems that were reported", examples=[40])
     waiting: int = Field(
-        description="Open problems that it will tell: it is snoozed or quiet, the limit is reached, or they are new",
+        description="Number of open problems that are still to be reported: they are new, or the notification is "
+        "snoozed, has quiet hours or has reached its limit",
         examples=[0],
     )
-    alerts: list[AlertOut] = Field(description="What it has told and is open; at most 100")
+    alerts: list[AlertOut] = Field(description="Reported problems that are still open; at most 100")
 
 
 def alerts_of(told: list[Told]) -> list[AlertOut]:

@@ -53,7 +53,11 @@ def list_notifications(database: DatabaseDep) -> ListOf[NotificationOut]:
     )
 
 
-@router.reader("GET /notifications/{name}", "Show a notification, and what it has told", NotificationNotFoundError)
+@router.reader(
+    "GET /notifications/{name}",
+    "Show a notification, and the open problems that it has reported",
+    NotificationNotFoundError,
+)
 def get_notification(name: Name, database: DatabaseDep, response: Response) -> NotificationDetail:
     """`GET /v1/webhooks/{id}/deliveries` lists its messages with the answers, and `GET /v1/events?types=notification.*`
     what they say."""
@@ -84,9 +88,9 @@ def put_notification(
     exposure: ExposureDep,
     response: Response,
 ) -> NotificationPut:
-    """Sends messages about problems and failed jobs, one for each cause, in the form of the target. What is open
-    already is told within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or else by the address of
-    this request."""
+    """Sends messages about problems and failed jobs, one for each cause, in the form of the target. Problems that are
+    already open are reported within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or else by the
+    address of this request."""
     put = flows.put(
         database,
         guard,
@@ -120,7 +124,7 @@ def test_notification(name: Name, database: DatabaseDep) -> DeliveryOut:
 
 @router.operator("PUT /notifications/{name}/snooze", "Send nothing for a time", NotificationNotFoundError)
 def snooze_notification(name: Name, wanted: SnoozeIn, database: DatabaseDep, caller: CallerDep) -> NotificationOut:
-    """Tells afterwards what is then still open, and the jobs that have failed meanwhile."""
+    """Afterwards, the problems that are still open are reported, and the jobs that have failed meanwhile."""
     because = f"{caller.name}: {wanted.reason}" if wanted.reason else caller.name
     return _shown(NotificationOut, flows.snooze(database, name, until=wanted.until, because=because), database)
 

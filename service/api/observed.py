@@ -12,6 +12,7 @@ from service.catalog.sample import Sample
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
 from service.lake.commit import Commit
+from service.lake.metadata_table import MetadataTableState
 from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, Since, TableSnapshot
 
 
@@ -69,7 +70,7 @@ class SinceOut(Shown, declared=Since):
 
 
 class FilesOut(BaseModel):
-    """Totals of the latest file slices. `freed` files are in none of them: the most that cleaning could free."""
+    """Totals of the latest file slices, and of files that are in none of these: the most that cleaning could free."""
 
     file_groups: int = Field(description="Number of file groups with a latest file slice", examples=[4])
     base_files: int = Field(description="Number of base files", examples=[4])
@@ -80,7 +81,7 @@ class FilesOut(BaseModel):
     small_bytes: int = Field(description="Size of the small base files", examples=[1048576])
     freed_files: int = Field(description="Number of files that are in no latest file slice", examples=[8])
     freed_bytes: int = Field(description="Size of these files", examples=[209715200])
-    rows: int | None = Field(description="In base files; null if it is not known for every file")
+    rows: int | None = Field(description="Rows in base files; null if the number is not known for every file")
 
 
 class PartitionOut(FilesOut):
@@ -98,6 +99,10 @@ class SizeClassOut(BaseModel):
     files: int = Field(description="Number of files in it", examples=[12])
 
 
+class MetadataTableOut(Shown, declared=MetadataTableState):
+    """The metadata table of a table, which every reader and writer plans with. Sizes are of its latest file slices."""
+
+
 class SnapshotOut(Declared, declared=TableSnapshot):
     """The state of a table. `partitions` are the largest ones."""
 
@@ -111,7 +116,10 @@ class SnapshotOut(Declared, declared=TableSnapshot):
     log_ratio: float | None = Field(description="Log bytes divided by base file bytes")
     total: FilesOut = Field(description="Totals of all partitions")
     base_file_sizes: list[SizeClassOut] = Field(
-        description="The base files by size, in ten classes. Empty until a partition was listed that has any"
+        description="The base files by size, in ten classes. Empty until a partition with base files was listed"
+    )
+    metadata_table: MetadataTableOut | None = Field(
+        description="At most some minutes older; null if the table has no metadata table, or after the first poll"
     )
     num_partitions: int
     partitions: list[PartitionOut] = Field(description="The largest partitions")
@@ -195,12 +203,12 @@ class WriterOptionsOut(BaseModel):
     )
     session_conf: dict[str, str] = Field(description="For the start of the Spark session: `SET` comes too late")
     sql: dict[str, str] = Field(
-        description="The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of"
-        " Spark SQL; `create` is the whole statement for a table that exists, in which you replace what is in angle"
-        " brackets"
+        description="The options as parts of SQL statements: `with` is for Flink's CREATE TABLE, `set` and "
+        "`tblproperties` (for a new table) are for Spark SQL. `create` is a whole statement for an "
+        "existing table; replace what is in angle brackets"
     )
     notes: list[str] = Field(
-        description="What else to see to", examples=[["Stop the writers before you change the lock."]]
+        description="Further things to do or to know", examples=[["Stop the writers before you change the lock."]]
     )
 
 

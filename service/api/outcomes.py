@@ -31,7 +31,9 @@ class ReadsOut(BaseModel):
     """How often the whole table is read."""
 
     per_day: float = Field(description="Reads a day", examples=[24.0])
-    source: ReadSource = Field(description="Who says so; `assumed`: nobody", examples=["assumed"])
+    source: ReadSource = Field(
+        description="Where the number comes from; `assumed`: nobody has given one", examples=["assumed"]
+    )
     text: str = Field(description="The same in words", examples=["reads unknown: 24 a day assumed"])
 
 
@@ -40,41 +42,47 @@ class ReadCostOut(BaseModel):
 
     seconds: float = Field(description="Now", examples=[3.1])
     compacted_seconds: float = Field(description="After a compaction", examples=[2.5])
-    merged_seconds: float = Field(description="If then small files were merged too", examples=[2.4])
-    overhead: float = Field(description="How many times it costs what it does after a compaction", examples=[1.24])
-    basis: RatesBasis = Field(description="`probe`: as workers have measured; `default`: assumed", examples=["probe"])
+    merged_seconds: float = Field(description="Processor seconds if small files were merged too", examples=[2.4])
+    overhead: float = Field(description="Cost of a read, divided by its cost right after a compaction", examples=[1.24])
+    basis: RatesBasis = Field(description="`probe`: measured by workers; `default`: assumed", examples=["probe"])
 
 
 class KeptOut(BaseModel):
-    """Whether the objective is kept, and how well it was. Shares are of the time for which that is known."""
+    """Whether the objective is kept now, and for which share of the time it was kept. Time for which that is not known
+    is left out."""
 
-    missed: str | None = Field(description="How the last look found it missed; null if it was kept")
+    missed: str | None = Field(description="How the objective was missed at the last check; null if it was kept")
     missed_since: datetime | None = Field(description="Since when")
-    looked_at: datetime = Field(description="Time of that look", examples=["2026-01-01T12:00:00Z"])
+    looked_at: datetime = Field(description="Time of the last check", examples=["2026-01-01T12:00:00Z"])
     week_percent: float = Field(description="Share of the last week for which it was kept", examples=[99.4])
     budget_used: float = Field(
         description="Share of the week's error budget that is used; above 1 the objective is not kept", examples=[0.6]
     )
     burn_hour: float = Field(
-        description="How fast the last hour used the budget: 1 uses it up in exactly a week", examples=[0.0]
+        description="Rate at which the last hour used the error budget; at rate 1 the budget lasts a week",
+        examples=[0.0],
     )
-    burn_day: float = Field(description="The same of the last day", examples=[0.2])
+    burn_day: float = Field(description="The same rate over the last day", examples=[0.2])
     text: str = Field(
         description="The same in words", examples=["kept 99.4 % of the last week, 60 % of the error budget used"]
     )
 
 
 class GainOut(BaseModel):
-    """What a job of a policy was expected to save each read, and what it has saved by its own result."""
+    """What a job of a policy was expected to save each read, and what it has saved according to its result."""
 
     job_id: str
     kind: JobKind
     created_at: datetime
-    expected_seconds: float = Field(description="Processor seconds that it was expected to save a read", examples=[0.6])
-    saved_seconds: float | None = Field(description="What it has saved; null until it ends well", examples=[0.55])
+    expected_seconds: float = Field(
+        description="Processor seconds that the job was expected to save each read", examples=[0.6]
+    )
+    saved_seconds: float | None = Field(
+        description="Processor seconds that it has saved each read; null until the job has succeeded", examples=[0.55]
+    )
     overhead_before: float = Field(description="Overhead of reads when it was queued", examples=[1.24])
     overhead_after: float | None = Field(
-        description="The same at the first poll after it, with what was written meanwhile", examples=[1.0]
+        description="Overhead at the first poll after the job, which includes later writes", examples=[1.0]
     )
 
     @classmethod
@@ -86,10 +94,10 @@ class OutcomeOut(BaseModel):
     objective: dict[str, float | None] = Field(
         description="The objective of the effective policy", examples=[{"read_overhead": 1.2}]
     )
-    is_set: bool = Field(description="Whether it can be kept or missed", examples=[True])
+    is_set: bool = Field(description="Whether the objective can be kept", examples=[True])
     reads: ReadsOut = Field(description="How often the table is read")
     cost: ReadCostOut | None = Field(description="What a read costs; null before the first poll")
-    kept: KeptOut | None = Field(description="Null without an objective, and before the first look")
+    kept: KeptOut | None = Field(description="Null without an objective, and before the first check")
     gb_hours_of_day: float | None = Field(
         description="GB-hours of its jobs in 24 hours; null without `max_gb_hours_per_day`", examples=[0.4]
     )
@@ -98,7 +106,7 @@ class OutcomeOut(BaseModel):
 
 @router.reader("GET /{table_id}/outcome", "Show what reads of a table cost, and whether its objective is kept")
 def get_outcome(table_id: TableId, database: DatabaseDep) -> OutcomeOut:
-    """An overhead compares a read now with one right after a compaction."""
+    """An overhead is the cost of a read now, divided by its cost right after a compaction."""
     now = database.clock()
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)

@@ -59,7 +59,7 @@ class TableRows(BaseModel):
     items: list[TableRow]
     total: int = Field(description="All registered tables", examples=[1000])
     matching: int = Field(description="Those that the filter selects", examples=[37])
-    before: int = Field(description="How many of them earlier pages have", examples=[0])
+    before: int = Field(description="Number of these tables on earlier pages", examples=[0])
     next_cursor: str | None = Field(description="For the next page, with the same filter and order; null at the end")
 
 
@@ -69,9 +69,9 @@ class ProblemGroupOut(Shown, declared=ProblemGroup):
 
 class ProblemsNow(BaseModel):
     as_of: datetime | None = Field(
-        description="When the problems and backlogs were computed. An answer that is older than a few seconds has"
-        " started a new computation, for the next call. Null: very many tables were not computed since the start, so"
-        " that counts and lists are empty"
+        description="When the problems and backlogs were computed. If that was more than some seconds ago, this "
+        "call has started a new computation for the next one. Null: the problems of very many tables are not computed "
+        "yet after a start, so that counts and lists are empty"
     )
     counts: SeverityCounts = Field(description="Counts of all problems, whatever the filter of the tables")
     groups: list[ProblemGroupOut] = Field(description="All problems, those with one cause in one group")
@@ -80,10 +80,10 @@ class ProblemsNow(BaseModel):
 
 class ActiveJobs(BaseModel):
     queued: int = Field(description="Jobs that no worker has", examples=[3])
-    leased: int = Field(description="Jobs that a worker has taken and not begun", examples=[0])
+    leased: int = Field(description="Jobs that a worker has leased and not begun", examples=[0])
     running: int = Field(description="Jobs that a worker runs", examples=[2])
     forecast: dict[str, str] = Field(
-        description="How long the queue of each worker group is, in words; without those that have no jobs",
+        description="Length of the queue of each worker group, in words; groups without jobs are left out",
         examples=[{"default": "99 queued, about 8 min with 1 slot"}],
     )
     items: list[JobOut] = Field(description="At most 50: those that workers hold first, then the oldest")
@@ -104,8 +104,8 @@ class SuggestionOut(BaseModel):
 
 class WebhookSummary(BaseModel):
     total: int = Field(description="All of them", examples=[3])
-    failing: int = Field(description="Enabled ones whose last delivery failed", examples=[1])
-    disabled: int = Field(description="Ones to which nothing is sent", examples=[0])
+    failing: int = Field(description="Enabled webhooks whose last delivery failed", examples=[1])
+    disabled: int = Field(description="Disabled webhooks", examples=[0])
     pending: int = Field(description="Deliveries that are due, or wait for their next attempt", examples=[12])
     given_up: int = Field(description="Deliveries that can be replayed", examples=[0])
 
@@ -121,15 +121,18 @@ class WebhookSummary(BaseModel):
 
 
 class WorkerSummary(BaseModel):
-    alive: int = Field(description="Workers that were seen within a minute", examples=[2])
-    ready: int = Field(description="How many of them take jobs", examples=[2])
-    slots: int = Field(description="Jobs that the ready ones can run at once", examples=[4])
-    busy: int = Field(description="Jobs that they hold", examples=[1])
+    alive: int = Field(description="Number of workers that were seen within a minute", examples=[2])
+    ready: int = Field(description="Number of workers that take jobs", examples=[2])
+    slots: int = Field(description="Number of jobs that the ready workers can run at once", examples=[4])
+    busy: int = Field(description="Number of jobs that workers hold", examples=[1])
 
 
 class Overview(BaseModel):
     at: datetime = Field(description="The service's time of this answer")
-    event_id: int = Field(description="The newest event then: a stream goes on here, with `after`")
+    event_id: int = Field(
+        description="The newest event at that time. To continue from this answer, pass it as `after` to the stream "
+        "of events"
+    )
     problems: ProblemsNow = Field(description="Everything that is wrong")
     pause: PauseOut = Field(description="The pause of automatic jobs on all tables")
     jobs: ActiveJobs = Field(description="Jobs that have not ended")
@@ -147,7 +150,7 @@ def get_overview(
     *,
     q: Annotated[
         str,
-        Query(max_length=200, pattern=NO_NUL, description="A part of the name or path, in capitals or not"),
+        Query(max_length=200, pattern=NO_NUL, description="A part of the name or path, in upper or lower case"),
     ] = "",
     health: Annotated[
         list[Health], Query(max_length=10, description="The most serious problem. May be repeated. Default: any")
@@ -169,9 +172,9 @@ def get_overview(
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of tables on a page")] = 50,
     cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
 ) -> Overview:
-    """Returns all that the first page of the dashboard shows. The filter and the order apply to the tables. Problems
-    and backlogs are some seconds old. If there are many thousands of tables, so is their list, so that a call takes
-    milliseconds; the first call after minutes then gets the problems of that time."""
+    """Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
+    backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old, so that a
+    call takes milliseconds; the first call after minutes then gets the problems and the list of that time."""
     problems = monitoring.problems
     known = problems.known(database.engine, database.clock)
     if known.as_of is None and (health or kind):
@@ -180,7 +183,7 @@ def get_overview(
     now = database.clock()
     wanted = Filter(q, health, kind, table_type, state, selection)
     with reading(database.engine) as connection:
-        # The position is read first: an event that is published meanwhile may come twice, but is not missed.
+        # The position is read first: an event that is published during this call may be seen twice, but is not missed.
         event_id = outbox.newest(connection)
     tables = problems.tables(database.engine, database.clock)
     with reading(database.engine) as connection:
@@ -246,10 +249,10 @@ def get_overview(
 
 
 def prepare(context: AppContext) -> None:
-    """Answers once in advance if there are many tables, so that the first call takes no longer than others."""
+    """Computes an answer in advance if there are many tables, so that the first call takes no longer than others."""
     try:
         if context.monitoring.problems.prepare(context.database.engine):
             get_overview(context.database, context.monitoring, selection=TableSelection())
     except DatabaseUnavailableError as error:
-        # A call will find out whether it is back.
+        # The first call tries again, and reports the error if it persists.
         log.warning("The overview cannot be prepared: %s", error)

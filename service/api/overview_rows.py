@@ -38,14 +38,14 @@ class Past:
 
 
 class BriefProblem(Shown):
-    """A problem in short. `GET /v1/problems` has all of it, with what to do."""
+    """A problem in short. `GET /v1/problems` has its details and remedy."""
 
     id: str = Field(examples=["prb_8c1d0e5f2a7b4963"])
     kind: ProblemKind = Field(examples=["compaction-behind"])
     severity: Severity = Field(description="How serious it is", examples=["warning"])
     title: str = Field(examples=["Compaction is far behind"])
     since: datetime = Field(description="When it began, as exactly as the data tells")
-    is_acknowledged: bool = Field(description="Whether somebody knows of it")
+    is_acknowledged: bool = Field(description="Whether somebody has acknowledged it")
     remedy: str = Field(description="What to do", examples=["Compact the table."])
 
 
@@ -54,15 +54,15 @@ class BacklogOut(Shown, declared=TableBacklog):
 
 
 class PastJobOut(Shown, declared=PastJob):
-    """One of a table's last jobs. `GET /v1/jobs/{id}` has all of it."""
+    """One of a table's last jobs. `GET /v1/jobs/{id}` has its details."""
 
 
 class NextJobOut(Shown, declared=NextJob):
-    """What comes next on a table."""
+    """The next job of a table."""
 
 
 class TableRow(BaseModel):
-    """One table. The problems and the backlog are those of `as_of`; everything else is of this moment."""
+    """One table. The problems and the backlog are as old as `as_of` says; everything else is current."""
 
     id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     name: str = Field(examples=["orders"])
@@ -71,9 +71,11 @@ class TableRow(BaseModel):
     tags: dict[str, str]
     table_type: str | None = Field(description="Null if it was not detected", examples=["MERGE_ON_READ"])
     table_version: int | None = Field(description="Null if it was not detected", examples=[9])
-    declared_buckets: int | None = Field(description="The writers' number; null without a bucket index", examples=[4])
+    declared_buckets: int | None = Field(
+        description="Number of buckets in the writers' options; null without a bucket index", examples=[4]
+    )
     buckets: int | None = Field(
-        description="The number in force, which a hashing config on the table may have changed", examples=[8]
+        description="Number of buckets in force, which a hashing config of the table may have changed", examples=[8]
     )
     state: TableState = Field(
         description="`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of"
@@ -82,7 +84,7 @@ class TableRow(BaseModel):
     health: Health | None = Field(
         description="The severity of its most serious problem, `healthy` without any; null as long as `as_of` is"
     )
-    problems: list[BriefProblem] = Field(description="The five most serious ones, these first")
+    problems: list[BriefProblem] = Field(description="The five most serious problems, most serious first")
     problem_count: int = Field(description="All of them", examples=[2])
     warnings: list[str] = Field(
         description="Found when the table was last examined, at most 10", examples=[["Something is dangling."]]
@@ -94,11 +96,11 @@ class TableRow(BaseModel):
         description="Log bytes divided by base bytes; null without base files", examples=[0.25]
     )
     log_ratios: list[float] = Field(
-        description="The same at 24 equidistant moments of the last day, or since the first poll; empty without polls",
+        description="The ratio at 24 equidistant moments of the last day, or since the first poll; empty without polls",
         examples=[[0.1, 0.2, 0.25]],
     )
-    next_job: NextJobOut | None = Field(description="The first job that waits or is suggested; null for none")
-    jobs: list[PastJobOut] = Field(description="The last 20, the newest first, dry runs included")
+    next_job: NextJobOut | None = Field(description="The first job that waits or is suggested; null if there is none")
+    jobs: list[PastJobOut] = Field(description="The last 20 jobs, newest first, dry runs included")
 
     @classmethod
     def of(

@@ -1,4 +1,4 @@
-"""Requests for jobs: a model for each kind, made from the types with which it is declared (`jobs.kinds`). Models of
+"""Requests for jobs: the model of each kind is made from the types in its declaration (`jobs.kinds`). Models of
 policies are made in the same way."""
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def distinct(values: list[str]) -> list[str]:
 
 
 def _check_cron(expression: str) -> str:
-    # Any moment and zone will do: this checks that the expression parses and matches at least one time.
+    # The moment and the zone do not matter: the check is that the expression parses and matches at least one time.
     if next_after(expression, "UTC", datetime(2026, 1, 1, tzinfo=UTC)) is None:
         raise ValueError("no time ever matches this")
     return expression
 
 
 class ParamsIn(Request):
-    """Parameters of a job. The rules between them are those of the declaration."""
+    """Parameters of a job. Rules that concern several parameters come from the declaration."""
 
     declared: ClassVar[type[Parameters]] = Parameters
 
@@ -48,8 +48,8 @@ class ParamsIn(Request):
 
 
 def _choice(prefix: Any) -> Any:
-    """The form that was sent selects the model that validates it, so that a mistake is reported once, in the caller's
-    names."""
+    """The tag says which model validates a value, so that a mistake is reported once, with the names that the caller
+    used."""
     path = as_model(get_args(PartitionChoice)[0])
     is_prefix = Discriminator(lambda given: "<path>" if isinstance(given, str) else "<prefix>")
     return Annotated[Annotated[path, Tag("<path>")] | Annotated[prefix, Tag("<prefix>")], is_prefix]
@@ -57,7 +57,7 @@ def _choice(prefix: Any) -> Any:
 
 @cache
 def model_of(declared: type[msgspec.Struct]) -> type[Request]:
-    """Returns the model of the same name, with the same members, except those that the service adds."""
+    """Returns a model with the name and the members of the struct, except the members that the service adds."""
     hints = get_type_hints(declared, include_extras=True)
     members: dict[str, Any] = {
         each.name: (as_model(hints[each.name]), ... if each.default is msgspec.NODEFAULT else each.default)
@@ -73,7 +73,7 @@ def model_of(declared: type[msgspec.Struct]) -> type[Request]:
 
 
 def as_model(hint: Any, *, stored: bool = False) -> Any:
-    """Returns the type for pydantic. If `stored` is set, objects in it stay as they were sent."""
+    """Returns the type for pydantic. If `stored` is set, objects in a value are kept as they were sent."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint == PartitionChoice:
         return _choice(PrefixOfPolicy if stored else model_of(PartitionPrefix))
@@ -147,7 +147,7 @@ def _request_of(kind: Kind) -> type[JobRequest]:
 if TYPE_CHECKING:
 
     class JobIn(JobRequest):
-        """Any of the requests."""
+        """The request for a job of any kind."""
 
         kind: JobKind
         params: Request

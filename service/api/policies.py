@@ -55,8 +55,8 @@ Pattern = Annotated[
 
 @router.reader("GET /policies", "List the policies of patterns")
 def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
-    """Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
-    them."""
+    """Lists each policy with the tables that have a setting from it. A table is not among them if stronger patterns or
+    its own policy replace all settings."""
     with reading(database.engine) as connection:
         found = policy_registry.decided_for(connection)
 
@@ -67,9 +67,7 @@ def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
         return ListOf[ListedPolicyOut].of(store.every(connection), shown)
 
 
-@router.reader(
-    "POST /policy-preview", "Show what the edit of a pattern's policy would change", errors.PolicyNotFoundError
-)
+@router.reader("POST /policy-preview", "Show the effect of an edit of a pattern's policy", errors.PolicyNotFoundError)
 def preview_policy(wanted: PreviewIn, database: DatabaseDep, queue: QueueDep) -> PreviewOut:
     """Shows the tables whose policy would change, and the jobs that would start there now. Starts nothing and stores
     nothing."""
@@ -122,7 +120,7 @@ def delete_policy(pattern: Pattern, database: DatabaseDep) -> None:
 
 @router.reader("GET /tables/{table_id}/policy", "Show the effective policy of a table")
 def get_table_policy(table_id: TableId, database: DatabaseDep, response: Response) -> EffectivePolicyOut:
-    """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level."""
+    """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own policy."""
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "table-policy", table_id)
         return EffectivePolicyOut.of(policy_registry.effective_of(connection, table_store.get(connection, table_id)))
@@ -152,7 +150,8 @@ def get_pause(database: DatabaseDep, response: Response) -> PauseOut:
 def pause(
     database: DatabaseDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]
 ) -> PauseOut:
-    """Withdraws automatic jobs that wait for their first worker; those that have begun go on. Posting still works."""
+    """Withdraws automatic jobs that wait for their first worker; jobs that have begun go on. Jobs can still be
+    submitted."""
     return PauseOut.of(
         pausing.pause(database.engine, database.notifier, database.clock, by=caller.name, reason=wanted.reason)
     )
@@ -160,5 +159,5 @@ def pause(
 
 @router.operator("DELETE /pause", "End the pause")
 def resume(database: DatabaseDep) -> None:
-    """Decides about every table anew, and starts a few jobs at a time."""
+    """Every table gets a new decision; a few jobs start at a time."""
     pausing.resume(database.engine, database.notifier, database.clock)

@@ -1,7 +1,7 @@
 """Models of policies, decisions and pauses.
 
-A level of a policy has only the members that differ. So requests are typed dictionaries without defaults: a member that
-is left out comes from the previous level.
+A level of a policy has only the members that differ from the weaker levels, so requests are typed dictionaries without
+defaults.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class _Section(TypedDict, total=False):
 
 
 class WindowIn(TypedDict):
-    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on the
-    next day."""
+    """A time window, which opens on `days`, or every day if there are none. An `end` that is not after `start` is on
+    the next day."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
 
@@ -69,22 +69,22 @@ class WindowIn(TypedDict):
 _DEFAULTS = Policy().to_json()
 _ABOUT: Mapping[type[Section], tuple[str, dict[str, float]]] = {
     ObjectiveSettings: (
-        "What reads and storage may cost, from which the service derives when jobs run",
+        "Limits on the cost of reads and storage, from which the service derives when jobs run",
         {"read_overhead": 1.2},
     ),
-    BudgetSettings: ("What the jobs of all tables of a pattern may cost in a day", {"gb_hours_per_day": 20}),
+    BudgetSettings: ("Limit on the cost of the jobs of all tables of a pattern in a day", {"gb_hours_per_day": 20}),
 }
 
 
 def _general(name: str) -> Any:
-    """Returns the type of a member of a policy that is about all kinds of jobs."""
+    """Returns the type of a policy's member that applies to all kinds of jobs."""
     hint = get_type_hints(Policy, include_extras=True)[name]
     own = {"time_zone": TimeZone, "windows": list[WindowIn]}.get(name)
     return _with_default(as_model(Annotated[own, *get_args(hint)[1:]] if own else hint), _DEFAULTS[name])
 
 
 def _member(name: str) -> Any:
-    """Returns the type of a member of a policy that has settings of its own."""
+    """Returns the type of a policy's member that is an object of settings, such as those of a kind."""
     section = _section(SECTIONS[name])
     if about := _ABOUT.get(SECTIONS[name]):
         return Annotated[section, Field(description=about[0], examples=[about[1]])]
@@ -112,13 +112,14 @@ def _section(settings: type[Section]) -> Any:
 
 
 def _with_default(member: Any, default: Any) -> Any:
-    """Returns the type with the default of the service in the document. `default` itself would say that a request has
-    this value if the member is left out, which then comes from weaker levels."""
+    """Returns the type with the service's default as `x-default` in the document. The keyword `default` would be wrong:
+    a member that is left out comes from weaker levels."""
     return Annotated[member, Field(json_schema_extra={"x-default": default})]
 
 
 def _bounded(setting: Any, param: Any) -> Any:
-    """Returns the type of a setting: the parameter's type, if the setting is a parameter without bounds of its own."""
+    """Returns the type of a setting. A setting without bounds of its own has the type of the job's parameter with the
+    same name."""
     base, *specs = get_args(setting) if hasattr(setting, "__metadata__") else (setting,)
     if param is None or any(isinstance(each, Spec) and each.bounds().keys() - {"description"} for each in specs):
         return setting
@@ -143,7 +144,8 @@ else:
         (_Section,),
         {"total": False},
         lambda body: body.update(
-            __doc__="Members that differ from the previous level: defaults, then patterns of names, then the table.",
+            __doc__="The members that differ from weaker levels. The levels from weak to strong are: defaults, "
+            "patterns, the table.",
             __annotations__={
                 **{name: _general(name) for name in _GENERAL},
                 **{name: _member(name) for name in SECTIONS},
@@ -153,7 +155,7 @@ else:
 
 
 class PatternPolicyIn(PolicyIn, total=False):
-    """A policy as for one table, with a precedence."""
+    """The policy of a pattern: like that of one table, with a precedence."""
 
     precedence: Annotated[
         int,
@@ -213,7 +215,7 @@ SettingValue = bool | int | float | str | list[str | WindowIn | PrefixOfPolicy] 
 
 class ChangedSettingOut(Shown, declared=ChangedSetting):
     before: SettingValue = Field(description="Its value now", examples=[5])
-    after: SettingValue = Field(description="Its value after the edit", examples=[10])
+    after: SettingValue = Field(description="Value after the edit", examples=[10])
 
 
 class StartOut(BaseModel):
@@ -232,7 +234,7 @@ class PreviewTableOut(BaseModel):
 
 class PreviewOut(BaseModel):
     tables: int = Field(description="Number of tables whose policy would change", examples=[12])
-    items: list[PreviewTableOut] = Field(description="The first of them")
+    items: list[PreviewTableOut] = Field(description="The first of these tables")
 
 
 class EffectivePolicyOut(BaseModel):
@@ -257,7 +259,9 @@ class PauseOut(BaseModel):
     paused: bool = Field(description="Whether automatic jobs are paused on all tables", examples=[True])
     since: datetime | None = None
     by: Word | None = Field(default=None, description="Who paused them", examples=["ada (4f0c9d2b71aa)"])
-    reason: str = Field(default="", description="Why; empty if nobody said", examples=["the storage is being moved"])
+    reason: str = Field(
+        default="", description="The given reason; may be empty", examples=["the storage is being moved"]
+    )
 
     @classmethod
     def of(cls, pause: Pause | None) -> PauseOut:

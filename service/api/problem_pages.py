@@ -54,7 +54,7 @@ def _examples(schema: dict[str, Any]) -> None:
 
 
 class ProblemType(BaseModel, json_schema_extra=_examples):
-    """A type of problem: of answers to calls, of jobs, or of both."""
+    """A type of problem that calls, jobs or both may have."""
 
     type: str = Field(description="The last part of `type` in a problem document", examples=["job-conflict"])
     title: str = Field(description="What happened")
@@ -73,8 +73,8 @@ class ProblemTypeList(BaseModel):
 
 
 def every_type() -> dict[str, ProblemType]:
-    """Returns all types of problems by name, in alphabetical order. A type that both a call and a job may end with has
-    the texts of the call."""
+    """Returns all types of problems by name, in alphabetical order. A type that calls and jobs share has the texts for
+    calls."""
     of_calls = [_shown(kind, status_of(kind), kind.example_members) for kind in _with_subclasses(GroundskeeperError)]
     of_jobs = [_shown(kind) for kind in _with_subclasses(JobError)]
     of_jobs += [_shown(each) for each in problem_type.declared()]
@@ -103,7 +103,7 @@ async def explain_problem(
     request: Request,
     response: Response,
 ) -> ProblemType | Response:
-    """Tells what the problem means, why it happens and what to do, with an example. The `type` of every problem
+    """Explains what the problem means, why it happens and what to do, with an example. The `type` of every problem
     document is the address of such a page."""
     found = every_type().get(name)
     if found is None:
@@ -120,7 +120,7 @@ def _shown(
     status: HTTPStatus | None = None,
     further: Mapping[str, Any] = MappingProxyType({}),
 ) -> ProblemType:
-    """`further` are members of the example beside those that every problem has."""
+    """`further` are members of the example that not every problem has."""
     example = {
         **further,
         "type": problem_uri(declared.type),

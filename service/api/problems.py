@@ -78,7 +78,8 @@ def document(problem: Problem) -> dict[str, Any]:
 
 
 class _ProblemResponse(JSONResponse):
-    """The body is ASCII, because a text that a caller or a table sent may have no other encoding."""
+    """The body is ASCII with escapes, because a text from a caller or a table may have characters that UTF-8 cannot
+    encode."""
 
     media_type = MEDIA_TYPE
 
@@ -137,8 +138,8 @@ def install(app: FastAPI) -> None:
 
 
 def _allow(request: Request) -> dict[str, str] | None:
-    """Returns the header `Allow` with all methods of the address, since the framework knows only those of its first
-    route. Returns None for files, whose routes take every method."""
+    """Returns the header `Allow` with all methods of the address; the framework would name only those of the first
+    route that matches. Returns None for static files, whose routes take every method."""
     routes = request.app.router.routes
 
     def takes(method: str) -> bool:
@@ -159,12 +160,12 @@ def invalid_request(errors: Sequence[Mapping[str, Any]], body: Any = None) -> In
     return kind("; ".join(named), extensions={"errors": found})
 
 
-# FastAPI prefixes the part of the request, which the caller did not write.
+# FastAPI begins the path with the part of the request, which must be left out.
 _PLACES = {"body", "query", "path", "header"}
 
 
 def _field(error: Mapping[str, Any], body: Any) -> str:
-    """Returns the name of a member or parameter as the caller would write it, empty for the whole body."""
+    """Returns the path of a member or parameter as the caller would write it; empty for the whole body."""
     if error["type"] == "json_invalid":
         return ""
     place, *way = error["loc"] or ("",)
@@ -181,7 +182,7 @@ def _field(error: Mapping[str, Any], body: Any) -> str:
 
 
 def _sent(way: Sequence[Any], body: Any, *, ends_with_member: bool) -> Iterator[Any]:
-    """Yields the parts of the way that the caller sent: pydantic also names the chosen members of unions."""
+    """Yields the parts of the path that are in the request. Pydantic's path also has the chosen types of unions."""
     for index, part in enumerate(way):
         try:
             body = body[part]

@@ -20,19 +20,19 @@ from service.model.errors import ParamsInvalidError
 _Choice = TypeVar("_Choice")
 _REPEATED = "May be repeated. Default: any"
 
-Since = Annotated[Moment | None, Query(description="At this time or later", examples=["2026-01-01T00:00:00Z"])]
+Since = Annotated[Moment | None, Query(description="Only items from this time on", examples=["2026-01-01T00:00:00Z"])]
 Until = Annotated[Moment | None, Query(description="Before this time", examples=["2026-01-02T00:00:00Z"])]
 OfTable = Annotated[
     str | None,
     Query(
         max_length=64,
         pattern=SOME_TEXT,
-        description="Only those of the table with this id",
+        description="Only items of the table with this id",
         examples=["tbl_0f3c2a9d5e7b1c44"],
     ),
 ]
 AnyOf = Annotated[list[_Choice], Query(description=_REPEATED, max_length=50)]
-# Each star multiplies the steps of a comparison.
+# The number of stars is limited, because each one multiplies the steps of a comparison.
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=GLOB)]
 OfKinds = Annotated[list[JobKind], Query(description=_REPEATED, max_length=50, examples=[["compaction", "cleaning"]])]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
@@ -46,7 +46,8 @@ def _asked(*, since: Since = None, until: Until = None, limit: Limit = 100, curs
 Asked = Annotated[PageRequest, Depends(_asked)]
 """The period and the page of a list."""
 TOLERANT = {"x-ignores-unknown-parameters": True}
-"""`openapi_extra` of an operation that other products call: their later versions may send more."""
+"""`openapi_extra` of an operation that other products call. Unknown parameters are ignored, because later versions of
+these products may send them."""
 
 
 def _of_owners(
@@ -55,7 +56,7 @@ def _of_owners(
         list[Annotated[str, StringConstraints(pattern=OWNER)]],
         Query(
             max_length=MOST_NAMED,
-            description="Only those of tables of this owner. May be repeated: one of them",
+            description="Only tables of this owner. May be repeated: any of these owners",
             examples=[["shop@example.com"]],
         ),
     ] = [],
@@ -63,7 +64,7 @@ def _of_owners(
         list[Annotated[str, StringConstraints(pattern=TAG)]],
         Query(
             max_length=MOST_NAMED,
-            description="Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them",
+            description="Only tables with this tag: `key`, or `key=value`. May be repeated: all of these tags",
             examples=[["team=shop"]],
         ),
     ] = [],

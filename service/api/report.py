@@ -1,4 +1,4 @@
-"""/v1/report: what the service has done in a period, and what that cost"""
+"""/v1/report: the work of the service in a period, and its cost"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST = timedelta(days=366)
 
 
 class FiguresOut(Shown, declared=Figures):
-    """What attempts have done and cost. Amounts are those of attempts that succeeded, without dry runs."""
+    """Work and cost of attempts. Amounts of data are those of successful attempts, without dry runs."""
 
     cost: float | None = Field(
         None,
@@ -48,7 +48,7 @@ class ReportGroup(BaseModel):
         " owner or without a tag",
         examples=["team=shop"],
     )
-    name: str | None = Field(description="With `by=table` its name; null if it is not registered any more")
+    name: str | None = Field(description="With `by=table` the table's name; null if the table is no longer registered")
     tables: int = Field(description="Tables in this group on which something ran", examples=[12])
     figures: FiguresOut = Field(description="The sums of the group")
 
@@ -64,16 +64,16 @@ class ProblemCountsOut(Shown, declared=ProblemCounts):
 class ReportOut(BaseModel):
     since: datetime
     until: datetime = Field(description="The end of the period", examples=["2026-01-08T12:00:00Z"])
-    by: GroupBy = Field(description="By what the figures are grouped", examples=["owner"])
+    by: GroupBy = Field(description="How the figures are grouped", examples=["owner"])
     tables: int = Field(description="Tables on which something ran", examples=[31])
     total: FiguresOut = Field(description="The sums of all attempts, each counted once")
     groups: list[ReportGroup] = Field(
-        description="Those on which workers spent the most time come first. With `by=tag` an attempt is in the group of"
-        " each tag of its table"
+        description="The groups; those on which workers spent the most time come first. With `by=tag`, an attempt "
+        "is in the group of each tag of its table"
     )
     left_out: int = Field(description="Groups beyond `limit`", examples=[0])
     problems: ProblemCountsOut = Field(
-        description="The problems of the period, each counted. They are known for GROUNDSKEEPER_EVENTS_DAYS"
+        description="Counts of the period's problems, which are known for GROUNDSKEEPER_EVENTS_DAYS"
     )
     text: str = Field(
         description="The report as short plain text, for a message",
@@ -116,19 +116,19 @@ def _period(database: Database, since: datetime | None, until: datetime | None) 
     return begin, end
 
 
-@router.reader("GET /report", "Sum up what the service has done in a period, and what that cost")
+@router.reader("GET /report", "Sum up the work of the service in a period, and its cost")
 def get_report(
     database: DatabaseDep,
     exposure: ExposureDep,
     *,
     since: Since = None,
     until: Until = None,
-    by: Annotated[GroupBy, Query(description="By what the figures are grouped")] = GroupBy.TABLE,
+    by: Annotated[GroupBy, Query(description="How the figures are grouped")] = GroupBy.TABLE,
     selection: OfOwners,
     limit: Limit = 100,
 ) -> ReportOut:
-    """Counts the attempts that ended from `since` on and before `until`: by default those of the last seven days; at
-    most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come from."""
+    """Counts the attempts that ended in the period from `since` to `until` (exclusive): by default the last seven days,
+    at most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come from."""
     begin, end = _period(database, since, until)
     with reading(database.engine) as connection:
         within = None if selection.is_open else table_store.ids_of(connection, selection)

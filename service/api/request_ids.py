@@ -38,7 +38,8 @@ class RequestIds:
             await send(message)
 
         about = _ABOUT.match(scope["path"], 3) or _ABOUT.match(scope["path"], len("/v1/worker"))
-        # The context is not reset: the server may log an error after the application has returned, in the same task.
+        # The context is not reset, because the server may log an error in the same task after the application has
+        # returned.
         add_log_context(request_id=request_id.decode(), **_ids(about))
         await self._app(scope, receive, name)
 

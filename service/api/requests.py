@@ -83,7 +83,8 @@ Tags = Annotated[
         json_schema_extra={"additionalProperties": False},
     ),
 ]
-# Moments are far from the ends of the calendar, so that any zone and any interval can be added.
+# Moments are limited to years far from the ends of the calendar, so that offsets and intervals can be added to any
+# moment.
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
 
 
@@ -114,7 +115,7 @@ class LockIn(Request):
         None,
         ge=1,
         le=86_400,
-        description="How long a job waits for the lock while others hold it; then it goes back to the queue. Default:"
+        description="How long a job waits for a lock that others hold before it goes back to the queue. Default:"
         " GROUNDSKEEPER_LOCK_WAIT_SECONDS",
         examples=[300],
     )
@@ -124,10 +125,8 @@ class LockIn(Request):
 
 
 class FlinkIn(Request):
-    """The Flink job that writes the table. The service stops it with a savepoint when a job has to wait for that.
-
-    The host must be one of GROUNDSKEEPER_FLINK_HOSTS.
-    """
+    """The Flink job that writes the table, which the service stops with a savepoint when a job needs its writers
+    stopped. The host must be one of GROUNDSKEEPER_FLINK_HOSTS."""
 
     rest_url: Annotated[str, StringConstraints(max_length=2048, pattern=HTTP_URL)] = Field(
         examples=["http://flink-jobmanager:8081"]
@@ -139,8 +138,9 @@ class FlinkIn(Request):
 
     restart: FlinkRestart = Field(
         FlinkRestart.FROM_SAVEPOINT,
-        description="How you start the job again after each stop. Without a declared bucket index the service stops it"
-        " only if that is `without-state`: its state may hold the file group of each key",
+        description="How you start the job again after each stop. Without a declared bucket index, the service "
+        "stops the job only if this is `without-state`, because the job's state may hold the file group "
+        "of each key",
     )
 
     def to_model(self) -> FlinkWriter:
@@ -148,7 +148,7 @@ class FlinkIn(Request):
 
 
 class WritersIn(Request):
-    """The Hudi version of the table's writers, or that none is running; and their engines."""
+    """The Hudi version and the engines of the table's writers, or that no writer is running."""
 
     hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] | None = None
     stopped: bool = Field(False, description="No writer is running", examples=[False])
@@ -172,7 +172,7 @@ class WritersIn(Request):
     def _one_of_both(self) -> Self:
         is_about_engines = bool(self.model_fields_set & {"engines", "flink", "query_pruning_off"})
         if (self.hudi_version is not None) == self.stopped and (self.stopped or not is_about_engines):
-            raise ValueError('give either the version that they have, as "hudi_version", or {"stopped": true}')
+            raise ValueError('give either the version of the writers, as "hudi_version", or {"stopped": true}')
         if self.flink and self.engines is not None and WriterEngine.FLINK not in self.engines:
             raise ValueError("flink names a job, but engines does not include flink")
         return self
@@ -198,7 +198,7 @@ class ReadersIn(Request):
     """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
 
     hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] | None = Field(
-        None, description="The oldest one among them"
+        None, description="The oldest version of Hudi among the readers"
     )
     reads_per_day: float | None = Field(
         None,
@@ -238,7 +238,9 @@ class TableIn(Request, json_schema_extra={"examples": _TABLES}):
         AfterValidator(without_secret),
     ] = Field(description="An absolute path or a URI (s3a://...)")
     name: Word | None = Field(None, description="Default: the name in hoodie.properties")
-    index: BucketIndexIn | None = Field(None, description="Verified on sampled record keys. Default: detected")
+    index: BucketIndexIn | None = Field(
+        None, description="The bucket index, which is verified on sampled record keys. Default: detected"
+    )
     lock: LockIn = Field(default_factory=lambda: LockIn.model_validate({}))
     writers: WritersIn | None = Field(None, description="What is known about the table's writers")
     readers: ReadersIn | None = Field(None, description="What is known about the table's readers")

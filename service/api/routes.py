@@ -1,4 +1,4 @@
-"""Routers whose operations are declared by what differs between them."""
+"""Routers, with a short form to declare operations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_IDS = {
     "/webhooks/{webhook_id}": problems.WebhookNotFoundError,
     "/deliveries/{delivery_id}": problems.DeliveryNotFoundError,
 }
-"""The problem of an id in a path that names nothing."""
+"""The problem if the id in a path names no object, by the name of the parameter."""
 
 
 class Routes(APIRouter):
@@ -53,10 +53,10 @@ class Routes(APIRouter):
         of_tables: bool = False,
         **more: Any,
     ) -> Callable[[_Operation], _Operation]:
-        """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are its own
-        problems, beside those of every call and of the ids in its path. The `operation_id` is by default the name of
-        the function, as JavaScript would write it. `also` describes other statuses with the same answer. `of_tables` is
-        as in `needs`. The status is by default 204 for an operation that returns nothing, and 200 for any other."""
+        """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are its problems
+        besides those of every call and of the ids in its path. The default `operation_id` is the name of the function
+        in camel case. `also` describes other statuses with the same answer. `of_tables` is as in `needs`. The status is
+        by default 204 for an operation that returns nothing, and 200 for any other."""
         method, path = call.split(" ")
         self._starts = (*self._starts, f"{self.prefix}{path}".partition("{")[0])
         of_ids = [error for part, error in _OF_IDS.items() if part in self.prefix + path]
@@ -84,7 +84,8 @@ class Routes(APIRouter):
         return add
 
     def reader(self, *call: Any, **more: Any) -> Callable[[_Operation], _Operation]:
-        """Adds an operation as `on` does, for callers with the role of this name; so do the next two."""
+        """Adds an operation as `on` does, for callers with the role reader. The next two methods do so for their
+        roles."""
         return self.on(*call, role=Role.READER, **more)
 
     def operator(self, *call: Any, **more: Any) -> Callable[[_Operation], _Operation]:

@@ -24,14 +24,14 @@ from service.model.loopback import is_loopback
 
 router = Routes(prefix="/v1/session", tags=["access"])
 
-# Browsers take a cookie of this name only from the very host, encrypted.
+# Browsers accept a cookie with this prefix only over HTTPS, and send it only to the host that has set it.
 _SECURE = "__Host-groundskeeper"
 
 
 @dataclass(frozen=True)
 class CookieName:
-    """A cookie that no script can read. `same_site` is `lax` for one that another site may send the browser back
-    with."""
+    """A cookie that no script can read. `same_site` is `lax` for a cookie that the browser has to send when another
+    site redirects to this service."""
 
     suffix: str
     same_site: Literal["strict", "lax"]
@@ -68,11 +68,9 @@ def cookie_of(request: Request) -> Cookie | None:
 
 
 def must_be_secure(request: Request, exposure: Exposure) -> bool:
-    """Returns whether the page was loaded encrypted, False for one from a loopback address. Raises
-    UnencryptedLoginError for any other.
-
-    The browser names the page's scheme and host in `Origin`, which no proxy changes.
-    """
+    """Returns whether the cookie must be limited to HTTPS: True if the page was loaded over HTTPS, False if it came
+    from a loopback address. Raises UnencryptedLoginError for any other page. The browser names the page's scheme and
+    host in `Origin`, which proxies leave unchanged."""
     origin = request.headers.get("origin")
     if origin is None and (exposure.public_url or "").startswith("https://"):
         return True
@@ -89,13 +87,14 @@ def must_be_secure(request: Request, exposure: Exposure) -> bool:
 
 
 def _plain(request: Request) -> str:
-    """Returns the name of the cookie without encryption. Cookies of all ports of a host are sent to each of them."""
+    """Returns the name of the cookie without HTTPS. The name has the port, because browsers send cookies of a host to
+    all of its ports."""
     server = request.scope.get("server")
     return f"groundskeeper-{server[1] if server and server[1] else 80}"
 
 
 class Way(StrEnum):
-    """`open`: no token exists, and the caller needs none."""
+    """How the caller is known. `open`: no token exists, so the caller needs none."""
 
     OPEN = "open"
     BEARER = "bearer"
@@ -128,7 +127,7 @@ class SessionOut(BaseModel):
 
 
 class LogOutOut(BaseModel):
-    """What remains to be done."""
+    """What the browser still has to do after a log-out here."""
 
     log_out_url: str | None = Field(
         description="Where a browser logs out of the OpenID provider too; null if it need not, or cannot",
@@ -170,7 +169,7 @@ def log_out(
     identity: IdentityDep,
     caller: CallerDep,
 ) -> LogOutOut:
-    """A copy of the cookie is worth nothing afterwards. Without a session it changes nothing."""
+    """Afterwards, copies of the cookie are not valid. Without a session, the call changes nothing."""
     url = None
     if caller.session is not None:
         with writing(database.engine) as connection:

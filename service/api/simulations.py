@@ -30,18 +30,18 @@ _MOST_SHOWN = 20
 
 
 class SimulateIn(Request):
-    """Either a pattern, a tag or tables, and the policy that they would have had."""
+    """A pattern, a tag or tables, and the policy that these would have had."""
 
     policy: PatternPolicyIn | None = Field(
-        description="The policy of the pattern or tag instead of the present one, null for its deletion; or settings"
-        " that the tables would have had beside their own",
+        description="The policy that replaces the present one of the pattern or tag, null for its deletion; with "
+        "`tables`, settings that are added to each table's own policy",
         examples=[{"compaction": {"commits": 12}}],
     )
     pattern: Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=SOME_TEXT)] | None = Field(
-        None, description="A pattern of tables, as of a policy", examples=["orders_*"]
+        None, description="A pattern of tables, as in policies", examples=["orders_*"]
     )
     tag: Annotated[str, StringConstraints(pattern=TAG)] | None = Field(
-        None, description="A tag: the same as the pattern `tag:` with it", examples=["team=shop"]
+        None, description="A tag, which is the same as the pattern `tag:<tag>`", examples=["team=shop"]
     )
     tables: list[Annotated[str, StringConstraints(max_length=64, pattern=SOME_TEXT)]] | None = Field(
         None, min_length=1, max_length=MOST_TABLES, description="Ids of tables", examples=[["tbl_0f3c2a9d5e7b1c44"]]
@@ -78,19 +78,21 @@ class PointOut(Shown, declared=Point):
 
 class OutcomeOut(BaseModel):
     jobs: int = Field(description="Jobs that succeeded", examples=[412])
-    seconds: float = Field(description="Time that workers spent on them", examples=[5400.0])
+    seconds: float = Field(description="Seconds that workers spent on these jobs", examples=[5400.0])
     gb_hours: float = Field(description="That time in hours, times the memory of a slot in GiB", examples=[3.0])
     rewritten_bytes: int = Field(description="Bytes that they wrote into base files", examples=[53687091200])
     read_overhead: float | None = Field(
-        description="The read overhead of all tables together that was not exceeded in 95 % of the time; null if"
-        " nothing is known",
+        description="The read overhead of all tables together, as the value that was not exceeded in 95 % of the "
+        "time; null if nothing is known",
         examples=[1.14],
     )
     longest_wait: float | None = Field(
         description="Longest time for which a due job waited for a slot, in seconds; null if it is not known",
         examples=[42.0],
     )
-    kinds: list[KindOutcomeOut] = Field(description="By kind; that on which workers spent the most time comes first")
+    kinds: list[KindOutcomeOut] = Field(
+        description="The jobs by kind; the kind on which workers spent the most time comes first"
+    )
     points: list[PointOut] = Field(description="At equidistant times, without those about which nothing is known")
 
     @classmethod
@@ -133,10 +135,10 @@ class SimulationOut(BaseModel):
         description="The difference in a sentence",
         examples=["412 jobs instead of 1012 (-59%); 2 h of work instead of 5 h (-60%)."],
     )
-    now: OutcomeOut = Field(description="What the present policy does with these commits, in the simulation")
-    new: OutcomeOut = Field(description="What the new policy does with them")
+    now: OutcomeOut = Field(description="Result of the present policy in the simulation")
+    new: OutcomeOut = Field(description="Result of the new policy in the simulation")
     actual: OutcomeOut = Field(
-        description="What really happened, with jobs by hand, failures and writers' own services"
+        description="What really happened, including jobs by hand, failures and writers' own services"
     )
     items: list[SimulatedTableOut] = Field(description="The 20 tables whose work changes the most")
 
@@ -169,7 +171,7 @@ class SimulationOut(BaseModel):
 )
 def simulate_policy(wanted: SimulateIn, database: DatabaseDep, simulator: SimulatorDep) -> SimulationOut:
     """Replays the commits of the tables under the present policy and under the new one, with the slots of the workers
-    that are ready now. Starts nothing and stores nothing. Takes seconds, for very many commits a minute."""
+    that are ready now. Starts nothing and stores nothing. Takes seconds, or up to a minute for very many commits."""
     now = database.clock()
     end = min(wanted.until or now, now)
     begin = wanted.since or end - _DEFAULT

@@ -50,7 +50,7 @@ _OF_FRAMEWORK: Final[dict[int, type[GroundskeeperError]]] = {
 
 
 def status_of(error: type[GroundskeeperError]) -> HTTPStatus:
-    """Returns the status of the class, or else of its nearest base class with one."""
+    """Returns the status of the class, or else of its nearest base class that has a status."""
     return next(_STATUS[base] for base in error.__mro__ if base in _STATUS)
 
 
@@ -63,8 +63,8 @@ def raised_by_framework(status: int) -> type[GroundskeeperError]:
 
 
 def documented(*kinds: type[GroundskeeperError]) -> dict[int | str, dict[str, Any]]:
-    """Returns the `responses` of a route in OpenAPI: its own problems, and that of any parameter or body.
-    `document_common` adds the others that do not depend on the route."""
+    """Returns the `responses` of a route in OpenAPI: the problems that are special to it, and the one of invalid
+    parameters or bodies. `document_common` adds the problems that all routes share."""
     responses: dict[int | str, dict[str, Any]] = {}
     _add(responses, int(status_of(errors.ParamsInvalidError)), errors.ParamsInvalidError)
     for kind in kinds:
@@ -73,8 +73,8 @@ def documented(*kinds: type[GroundskeeperError]) -> dict[int | str, dict[str, An
 
 
 def document_common(method: str, operation: Mapping[str, Any], *, is_conditional: bool) -> None:
-    """Adds the problems that do not depend on the route to an operation of the OpenAPI document. `is_conditional`: it
-    takes If-Match."""
+    """Adds the problems that all routes share to an operation of the OpenAPI document. `is_conditional` says that the
+    operation takes If-Match."""
     responses = operation["responses"]
     common: list[type[GroundskeeperError]] = []
     needs_caller, may_change = "security" in operation, method not in ("get", "head")

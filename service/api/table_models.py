@@ -27,10 +27,10 @@ class ClockDisagreementOut(BaseModel):
 
 class ClockSetBackOut(BaseModel):
     """A clock was set back: instants appeared that are earlier than one that had completed before. The members describe
-    the first of them."""
+    the first such instant."""
 
     instant: str = Field(examples=["20260101115508123"])
-    after: str = Field(description="The one that had completed before", examples=["20260101120003456"])
+    after: str = Field(description="The instant that had completed before", examples=["20260101120003456"])
     seconds: float = Field(description="How much earlier it is", examples=[295.3])
     since: datetime = Field(description="When the first one appeared", examples=["2026-01-01T12:00:08Z"])
     instants: int = Field(description="How many there are", examples=[1])
@@ -41,20 +41,25 @@ class ClockOut(BaseModel):
     It counts writers' commits of two days, at most 100."""
 
     utc_offset_seconds: float | None = Field(
-        description="Offset of the clock from UTC, zone included; null if no file of the timeline tells of it",
+        description="Offset of the clock from UTC, zone included; null if no file of the timeline shows it",
         examples=[-28860.2],
     )
-    zone_seconds: int | None = Field(description="What looks like a time zone in it", examples=[-28800])
-    ahead_seconds: float | None = Field(description="The rest: by this much the clock is ahead", examples=[-60.2])
-    since: datetime | None = Field(
-        description="When the first of the latest commits by this clock appeared", examples=["2026-01-01T12:00:08Z"]
+    zone_seconds: int | None = Field(
+        description="The part of the offset that looks like a time zone", examples=[-28800]
     )
-    samples: int = Field(description="Commits by this clock", examples=[3])
+    ahead_seconds: float | None = Field(
+        description="The rest of the offset: the clock is ahead by this much", examples=[-60.2]
+    )
+    since: datetime | None = Field(
+        description="When the first of the latest commits, all by this clock, appeared",
+        examples=["2026-01-01T12:00:08Z"],
+    )
+    samples: int = Field(description="Number of commits by this clock", examples=[3])
     disagreement: ClockDisagreementOut | None = Field(
         description="Two clocks, if writers name instants by both in turn: then jobs that write are refused"
     )
     set_back: ClockSetBackOut | None = Field(
-        default=None, description="A clock that went back in the last two days, if one did: rows may be lost"
+        default=None, description="Set if a clock went back in the last two days: rows may be lost"
     )
 
 
@@ -113,7 +118,7 @@ class IncidentCounts(BaseModel):
 
 
 class TableOut(BaseModel):
-    """A registered table. Values of options that look like secrets, by their names or by themselves, are masked."""
+    """A registered table. An option whose name or value looks like a secret is masked."""
 
     id: str = Field(description="Id of the table", examples=["tbl_0f3c2a9d5e7b1c44"])
     name: str
@@ -139,7 +144,7 @@ class TableOut(BaseModel):
         counts: Mapping[IncidentState, int] | None = None,
         clock: Mapping[str, Any] | None = None,
     ) -> TableOut:
-        """`sightings` are those of the table's engines, `counts` those of its unresolved incidents; `clock` is that of
+        """`sightings` are the detections of the table's engines, `counts` its unresolved incidents; `clock` comes from
         its snapshot."""
         lock = table.lock
         return made(
@@ -154,11 +159,11 @@ class TableOut(BaseModel):
 
 
 class TableDetected(BaseModel):
-    """The findings of a registration with the same body."""
+    """What a registration with the same body would find."""
 
     name: str = Field(examples=["orders"])
     base_path: str = Field(description="Canonical: absolute, links and `..` resolved", examples=["s3a://lake/orders"])
-    index: IndexOut | None = Field(description="The bucket index that sampled record keys prove, or the one given")
+    index: IndexOut | None = Field(description="The given bucket index, or the one that sampled record keys prove")
     profile: dict[str, Any] = Field(
         description="Type, version, partitioning, keys and columns, as in GET /v1/tables/{id}",
         examples=[{"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": []}],
@@ -168,4 +173,4 @@ class TableDetected(BaseModel):
 
 class PollOut(BaseModel):
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
-    is_new: bool = Field(description="False if a poll was already about to begin")
+    is_new: bool = Field(description="Whether this call requested a poll; false if one was about to begin anyway")

@@ -1,4 +1,4 @@
-"""/v1/tables, and registration as a declared state, for tools such as Terraform: /v1/tables/by-path"""
+"""/v1/tables, and /v1/tables/by-path for tools such as Terraform, which declare the registration that shall exist"""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> T
 def put_table_by_path(
     wanted: TableIn, *, database: DatabaseDep, lake: LakeDep, caller: CallerDep, request: Request, response: Response
 ) -> TableOut:
-    """The same body again changes nothing, and returns the same table. The base path may be spelt in any way. `name`
-    and `index` keep their values if left out, as they were detected; everything else gets its default then."""
+    """The same body again changes nothing, and returns the same table. The base path may be spelt in any way. If left
+    out, `name` and `index` keep their detected values, and all other members get their defaults."""
     base_path = lake.readers.run(canonical, wanted.base_path)
     condition = condition_of("PUT", request.headers)
     with reading(database.engine) as connection:
@@ -191,9 +191,8 @@ def change_table(
 
 @router.operator("POST /{table_id}/poll", "Have a table polled now", status_code=ACCEPTED)
 def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
-    """Reads the table within moments, even if its polls fail and have therefore become rare. Jobs of the table that
-    wait because earlier attempts failed are tried again. What the poll finds shows in the table's snapshot and
-    problems."""
+    """Polls the table within moments, even if its polls are delayed because they fail. Jobs that wait because earlier
+    attempts failed are tried again. The table's snapshot and problems show what the poll has found."""
     with writing(database.engine) as connection:
         watch_store.get(connection, table_id)
         breaker_store.mended(connection, table_id, database.clock())
@@ -203,7 +202,7 @@ def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollO
 
 @router.admin("DELETE /{table_id}", "Unregister a table", table_errors.TableBusyError)
 def unregister_table(table_id: TableId, database: DatabaseDep) -> None:
-    """Deletes the registration and the ended jobs. Does not touch the table's data."""
+    """Deletes the registration and the ended jobs. The table's data stay untouched."""
     registry.unregister(database.engine, table_id)
 
 
@@ -253,7 +252,7 @@ def _differences(wanted: TableIn, stored: Registration, database: Database, lake
         "owner": wanted.owner == stored.owner,
         "tags": wanted.tags == stored.tags,
     }
-    # A new declaration of the engines discards earlier detections, any other does not.
+    # Only a new declaration of the engines discards earlier detections.
     declares_engines = writers.engines is not None and writers.engines != stored.writers.engines
     engines_at = database.clock() if declares_engines else stored.writers.engines_at
     declared["writers"] = replace(writers, engines_at=engines_at)
@@ -261,8 +260,8 @@ def _differences(wanted: TableIn, stored: Registration, database: Database, lake
 
 
 def _declared(wanted: TableIn | TableChange, before: Writers, database: Database, lake: LakeAccess) -> dict[str, Any]:
-    """Returns the declarations as a registration has them, by the names of its members. `before` are the declared
-    writers so far. Raises FlinkHostNotAllowedError."""
+    """Returns the members of a registration that declare something, by name. `before` are the writers as declared so
+    far. Raises FlinkHostNotAllowedError."""
     writers = Writers(engines_at=before.engines_at)
     if wanted.writers is not None:
         if wanted.writers.flink:
@@ -291,5 +290,5 @@ def _are_same(sent: Mapping[str, str], stored: Mapping[str, str], database: Data
     try:
         return table_secrets.opened(database.cipher, {key: stored[key] for key in new}) == new
     except SecretUnreadableError:
-        # The stored secret cannot be read; storing what was sent makes it readable.
+        # The stored secret cannot be read, so the sent value counts as a change: storing it makes the secret readable.
         return False

@@ -11,7 +11,7 @@ from jobs.trace_context import parsed
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Spans of frequent calls are of no use, and a stream of events has no end.
+# Calls without a span: frequent ones are of no interest, and a stream of events has no end.
 _LEFT_OUT = ("/v1/worker/", "/v1/callbacks/", "/v1/events")
 _REPORT = "/result"
 

@@ -67,7 +67,7 @@ class WebhookChange(Request, json_schema_extra={"examples": [{"types": ["job.*"]
     url: _Url | None = None
     types: _Types | None = None
     tables: _Tables | None = None
-    headers: _Headers | None = Field(None, description="Replaces all of them; a masked value stands for the stored one")
+    headers: _Headers | None = Field(None, description="Replaces all headers; a masked value stands for the stored one")
     description: _Description | None = None
 
     @model_validator(mode="after")
@@ -98,9 +98,9 @@ class WebhookOut(Declared, declared=Webhook):
     def of(
         cls, webhook: Webhook, cipher: SecretCipher, counts: Mapping[DeliveryState, int], *, is_whole: bool, **more: Any
     ) -> Self:
-        """`is_whole` shows the URL with its path. `more` are the members that only a further model has."""
+        """`is_whole` shows the URL with its path. `more` are the members that only a subclass has."""
         try:
-            # For the webhook of a notification the sealed members are those of its target, not headers.
+            # The webhook of a notification keeps members of its target here instead of headers.
             names = [] if webhook.target else list(json.loads(cipher.open(webhook.sealed_headers)))
         except SecretUnreadableError:
             names = []
@@ -155,7 +155,7 @@ class BlockedOut(BaseModel):
 
 
 class WebhookDetail(WebhookOut):
-    blocked: list[BlockedOut] = Field(description="What holds other deliveries up, the oldest event first; at most 20")
+    blocked: list[BlockedOut] = Field(description="Deliveries that hold others up, the oldest event first; at most 20")
 
 
 class ReplayOut(BaseModel):

@@ -80,8 +80,10 @@ def list_webhooks(
         Glob | None,
         Query(description="A pattern with `*` and `?`, in upper or lower case", examples=["*invalidation*"]),
     ] = None,
-    enabled: Annotated[bool | None, Query(description="Only those that are enabled, or disabled")] = None,
-    failing: Annotated[bool | None, Query(description="Only those whose last delivery failed, or succeeded")] = None,
+    enabled: Annotated[bool | None, Query(description="Only enabled webhooks, or only disabled ones")] = None,
+    failing: Annotated[
+        bool | None, Query(description="Only webhooks whose last delivery failed, or only those where it succeeded")
+    ] = None,
     asked: Asked,
 ) -> PageOf[WebhookOut]:
     """`since` and `until` are times of creation."""
@@ -134,7 +136,7 @@ def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
 
 @router.operator("POST /webhooks/{webhook_id}/enable", "Enable a webhook, and retry pending deliveries at once")
 def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
-    """Does not send the events from the time while it was disabled; a replay sends them."""
+    """Events that were published while it was disabled are not sent; a replay sends them."""
     webhook = flows.enable(database, webhook_id)
     return _shown(webhook, database, caller)
 
@@ -176,8 +178,8 @@ def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> Webho
     status_code=ACCEPTED,
 )
 def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
-    """Sends events that were given up, and those from before the webhook was created or while it was disabled. Does not
-    touch pending deliveries, so a repeated call sends nothing twice."""
+    """Sends deliveries that were given up, and events from before the webhook was created or while it was disabled.
+    Does not touch pending deliveries, so a repeated call sends nothing twice."""
     replayed = flows.replay(
         database, webhook_id, since=wanted.since, until=wanted.until, with_delivered=wanted.with_delivered
     )
@@ -220,7 +222,7 @@ def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryO
 
 @router.operator(
     "POST /deliveries/{delivery_id}/skip",
-    "Give up a delivery that holds others up",
+    "Give up a delivery that blocks others",
     delivery_errors.DeliveryEndedError,
     status_code=ACCEPTED,
 )

@@ -41,14 +41,15 @@ log = logging.getLogger(__name__)
 
 router = Routes(prefix="/v1/worker", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
-# Nobody notifies of jobs whose back-off has ended, and notifications of other replicas may be lost.
+# The queue is also polled: no notification says that a job's back-off has ended, and those of other replicas may be
+# lost.
 _POLL_SECONDS = 1.0
 
-# The worker waits for the answer, and its lease expires if it waits for too long.
+# The check is short, because the worker waits for the answer while its lease runs out.
 _VERIFICATION_SECONDS = 5.0
 
 
-@router.on("POST /announcements", "Say what a worker is and waits for")
+@router.on("POST /announcements", "Announce a worker that is not ready yet")
 def announce_worker(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
     """Announces a worker that takes no jobs yet, because its Spark is starting or waits for executors. `GET
     /v1/workers` shows them. The token must be made for the worker's group."""
@@ -108,6 +109,7 @@ async def _next_order(
         group=info.group,
         permissions=lake.permissions,
         token_id=caller.token_id,
+        request_id=wanted.request_id,
         only_submitted=wanted.only_submitted,
     )
     look: Callable[[], WorkOrder | None] = announced
@@ -134,7 +136,8 @@ async def _next_order(
 def heartbeat(
     job_id: JobId, beat: HeartbeatIn, database: DatabaseDep, queue: QueueDep, caller: CallerDep
 ) -> HeartbeatOut:
-    """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the lease has been lost."""
+    """The answer `cancel` means: stop, clean up and report. `lost` means that the lease has been lost: stop and write
+    nothing."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
     answer = leasing.heartbeat(
         database, queue.leases, job_id=job_id, beat=heartbeat, holder=Holder(beat.worker_id, caller.token_id)
@@ -156,8 +159,8 @@ async def report_result(
 ) -> ReportOut:
     """Compares a success with the table's timeline: the job is `unknown` if the reported instants have not completed.
 
-    A report with `next` gets the next job with its answer, if one is due, as by `POST /v1/worker/leases`. Afterwards
-    the service polls the table again, because its files and buckets may have changed.
+    The answer to a report with `next` has the next job, if one is due, like `POST /v1/worker/leases`. Afterwards the
+    service polls the table again, because its files and buckets may have changed.
     """
     result = Result.from_json(wanted.result.model_dump())
     contradiction = await _contradiction(database, lake, queue, job_id, result)
@@ -179,12 +182,18 @@ async def report_result(
         afterwards.add_task(registry.detect_after, database.engine, lake, job.table_id, job.kind)
     following = None
     if wanted.next and wanted.worker_id:
-        ask = LeaseRequest(worker_id=wanted.worker_id, wait_seconds=0, only_submitted=False, worker=wanted.next.worker)
+        ask = LeaseRequest(
+            worker_id=wanted.worker_id,
+            wait_seconds=0,
+            only_submitted=False,
+            worker=wanted.next.worker,
+            request_id=wanted.next.request_id,
+        )
         try:
             following = await _next_order(
                 ask, database=database, lake=lake, queue=queue, caller=caller, request=request
             )
-        except Exception:  # The report counts, whatever happens to the next job.
+        except Exception:  # An error about the next job must not undo the report.
             log.exception("No job could be leased with the answer to the report of job %s", job_id)
     return ReportOut(state=job.state, next=_out(following, queue) if following else None)
 
@@ -192,7 +201,8 @@ async def report_result(
 async def _contradiction(
     database: Database, lake: LakeAccess, queue: QueueSettings, job_id: str, result: Result
 ) -> Problem | None:
-    """Returns what the timeline says against the result. Returns None also if the storage does not answer in time."""
+    """Returns how the timeline contradicts the result. None if it does not, or if the storage does not answer in
+    time."""
     read = partial(
         verification.contradiction,
         database.engine,

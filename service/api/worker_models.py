@@ -36,14 +36,16 @@ def _bounded(lines: list[LogLineIn]) -> list[LogLineIn]:
 
 
 class LogLineIn(BaseModel):
-    number: int = Field(ge=0, lt=10**9, description="Counts up within the attempt; a line is stored once")
+    number: int = Field(
+        ge=0, lt=10**9, description="Number of the line within the attempt, so that a repeated line is stored once"
+    )
     at: AwareDatetime = Field(ge="1970-01-01T00:00:00Z", lt="3000-01-01T00:00:00Z")
     level: LogLevel = Field(description="How serious it is")
     logger: Annotated[str, StringConstraints(max_length=1024), AfterValidator(_shortened)] = Field(
-        description="The module of the worker, or the Java class; of a long name the end is stored"
+        description="The module of the worker, or the Java class; only the end of a long name is stored"
     )
     message: Annotated[str, StringConstraints(max_length=MOST_LINE_CHARACTERS), AfterValidator(redacted)] = Field(
-        description="The line, which may have several lines itself; secrets are masked"
+        description="The text, which may have line breaks; secrets are masked"
     )
 
 
@@ -57,8 +59,8 @@ def storable(value: Any, nested: int = 0) -> Any:
     """Removes from `value` what JSON or the databases refuse: NUL, lone surrogates, numbers that are not finite or have
     more than 64 bits.
 
-    A worker does not control the text of a JVM's errors, and must be able to report its result. Raises ValueError for
-    objects and arrays that are nested deeper than any result.
+    A worker must be able to report its result, whatever text a JVM's error has. Raises ValueError for objects and
+    arrays that are nested deeper than any result.
     """
     if nested > _MOST_NESTED:
         raise ValueError(f"is nested deeper than {_MOST_NESTED} levels")
@@ -93,7 +95,7 @@ class ProblemIn(BaseModel):
 
 
 class ReadRatesIn(_FromWorker):
-    """Processor seconds that a reader needs on the worker's machine, as the worker has measured once"""
+    """Processor seconds that a read takes on the worker's machine, which the worker has measured"""
 
     scan_seconds_per_gib: float = Field(
         gt=0, le=1e6, allow_inf_nan=False, description="To scan a GiB of base files", examples=[4.0]
@@ -113,7 +115,7 @@ class WorkerInfoIn(_FromWorker):
         0,
         ge=0,
         le=1_000_000,
-        description="Submitted jobs that it runs beside when all its slots are taken",
+        description="Submitted jobs that it may run in addition when all its slots are taken",
         examples=[1],
     )
     driver_memory: Word | None = None
@@ -142,20 +144,29 @@ _WorkerId = Annotated[
 ]
 
 
+_RequestId = Annotated[
+    str | None,
+    StringConstraints(min_length=1, max_length=64, pattern=NO_NUL),
+    Field(description="Chosen by the worker, anew for each job: a request that is repeated brings the same job"),
+]
+
+
 class AnnounceRequest(BaseModel):
     worker_id: _WorkerId
     worker: WorkerInfoIn = Field(description="The worker's description of itself")
 
 
 class LeaseRequest(BaseModel):
-    """A worker may be newer than the service, so unknown members are ignored, here and below."""
+    """A request for a job. A worker may be newer than the service, so this and the models below ignore unknown
+    members."""
 
     worker_id: _WorkerId
     wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
     only_submitted: bool = Field(
-        False, description="Whether a spare slot asks: it gets no job that the service has started by itself"
+        False, description="Whether the request is for a spare slot, which gets submitted jobs only, no automatic ones"
     )
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
+    request_id: _RequestId = None
 
 
 class ProgressIn(BaseModel):
@@ -196,13 +207,14 @@ class ResultIn(BaseModel):
 
 class NextIn(BaseModel):
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
+    request_id: _RequestId = None
 
 
 class ReportIn(_FromHolder):
     result: ResultIn = Field(description="How the attempt ended")
     log: LogLines = Field(default_factory=list, description="The last lines of the attempt's log")
     next: NextIn | None = Field(
-        None, description="Asks for the next job; earlier versions request it with a call of its own"
+        None, description="Requests the next job with the answer; earlier versions use a call of its own"
     )
 
 

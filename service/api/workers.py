@@ -31,13 +31,13 @@ router = Routes(prefix="/v1/workers", tags=["jobs"])
 
 
 class WorkerOut(BaseModel):
-    """A worker as it describes itself; null where it gave no value."""
+    """A worker as it describes itself; members without a value are null."""
 
     id: str = Field(description="Id by which it calls itself", examples=["host-4711-1f0c2a"])
     version: str | None
     master: str | None
     slots: int | None = Field(description="Jobs that it runs at once")
-    spare_slots: int = Field(description="Submitted jobs that it runs beside when all its slots are taken")
+    spare_slots: int = Field(description="Submitted jobs that it may run in addition when all its slots are taken")
     driver_memory: str | None
     group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
     state: WorkerState | None = Field(
@@ -54,7 +54,7 @@ class WorkerOut(BaseModel):
     application_id: str | None = Field(description="Id of its Spark application", examples=["app-20260101120000-0001"])
     ui_url: str | None = Field(description="Address of Spark's UI", examples=["http://10.0.0.7:4040"])
     read_rates: dict[str, float] | None = Field(
-        description="Processor seconds that reads take on its machine, as it has measured",
+        description="Processor seconds that reads take on its machine, measured by the worker",
         examples=[{"scan_seconds_per_gib": 4.0, "merge_seconds_per_gib": 40.0}],
     )
     first_seen: datetime
@@ -73,25 +73,26 @@ class WorkerOut(BaseModel):
 
 
 class DemandOut(Declared, declared=Demand):
-    """The demand in numbers, so that a scaler can take each by its path, and in a sentence. The members from
-    `work_seconds` on follow from a forecast."""
+    """The demand of a worker group, in numbers for a scaler and as a sentence. The members from `work_seconds` on come
+    from a forecast."""
 
     wanted_slots: int = Field(
-        description="Slots with which no startable job would wait for one longer than the goal; at least `running`"
+        description="Number of slots that are needed so that no startable job waits longer than the goal; at least "
+        "`running`"
     )
     goal_seconds: float = Field(description="How long a job may wait for a slot")
-    work_seconds: float = Field(description="What the jobs that are due will take together")
-    wait_seconds: float | None = Field(description="When the last of them will start; null without a slot")
-    done_seconds: float | None = Field(description="When the last of them will have ended; null without a slot")
+    work_seconds: float = Field(description="Seconds that all due jobs together will take")
+    wait_seconds: float | None = Field(description="When the last due job will start; null without a slot")
+    done_seconds: float | None = Field(description="When the last due job will have ended; null without a slot")
     held_back: int = Field(description="Queued jobs that are not due: between two attempts, or until the writers stop")
-    guesses: int = Field(description="Jobs that are due, and of a kind that has not ended on their table yet")
+    guesses: int = Field(description="Number of due jobs of a kind of which none has ended on their table yet")
     forecast: str = Field(description="In words", examples=["99 queued, about 8 min with 1 slot"])
 
     @classmethod
     def of(cls, demand: Demand, outlook: GroupOutlook) -> DemandOut:
         return cls(
             **asdict(demand),
-            # The demand was counted a moment later.
+            # The demand was counted a moment after the forecast, so the two may disagree.
             wanted_slots=min(max(outlook.wanted_slots, demand.running), demand.running + demand.startable),
             goal_seconds=outlook.goal_seconds,
             work_seconds=round(outlook.work_seconds, 3),
@@ -105,7 +106,8 @@ class DemandOut(Declared, declared=Demand):
 
 class DemandByGroup(BaseModel):
     groups: dict[str, DemandOut] = Field(
-        description="The group `default`, those of the query, and all that have queued or running jobs or workers"
+        description="The group `default`, the groups of the query, and all groups that have queued or running jobs "
+        "or workers"
     )
 
 
@@ -133,16 +135,14 @@ def list_workers(
     return ListOf[WorkerOut].of(wanted, WorkerOut.of)
 
 
-@router.reader("GET /demand", "Show what each worker group needs, for a scaler")
+@router.reader("GET /demand", "Show the demand of each worker group, for a scaler")
 def get_demand(
     database: DatabaseDep,
     monitoring: MonitoringDep,
     group: Groups = None,
 ) -> DemandByGroup:
-    """Lists a `group` that you name even if it has neither jobs nor workers.
-
-    A scaler gets the number of workers from `wanted_slots` of a group, with the slots of one worker as the target.
-    """
+    """A `group` in the query is listed even if it has neither jobs nor workers. A scaler derives the number of workers
+    from a group's `wanted_slots`, with the slots of one worker as the target."""
     now = database.clock()
     outlook = monitoring.forecaster.outlook(database.engine, database.clock, is_scaled=True)
     with reading(database.engine) as connection:

@@ -1,4 +1,4 @@
-"""Endpoints for the writers of tables: the commit callback, and the options that they need."""
+"""Endpoints for the writers of tables: the commit callback, and the options that writers need."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ _MESSAGE = {"commitTime": "20260101120000000", "tableName": "orders", "basePath"
 
 
 class CallbackIn(BaseModel, extra="ignore", json_schema_extra={"examples": [_MESSAGE]}):
-    """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Only these two members are needed. The others differ
-    between versions, so unknown members are ignored."""
+    """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Other members differ between versions and are ignored."""
 
     instant: Word = Field(
         alias="commitTime", description="Requested time of the commit", examples=["20260101120000000"]
@@ -81,7 +80,7 @@ def hudi_callback(
         str | None, Header(alias="hudi-callback-key", description="Required if the service has a callback key")
     ] = None,
 ) -> CallbackOut:
-    """Accepts Hudi's own HTTP commit callback and requests a poll of the table. The answer does not wait for it."""
+    """Accepts Hudi's own HTTP commit callback and requests a poll of the table, without waiting for the poll."""
     received = callbacks.receive(
         database.engine, lake.poll_requests, base_path=wanted.base_path, instant=wanted.instant
     )
@@ -100,7 +99,8 @@ def get_writer_options(
     hudi_version: HudiVersionQuery = None,
 ) -> WriterOptionsOut:
     """Returns the options for writing beside this service: concurrency control with the table's own lock, the callback,
-    no inline services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL too."""
+    no inline services, the bucket index. The options have the engine's own names; for Flink and Spark SQL the answer
+    has SQL too."""
     with reading(database.engine) as connection:
         table = table_store.get(connection, table_id)
         stored = snapshot_store.find(connection, table_id)
@@ -135,7 +135,7 @@ def get_writer_options_of_new_table(
     services: ServicesQuery = "none",
     hudi_version: HudiVersionQuery = None,
 ) -> WriterOptionsOut:
-    """Returns the same as for a registered table, and the options that the first writer fixes for good. Reads no
+    """Returns the same as for a registered table, and the options that the first write fixes for good. Does not read
     storage."""
     keys = _columns(record_key)
     hashed = _columns(hash_fields) or keys
@@ -173,7 +173,7 @@ def _shown(
         headers=f"Authorization:Bearer {_FILL_IN}" if needs_token else None,
     )
     secret = callback.key or (_FILL_IN if needs_token else None)
-    # Hudi's HTTP client takes credentials only from the URL, and sends them only when asked.
+    # The token is in the URL, because Hudi's HTTP client takes credentials only from there.
     delegation_url = url.replace("://", f"://writer:{secret}@", 1) if secret else url
     found = writer_options(target, engine, callback=callback, manager=delegation_url if delegates else "")
     return made(WriterOptionsOut, found, engine=engine)

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def find_table(connection: Connection, base_path: str) -> str | None:
-    """Returns the id of the registered table with this base path, None without one."""
-    # Most callers spell the path so, and a look-up of links in the file system may hang.
+    """Returns the id of the registered table with this base path, or None."""
+    # Most callers send the stored spelling. The look-up of links is left for the others, because the file system may
+    # hang.
     found = table_store.find(connection, plain(base_path))
     if found is not None:
         return found

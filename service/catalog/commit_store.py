@@ -28,7 +28,8 @@ _INGESTS = sa.and_(
     _c.c.file_groups > 0,
 )
 _ANY: tuple[str | None, ...] = (None,)
-# The order of the timeline: completion times, which table versions before 8 do not have.
+# The order of the timeline is that of completion times; table versions before 8 have none, so there the requested time
+# counts.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
 
 
@@ -50,7 +51,7 @@ _LAST_RUN = {
     .limit(1)
     for column in ("action", "operation")
 }
-# A floating-point sum does not overflow.
+# The sum is a floating-point number, so that it does not overflow.
 _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
     _OF_TABLE, _INGESTS
 )
@@ -80,7 +81,7 @@ def record(connection: Connection, found: Iterable[Commit], seen_at: datetime) -
 
 
 def add(connection: Connection, found: Iterable[Commit], seen_at: datetime) -> None:
-    """Adds commits of tables of which none is stored, in the order given."""
+    """Adds commits of tables that have no stored commits yet, in the order given."""
     if rows := [_values(commit, seen_at) for commit in found]:
         connection.execute(_INSERT, rows)
 
@@ -97,7 +98,7 @@ def is_known(connection: Connection, table_id: str, requested_time: str) -> bool
 
 
 def known_of(connection: Connection, table_id: str, requested_times: Collection[str]) -> set[str]:
-    """Returns those of these instants that are recorded as completed."""
+    """Returns the instants among these that are recorded as completed."""
     query = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _c.c.requested_time.in_(requested_times))
     return set(connection.execute(query).scalars())
 
@@ -108,8 +109,8 @@ def newest_requested(connection: Connection, table_id: str) -> str | None:
 
 
 def last_recorded(connection: Connection, table_id: str) -> str | None:
-    """Returns the requested time of the last commit that was stored; None without one. Each poll stores commits in the
-    order of their completion."""
+    """Returns the requested time of the commit that was stored last, or None. Each poll stores commits in the order of
+    their completion."""
     of_table = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _c.c.action.in_(WRITING_ACTIONS))
     last: str | None = connection.execute(of_table.order_by(_c.c.id.desc()).limit(1)).scalar()
     return last
@@ -118,8 +119,8 @@ def last_recorded(connection: Connection, table_id: str) -> str | None:
 def page(
     connection: Connection, asked: PageRequest, *, table_id: str | None = None, actions: Collection[str] = ()
 ) -> Page[Commit]:
-    """Returns a page, the commit that completed last first. Empty `actions` select all; the times are those of
-    completion."""
+    """Returns a page of commits, latest completion first. Empty `actions` select all; `since` and `until` are
+    completion times."""
     conditions = asked.within(_c.c.completed_at)
     if table_id is not None:
         conditions.append(_c.c.table_id == table_id)

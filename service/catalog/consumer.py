@@ -1,4 +1,4 @@
-"""Consumers of a table: readers that follow its commits, and tell how far they have come."""
+"""Consumers of a table: readers that follow its commits, and tell how far each has come."""
 
 from __future__ import annotations
 

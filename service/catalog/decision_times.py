@@ -34,7 +34,7 @@ def wake(connection: Connection, table_id: str, now: datetime) -> None:
 
 
 def wake_each(connection: Connection, times: Mapping[str, datetime]) -> None:
-    """Does the same for several tables, each with its own time."""
+    """Does the same as `wake` for several tables, each with its own time."""
     rows = [{"of_table": table_id, "at": at} for table_id, at in times.items()]
     connection.execute(_wake(connection.dialect.name), rows)
 
@@ -62,7 +62,7 @@ def wake_all(connection: Connection, now: datetime) -> None:
 
 
 def wake_deferred(connection: Connection, now: datetime, limit: int, *, capacities: Collection[str]) -> None:
-    """Makes at most `limit` tables due that wait for one of these `capacities`, the longest waiting first."""
+    """Makes due at most `limit` of the tables that wait for one of these `capacities`, the longest waiting first."""
     first = (
         sa.select(_p.c.table_id)
         .where(
@@ -77,14 +77,14 @@ def wake_deferred(connection: Connection, now: datetime, limit: int, *, capaciti
 
 
 def wanted_capacity(connection: Connection, now: datetime) -> list[str]:
-    """Returns the capacities that deferred tables wait for, each once."""
+    """Returns the capacities for which deferred tables wait, without duplicates."""
     wanted = _p.c.deferred_for
     query = sa.select(wanted).where(wanted.is_not(None), _p.c.next_decision_at > now).distinct()
     return list(connection.execute(query).scalars())
 
 
 def due(connection: Connection, now: datetime, limit: int) -> list[str]:
-    """Returns the due tables, longest due first. Claims nothing."""
+    """Returns the due tables, longest due first, without a claim."""
     query = sa.select(_p.c.table_id).where(_p.c.next_decision_at <= now).order_by(_p.c.due_since).limit(limit)
     return list(connection.execute(query).scalars())
 

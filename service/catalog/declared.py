@@ -1,4 +1,4 @@
-"""Checks what a registration declares against what the administrator permits."""
+"""Checks a registration's declarations against the administrator's permissions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_declarations(table: Table, permissions: Permissions, lock_hosts: Colle
     """
     _refuse([*permissions.refused_options(table), *permissions.refused_lock_file(table)])
     servers = servers_of(table.lock)
-    # A registration must not tell which ports are open in the service's network.
+    # Otherwise, a registration could be used to find open ports in the service's network.
     may_connect = all(is_among(lock_hosts, host, port) for host, port in servers)
     if may_connect and (reason := unreachable(servers, _CONNECT_SECONDS)):
         raise LockUnavailableError(f"{reason}.")

@@ -1,4 +1,4 @@
-"""The owner and the tags of a table: the words that are allowed for both, and filters by them."""
+"""The owner and the tags of a table: which words are allowed, and filters of tables by owner and tags."""
 
 from __future__ import annotations
 

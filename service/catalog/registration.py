@@ -104,8 +104,8 @@ class Registration(Record):
     def flink_restart(self) -> FlinkRestart:
         """Returns the way in which Flink must start after file groups were replaced.
 
-        Hudi does not store the index of its writers, so Flink may have any, unless the owner has declared buckets or
-        the file ids show them.
+        Hudi does not store which index its writers use. Buckets are assumed only if the owner has declared them or the
+        file ids show them.
         """
         layout = self.profile.get("bucket_layout") or {}
         has_buckets = self.index is not None or layout.get("kind") in _BUCKETED

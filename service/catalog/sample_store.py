@@ -107,9 +107,10 @@ def log_ratios(
     connection: Connection, table_ids: Collection[str], now: datetime, points: int
 ) -> dict[str, list[float]]:
     """Returns the log bytes of each table divided by its base bytes, at `points` equidistant moments: from a day ago,
-    or from the first sample of a younger table, to now. A sample counts until the next one."""
+    or from the first sample of a younger table, to now. A sample's ratio holds until the next sample."""
     day_ago, hours_ago = now - timedelta(days=1), now - timedelta(hours=2)
-    # Hourly samples reach back far enough at a twelfth of the rows; those of five minutes show what is new.
+    # The day is read from hourly samples, which are a twelfth of the rows; only the last two hours are read every five
+    # minutes.
     wanted = sa.or_(
         sa.and_(_s.c.step == _HOUR, _s.c.at >= day_ago - timedelta(hours=1)),
         sa.and_(_s.c.step == _SHORT, _s.c.at >= hours_ago),
@@ -132,8 +133,8 @@ def _at_intervals(
 
 
 def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:
-    """Deletes up to `limit` samples that are closer together than their age allows, or from before `before`. Returns
-    how many."""
+    """Deletes up to `limit` samples that are from before `before`, or older than samples of their step are kept.
+    Returns how many."""
     ends = [(step, max(before, _begin(now - kept, slot))) for step, kept, slot in _STEPS_KEPT] + [(_DAY, before)]
     deleted = 0
     for step, end in ends:
@@ -151,6 +152,6 @@ def prune(connection: Connection, now: datetime, before: datetime, limit: int) -
 
 
 def _begin(at: datetime, slot: int) -> datetime:
-    """Returns the beginning of the slot of so many seconds that `at` is in."""
+    """Returns the beginning of the slot that contains `at`; `slot` is its length in seconds."""
     seconds = int(at.timestamp())
     return datetime.fromtimestamp(seconds - seconds % slot, UTC)

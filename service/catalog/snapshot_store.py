@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.lake.backlog import Cycle, extended
+from service.lake.metadata_table import MetadataTableState
 from service.lake.snapshot import (
     Bucket,
     NotWritable,
@@ -93,8 +94,8 @@ def details(connection: Connection, table_id: str, paths: Collection[str] | None
 
 
 def save(connection: Connection, stored: Stored) -> TableSnapshot:
-    """Saves everything but the partitions, and returns the snapshot with what follows from the stored ones: `totals`,
-    `large`, `skewed`, and `cycles` with the size of this snapshot."""
+    """Saves everything but the partitions. Returns the snapshot with the fields that are computed from the stored
+    partitions: `totals`, `large`, `skewed` and `cycles`."""
     snapshot = _completed(connection, stored.snapshot)
     values = _values(snapshot, stored.hashing_config)
     changed = connection.execute(_UPDATE, {"of_table": snapshot.table_id, **values})
@@ -104,7 +105,7 @@ def save(connection: Connection, stored: Stored) -> TableSnapshot:
 
 
 def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[PartitionDetail]]]) -> list[TableSnapshot]:
-    """Saves snapshots of tables that have none, with all of their partitions. Returns what `save` does, without
+    """Saves the first snapshots of tables, with all partitions. Returns the completed snapshots as `save` does, without
     reading the partitions again."""
     snapshots, rows, partitions = [], [], []
     for stored, details in found:
@@ -120,15 +121,15 @@ def add(connection: Connection, found: Iterable[tuple[Stored, Sequence[Partition
 
 def _values(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) -> dict[str, Any]:
     sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
-    # see `table_statistics`
+    # The module `table_statistics` reads the sizes from the summary.
     return {"taken_at": snapshot.taken_at, "summary": {**_summary(snapshot, hashing_config), **sizes}}
 
 
 def save_partitions(
     connection: Connection, table_id: str, listed: Collection[str] | None, found: Iterable[PartitionDetail]
 ) -> None:
-    """Replaces the stored partitions. `listed` are the paths that were listed, None for all: those that are not among
-    `found` are deleted."""
+    """Replaces the stored partitions by those in `found`. `listed` are the paths that were listed, None for all; a
+    listed partition that is not in `found` is deleted."""
     if listed is None:
         connection.execute(_DELETE_PARTITIONS, {"of_table": table_id})
     else:
@@ -170,7 +171,7 @@ def _number(name: str) -> sa.ColumnElement[int]:
 
 def _totals() -> sa.Select[Any]:
     small, logs, groups = _number("small_files"), _number("log_files"), _number("file_groups")
-    # A float, because the product may be too large for the integers of a database.
+    # The quotient is multiplied as a float, because the product may be too large for the integers of a database.
     has_logs = sa.case((logs < groups, sa.cast(logs, sa.Float) / sa.func.nullif(groups, 0)), else_=1.0)
     derived = {
         "mergeable_files": sa.case((small > 1, small), else_=0),
@@ -250,7 +251,7 @@ def _summary(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) 
     }
     for name in _MANY:
         kept[name] = [dict(vars(each)) for each in kept[name]]
-    for name in (*_SINCE, *_PARTS, *_WITH_SINCE):
+    for name in (*_SINCE, *_PARTS, *_OPTIONAL):
         kept[name] = dict(vars(kept[name])) if kept[name] else None
     summary: dict[str, Any] = _storable({**kept, "hashing_config": dict(hashing_config) if hashing_config else None})
     return summary
@@ -263,24 +264,29 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
     for name in _SINCE:
         data[name] = Since(**_restored(data[name], ("at",)))
     for name, part in _PARTS.items():
-        # An earlier version of the service stored none; the next poll writes them.
+        # An earlier version of the service did not store these members; the next poll adds them.
         if data.get(name):
             data[name] = part(**_known(part, data[name]))
     for name in ("vanished", "undone"):
         data[name] = tuple(data.get(name, ()))
     data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
     data["other_runs"] = tuple(OtherRun(**_restored(each, _RUN_MOMENTS)) for each in data.get("other_runs", ()))
-    for name, cls in _WITH_SINCE.items():
-        data[name] = cls(**_restored(data[name], ("since",))) if data.get(name) else None
+    for name, (cls, moments) in _OPTIONAL.items():
+        data[name] = cls(**_tuples(_restored(_known(cls, data[name]), moments))) if data.get(name) else None
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
 
 
 _NAMES: Mapping[type[Any], frozenset[str]] = {
-    cls: frozenset(field.name for field in dataclasses.fields(cls)) for cls in (TableSnapshot, PartitionState, Totals)
+    cls: frozenset(field.name for field in dataclasses.fields(cls))
+    for cls in (TableSnapshot, PartitionState, Totals, SeenLock, NotWritable, MetadataTableState)
 }
 _SINCE = ("since_compaction", "since_cleaning", "since_clustering")
 _PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
-_WITH_SINCE: Mapping[str, type[Any]] = {"lock": SeenLock, "not_writable": NotWritable}
+_OPTIONAL: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
+    "lock": (SeenLock, ("since",)),
+    "not_writable": (NotWritable, ("since",)),
+    "metadata_table": (MetadataTableState, ("read_at", "pending_since")),
+}
 _MANY = ("pending", "cycles", "other_runs")
 _CYCLE_MOMENTS = ("compacted_at", "rising_since")
 _RUN_MOMENTS = ("at", "since")
@@ -298,6 +304,10 @@ def _storable(value: Any) -> Any:
         case list():
             return [_storable(each) for each in value]
     return value
+
+
+def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in data.items()}
 
 
 def _restored(data: Mapping[str, Any], moments: tuple[str, ...]) -> dict[str, Any]:

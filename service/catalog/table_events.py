@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from service.catalog.registration import Registration
 
 UNHEALTHY_AFTER = 3
-"""Failed polls in a row after which `table.unhealthy` is published: a single failure of storage is common."""
+"""Failed polls in a row after which `table.unhealthy` is published: storage often fails once."""
 
 
 def table_registered(table: Registration, at: datetime) -> Event:

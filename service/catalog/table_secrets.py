@@ -1,7 +1,6 @@
 """Secrets among the options of tables.
 
-Each secret is encrypted by itself, so that everything else of a table stays readable without the key: lists, polls and
-decisions.
+Only the secrets are encrypted, so that lists, polls and decisions work without the key.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def masked(options: Mapping[str, str]) -> dict[str, str]:
 
 def sealed(cipher: SecretCipher, sent: Mapping[str, str], stored: Mapping[str, str] | None = None) -> dict[str, str]:
     """Returns options for the store, with secrets encrypted. A mask in `sent` stands for the value in `stored`, which
-    need not be readable.
+    is kept even if no key can decrypt it.
 
     Raises SecretKeyMissingError.
     """
@@ -54,7 +53,7 @@ def opened(cipher: SecretCipher, stored: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_sealed(options: Mapping[str, str]) -> bool:
-    """Returns whether all secrets are encrypted. Earlier versions stored them as they were."""
+    """Returns whether all secrets are encrypted. Earlier versions stored secrets in plain text."""
     return all(value.startswith(_PREFIX) for key, value in options.items() if is_secret(key, value))
 
 

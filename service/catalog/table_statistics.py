@@ -1,4 +1,4 @@
-"""Statistics of all tables together, for monitoring."""
+"""Statistics of all tables for monitoring."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TableStatistics:
 
     tables: int = 0
     unreadable: int = 0  # Tables whose last polls failed.
-    with_gap: int = 0  # Tables whose commits were missed once.
+    with_gap: int = 0  # Tables of which some commits were archived before a poll saw them.
     next_poll_at: datetime | None = None  # When the first poll is due.
     log_bytes: int = 0
     base_bytes: int = 0
@@ -96,7 +96,8 @@ class _Since(msgspec.Struct):
 
 
 class _Summary(msgspec.Struct):
-    """The parts of a stored snapshot that a backlog has. The database would take several times as long to find them."""
+    """The members of a stored snapshot that a backlog needs. Parsing them here is several times as fast as in the
+    database."""
 
     since_compaction: _Since
     totals: _Totals | None = None
@@ -104,7 +105,7 @@ class _Summary(msgspec.Struct):
 
 
 def _field(*names: str) -> sa.ColumnElement[int]:
-    """Returns a number of the summary; null where an earlier version of the service has not stored it."""
+    """Returns a number of the summary; null if an earlier version of the service wrote the summary without it."""
     found = _s.c.summary[names[0]] if len(names) == 1 else _s.c.summary[names]
     return sa.cast(found.as_string(), sa.BigInteger)
 

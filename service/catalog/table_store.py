@@ -62,7 +62,7 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> R
 
 
 def get_all(connection: Connection, table_ids: Collection[str]) -> dict[str, Registration]:
-    """Returns those of these tables that exist, by id."""
+    """Returns the tables with these ids, by id; unknown ids are left out."""
     return {row.id: Registration.of_row(row) for row in connection.execute(_GET_ALL, {"of_tables": list(table_ids)})}
 
 
@@ -104,7 +104,8 @@ def page(
 
 
 def is_selected(table_id: sa.ColumnElement[str], selection: TableSelection | None) -> list[sa.ColumnElement[bool]]:
-    """Returns the condition that a row is about a table of the selection; none if that selects all tables."""
+    """Returns the condition that a row belongs to a table of the selection; an empty list if all tables are
+    selected."""
     conditions = _selected(selection)
     return [table_id.in_(sa.select(_t.c.id).where(*conditions))] if conditions else []
 
@@ -165,7 +166,7 @@ def profile_of(connection: Connection, table_id: str) -> Mapping[str, Any]:
 
 
 def set_profile(connection: Connection, table_id: str, profile: Mapping[str, Any]) -> None:
-    """Replaces the profile alone: other members may have changed since the files were read."""
+    """Replaces only the profile, because other members may have changed since the files were read."""
     connection.execute(_UPDATE, {"of_table": table_id, "profile": dict(profile)})
 
 

@@ -14,13 +14,13 @@ from service.lake.table_lock import SeenLock
 
 @dataclass(frozen=True)
 class Watch(Told):
-    """The result of the last poll of a table. Before the first one, all fields with a default have it."""
+    """The result of the last poll of a table. Before the first poll, each field has its default."""
 
     table_id: str
     base_path: str
     next_poll_at: Annotated[datetime, Spec("When it is polled next", examples=("2026-01-01T12:01:00Z",))]
     timeline_path: str | None = None
-    fingerprint: str | None = None  # Computed from the timeline's file names: the same as long as nothing happens.
+    fingerprint: str | None = None  # Hash of the timeline's file names; it stays the same as long as nothing happens.
     looked_at: Annotated[datetime | None, Spec("Time of the last poll that found the timeline changed")] = None
     active_from: str | None = None  # The oldest instant of the active timeline.
     schema_digest: str | None = None
@@ -31,7 +31,7 @@ class Watch(Told):
     failures: Annotated[int, Spec("Failed polls since the last successful one", examples=(0,))] = 0
     failing_since: datetime | None = None
     error: Problem | None = None  # The last failure.
-    has_late_files: bool = False  # Such an incident stands, so a poll has to do more than read the timeline.
+    has_late_files: bool = False  # An incident about late files is open, so a poll checks more than the timeline.
     engines: Sightings = field(default_factory=dict)  # Sightings of the engines that write the table.
     lock: TableLock = field(default_factory=TableLock)  # The declared lock.
     seen_lock: SeenLock | None = None  # The lock as the last poll found it.

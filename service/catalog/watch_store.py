@@ -47,12 +47,13 @@ def claim(
     failing_again_at: datetime | None = None,
 ) -> list[str]:
     """Claims at most `limit` tables that are requested or due, except those in `without`. Requested tables come first,
-    then those that have been due for the longest time. Requests count for tables whose last poll succeeded, unless
-    somebody `insisted`: a writer whose table cannot be read must not be able to have it read all the time.
+    then those that have been due for the longest time. A request for a table whose last poll failed counts only if the
+    table is among `insisted`: otherwise a writer could cause poll after poll of a table that cannot be read.
 
     Claimed tables are due again at `next_poll_at`; if `failing_again_at` is given, those whose polls fail are due then.
-    So claims need no release, and a table whose claimer dies is only polled later. Concurrent calls are safe: on
-    PostgreSQL each skips the rows that another has locked. Returns the ids of the claimed tables, for `claimed`.
+    So a claim need not be released, and if the claimer dies, the table is polled a little later. Concurrent calls are
+    safe: on PostgreSQL each skips the rows that another has locked. Returns the ids of the claimed tables, for
+    `claimed`.
     """
     given: dict[str, Any] = {
         "now": now,
@@ -67,8 +68,8 @@ def claim(
 
 
 def claimed(connection: Connection, table_ids: Collection[str], *, for_update: bool = False) -> list[Watch]:
-    """Returns the watches of claimed tables, as far as these still exist. Nobody else has to wait meanwhile, so this
-    need not be in the transaction of the claim. `for_update` is that of `get`."""
+    """Returns the watches of claimed tables that still exist. Need not be in the transaction of the claim, so that
+    others do not wait for the claim's row locks meanwhile. `for_update` is that of `get`."""
     query = _CLAIMED_LOCKED if for_update else _CLAIMED
     return [_watch(row) for row in connection.execute(query, {"claimed": list(table_ids)})]
 
@@ -141,7 +142,7 @@ def engines_of(connection: Connection, table_id: str) -> Sightings:
 
 
 def mark(connection: Connection, table_id: str, marks: Iterable[Mark]) -> None:
-    """Adds marks that were not found by a poll. Concurrent calls are recorded one after the other."""
+    """Adds marks that were found elsewhere than in a poll. Concurrent calls are recorded one after the other."""
     sightings = engine_sighting.with_marks(get(connection, table_id, for_update=True).engines, marks)
     connection.execute(_w.update().where(_w.c.table_id == table_id).values(engines=engine_sighting.to_json(sightings)))
 

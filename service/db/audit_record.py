@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class Recorder(Protocol):
-    """Takes part in the transactions that `service.db.engine.writing` opens. What it raises rolls them back."""
+    """Takes part in the transactions that `service.db.engine.writing` opens. An error that it raises rolls the
+    transaction back."""
 
     def begun(self, connection: Connection) -> None:
         """Runs before all statements of a transaction."""
@@ -25,7 +26,7 @@ class Recorder(Protocol):
         """Names the object that the current transaction has created."""
 
     def sibling(self) -> Recorder:
-        """Returns another one, for a further transaction of the same call."""
+        """Returns another recorder, for a further transaction of the same call."""
 
     def exists(self, kind: str, object_id: str) -> None:
         """Names the object that the next transaction changes."""
@@ -34,13 +35,13 @@ class Recorder(Protocol):
         """States the object before and after the call, instead of what the database shows."""
 
 
-# Inherited by the threads in which the calls of the API run.
+# The threads in which calls of the API run inherit this variable.
 current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
 
 @contextmanager
 def separate() -> Iterator[None]:
-    """Gives the transaction of the block a record of its own: one of several changes of one call."""
+    """Gives the transaction of the block a record of its own, for one of several changes of one call."""
     accompanying = current.get()
     token = current.set(None if accompanying is None else accompanying.sibling())
     try:
@@ -56,7 +57,8 @@ def exists(kind: str, object_id: str) -> None:
 
 
 def about(kind: str, object_id: str) -> None:
-    """Names the object of the current transaction, if the address of the call does not: for one that is created."""
+    """Names the object of the current transaction, if the address of the call does not, because the call creates the
+    object."""
     if (recorder := current.get()) is not None:
         recorder.about(kind, object_id)
 

@@ -16,8 +16,8 @@ _BESIDE = ("-wal", "-shm")
 class DatabaseFiles:
     """The files that the connections of one engine have open.
 
-    What is written to a file that has no path any more is lost when the service ends, and a connection that is opened
-    meanwhile makes a new, empty database.
+    Writes to a file that has been deleted are lost when the service ends, and a connection that is opened afterwards
+    makes a new, empty database.
     """
 
     def __init__(self) -> None:

@@ -42,22 +42,23 @@ _BUSY_TIMEOUT_MS = 10_000
 
 
 def decoded(document: str | bytes, kind: Any = Any) -> Any:
-    """Decodes a JSON column, of which `kind` has the members that are wanted. Python's own decoder takes several times
-    as long, but reads what its encoder has written for names that are not UTF-8, and for NaN and infinity."""
+    """Decodes a JSON column; `kind` is a struct with the members to read. If that fails, Python's own decoder is used,
+    which takes several times as long but reads names that are not UTF-8, NaN and infinity, as Python's encoder writes
+    them."""
     try:
         return msgspec.json.decode(document, type=kind)
     except msgspec.MsgspecError:
         return msgspec.convert(json.loads(document), kind)
 
 
-# Neither errors nor the log at DEBUG may contain what statements carry.
+# Neither errors nor the log at DEBUG may contain the parameters of statements.
 _OPTIONS: dict[str, Any] = {"hide_parameters": True, "json_deserializer": decoded}
 # The connection that was used last has the newest pages in its cache.
 _OF_SQLITE = {"pool_size": 10, "max_overflow": 30, "pool_use_lifo": True}
 _CONNECTIONS = 15
 _CACHE_KIB = 16 * 1024
-# Pages of the write-ahead log after which a transaction copies them into the database at its end, while others wait.
-# `checkpoint` does so earlier, beside the writers.
+# Once the write-ahead log has this number of pages, the transaction that ends copies them into the database, while
+# others wait. `checkpoint` usually does so earlier, without keeping others waiting.
 _LOG_PAGES = 8000
 # Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
@@ -66,7 +67,8 @@ _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
 
 def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
-    """Returns an engine for an SQLAlchemy URL, without connecting. It has at most so many connections to PostgreSQL.
+    """Returns an engine for an SQLAlchemy URL, without connecting. The engine has at most `connections` connections to
+    PostgreSQL.
 
     Raises SettingsError for a URL that cannot be parsed, or an unsupported kind of database.
     """
@@ -76,7 +78,7 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
         if backend == "sqlite":
             return _sqlite(parsed)
         if backend == "postgresql":
-            # The driver of PostgreSQL is an extra.
+            # The driver of PostgreSQL is an optional dependency.
             from service.db.postgresql import open_postgresql
 
             return open_postgresql(parsed, connections=connections, options=_OPTIONS)
@@ -99,7 +101,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 def writing(engine: Engine) -> Iterator[Connection]:
     """Opens a transaction that writes: committed at the end of the block, rolled back when it raises.
 
-    Raises DatabaseUnavailableError, also if the files of an SQLite database are not where they were opened.
+    Raises DatabaseUnavailableError, also if the files of an SQLite database are no longer where they were opened.
     """
     with _reachable(engine), _turn_of(engine), engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
@@ -128,8 +130,8 @@ def rewrite(engine: Engine) -> None:
 
 
 def checkpoint(engine: Engine) -> None:
-    """Copies what SQLite's write-ahead log has into the database, while others read and write. A disk may take a
-    tenth of a second for it. Raises DatabaseUnavailableError."""
+    """Copies the pages of SQLite's write-ahead log into the database, while others read and write. That may take a
+    tenth of a second. Raises DatabaseUnavailableError."""
     try:
         with _reachable(engine), closing(engine.raw_connection()) as connection:
             connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)").close()
@@ -138,8 +140,8 @@ def checkpoint(engine: Engine) -> None:
 
 
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:
-    """Returns a lock by which the threads of one process take turns to write to SQLite, which admits one and makes the
-    others retry at growing intervals. PostgreSQL needs no such lock."""
+    """Returns a lock by which the threads of one process take turns to write to SQLite. Without it, SQLite admits one
+    writer and makes the others retry at growing intervals. PostgreSQL needs no such lock."""
     return _turns.setdefault(engine, Turns()) if engine.dialect.name == "sqlite" else nullcontext()
 
 
@@ -168,8 +170,8 @@ def _reachable(engine: Engine) -> Iterator[None]:
 
 
 def _is_of_statement(error: DBAPIError) -> bool:
-    """Returns whether the statement has caused the error, as by a sum that overflows. Otherwise the database has: its
-    file was deleted, for example, and so its tables are gone."""
+    """Returns whether the statement has caused the error, for example by a sum that overflows. Otherwise the cause is
+    in the database, for example because its file was deleted."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return code == sqlite3.SQLITE_ERROR and not str(error.orig).startswith("no such table")
 
@@ -199,19 +201,21 @@ def _sqlite(url: sa.URL) -> Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(dbapi_connection: Any, _record: object) -> None:
-        # The driver must not open transactions by itself: they would be deferred, see _begin.
+        # The driver must not open transactions by itself, because they would be deferred (see `_begin`).
         dbapi_connection.isolation_level = None
         cursor = dbapi_connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
         cursor.execute("PRAGMA journal_mode = WAL")
-        # Safe with WAL: a power cut may lose the last commits, but breaks nothing. Workers report again.
+        # NORMAL is safe with WAL: a power cut may lose the last commits, but does not damage the database. Workers
+        # report again.
         cursor.execute("PRAGMA synchronous = NORMAL")
-        # Otherwise an insert of several rows makes a file, to undo them if one of them fails.
+        # Without this, an insert of several rows writes a temporary file, by which it undoes the rows if one of them
+        # fails.
         cursor.execute("PRAGMA temp_store = MEMORY")
         cursor.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         cursor.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         cursor.execute("PRAGMA foreign_keys = ON")
-        # The first to be read; only now all files are open.
+        # The first read opens all files.
         cursor.execute("PRAGMA schema_version")
         cursor.close()
         files.opened(dbapi_connection)
@@ -223,10 +227,10 @@ def _sqlite(url: sa.URL) -> Engine:
         writes = connection.get_execution_options().get(_WRITES, False)
         begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         try:
-            # SQLAlchemy takes as long for this as for a query.
+            # The driver is called directly, because SQLAlchemy would take as long for this as for a query.
             connection.connection.driver_connection.execute(begin)  # type: ignore[union-attr]  # open, and SQLite's
         except sqlite3.Error:
-            # Once more, for an error of its own.
+            # SQLAlchemy repeats the statement, so that its own error is raised.
             connection.exec_driver_sql(begin)
 
     return engine

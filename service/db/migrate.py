@@ -29,16 +29,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _r = schema.schema_revisions
-# Any number that no other program uses on the same database.
+# The key of the advisory lock: any number that no other program uses in the same database.
 _POSTGRESQL_LOCK = 7_202_611_001
 
 
 def upgrade(engine: Engine, revision: str = "head") -> str:
-    """Applies what is missing in one transaction, and returns the revision. Replicas may call this concurrently. A
-    newer schema that works with this version stays as it is.
-
-    Raises SettingsError if a newer version has made a schema that does not, and DatabaseUnavailableError.
-    """
+    """Applies the missing revisions in one transaction, and returns the newest one. Replicas may call this
+    concurrently. A newer schema that works with this version stays as it is. Raises SettingsError for a newer schema
+    that does not work with this version, and DatabaseUnavailableError."""
     with writing(engine) as connection, _without_limits(connection):
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
@@ -56,7 +54,7 @@ def upgrade(engine: Engine, revision: str = "head") -> str:
                 f"The database {shown} was made by a newer version of Groundskeeper.",
                 hint="Run that version, or choose another database with GROUNDSKEEPER_DATABASE.",
             )
-        # A database that cannot be written to should not be noticed later.
+        # The write shows now, and not only later, if the database is read-only.
         rewrite(connection)
         return _current(connection) or ""
 
@@ -84,7 +82,7 @@ def is_newer(engine: Engine) -> bool:
 
 
 def rewrite(connection: Connection) -> None:
-    """Writes the revision as it is, so that committing shows whether the database can be written to."""
+    """Writes the unchanged revision, so that the commit shows whether the database can be written to."""
     version = sa.table("alembic_version", sa.column("version_num"))
     connection.execute(version.update().values(version_num=version.c.version_num))
 
@@ -98,7 +96,7 @@ def _declare(connection: Connection) -> None:
 
 
 def _is_declared(connection: Connection, newer: str) -> bool:
-    """Returns whether a revision that is not known here has declared that it works with one that is."""
+    """Returns whether the unknown revision `newer` has declared that it works with a revision that is known here."""
     if not sa.inspect(connection).has_table(_r.name):
         return False
     declared = connection.execute(sa.select(_r.c.works_with).where(_r.c.revision == newer)).scalar()
@@ -108,7 +106,7 @@ def _is_declared(connection: Connection, newer: str) -> bool:
 def _without_limits(connection: Connection) -> AbstractContextManager[None]:
     if connection.dialect.name != "postgresql":
         return nullcontext()
-    # The driver of PostgreSQL is an extra.
+    # The driver of PostgreSQL is an optional dependency.
     from service.db.postgresql import without_limits
 
     return without_limits(connection)

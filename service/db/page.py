@@ -1,8 +1,5 @@
-"""Cursor pagination.
-
-The cursor is the sort key of a page's last row, so rows that are added or removed meanwhile neither repeat nor hide
-others.
-"""
+"""Cursor pagination. The cursor is the sort key of a page's last row, so no row is repeated or skipped if others are
+added or removed meanwhile."""
 
 from __future__ import annotations
 
@@ -36,8 +33,8 @@ class Page(Generic[Row]):
 
 @dataclass(frozen=True)
 class PageRequest:
-    """The part of a list that a caller asks for: at most `limit` items behind `cursor`, of times from `since` on and
-    before `until`."""
+    """The part of a list that a caller asks for: at most `limit` items after `cursor`, with times from `since` to
+    `until` (exclusive)."""
 
     limit: int = 100
     cursor: str | None = None
@@ -95,19 +92,20 @@ def matches(column: sa.ColumnElement[str], pattern: str) -> sa.ColumnElement[boo
 def is_at_or_below(column: sa.ColumnElement[str], path: str) -> sa.ColumnElement[bool]:
     """Returns the condition that the column is this path, or one below it."""
     folder = f"{path.rstrip('/')}/"
-    # Not LIKE, which takes upper for lower case on SQLite.
+    # LIKE would ignore case on SQLite.
     return sa.or_(column == path, sa.func.substr(column, 1, len(folder)) == folder)
 
 
 def within(
     column: sa.ColumnElement[Any], since: datetime | None, until: datetime | None
 ) -> list[sa.ColumnElement[bool]]:
-    """Returns the conditions that a time is `since` or later, and before `until`; None is without limit."""
+    """Returns the conditions that a time is `since` or later, and before `until`; None sets no limit."""
     return [*([] if since is None else [column >= since]), *([] if until is None else [column < until])]
 
 
 def among(column: sa.ColumnElement[Any], words: Collection[Enum]) -> list[sa.ColumnElement[bool]]:
-    """Returns the condition that the column is one of the words; none for an empty collection, which selects all."""
+    """Returns the condition that the column is one of the words; an empty list for an empty collection, which selects
+    all."""
     return [column.in_([word.value for word in words])] if words else []
 
 

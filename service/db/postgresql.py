@@ -1,7 +1,5 @@
-"""Connections to PostgreSQL, each with time limits: a server whose host is gone closes none of them.
-
-A value that the URL, the role or the server's configuration sets wins over the one from here.
-"""
+"""Connections to PostgreSQL with time limits, because a server whose host has failed does not close its connections. A
+value in the URL, the role or the server's configuration takes precedence over the one from here."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen
     from sqlalchemy import Connection, Engine
 
-# Parameters of libpq that notice a host that is gone. The limits below are for one that acknowledges what it receives
-# and never answers, such as a proxy that has lost its server.
+# Parameters of libpq that detect a failed host. The limits below detect a host that acknowledges data and never
+# answers, such as a proxy that has lost its server.
 _OF_CLIENT = {
     "connect_timeout": 5,
     "keepalives": 1,
@@ -29,11 +27,12 @@ _OF_CLIENT = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-# The server ends statements and transactions for which nobody waits any more, and frees their locks, because of these
-# parameters.
+# Parameters by which the server ends statements and transactions for which nobody waits any more, and releases their
+# locks.
 _OF_SERVER = {
     "statement_timeout": "20s",
-    # An idle transaction is ended earlier, because a statement of another replica may wait for its locks.
+    # An idle transaction is ended before statements time out, because a statement of another replica may wait for its
+    # locks.
     "idle_in_transaction_session_timeout": "15s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
@@ -45,14 +44,14 @@ SELECT set_config(name, %s::json ->> name, false) FROM pg_settings
 WHERE source = 'default' AND name IN (SELECT json_object_keys(%s::json))
 """
 _STATEMENT_SECONDS = "SELECT extract(epoch FROM current_setting('statement_timeout')::interval)::float"
-# The server ends a statement first. An answer that has not come this number of seconds later will never come.
+# The server ends a statement at its limit. If no answer has come this number of seconds later, none will come.
 _MARGIN_SECONDS = 5.0
 _IDLE_SECONDS = 5.0
 _WAIT_SECONDS = 5.0
 
 
 def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -> Engine:
-    """Returns an engine with at most `connections`; who needs one waits up to 5 seconds until one is free."""
+    """Returns an engine with at most `connections` connections. A thread waits up to 5 seconds until one is free."""
     engine = sa.create_engine(
         url,
         connect_args={name: value for name, value in _OF_CLIENT.items() if name not in url.query},
@@ -78,21 +77,19 @@ def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Waits for no answer longer than `answer_seconds` if that is not None. After that it is closed, and whether the
-    transaction was committed is not known.
-
-    Outside transactions it waits 5 seconds: only checks of the connection, and `LISTEN`, are executed there.
-    """
+    """Waits at most `answer_seconds` for an answer, if that is not None. Then the connection is closed, and it is not
+    known whether the transaction was committed. Outside transactions, where only `LISTEN` and checks of the connection
+    are executed, the limit is 5 seconds."""
 
     answer_seconds: float | None = 30.0
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
-        if timeout is not None:  # the caller expects that nothing may come
+        if timeout is not None:  # The caller has its own time limit, and expects that nothing may come.
             return super().wait(gen, interval, timeout)
         seconds = _IDLE_SECONDS if self.autocommit else self.answer_seconds
         try:
             return super().wait(gen, interval, seconds)
-        except errors._WaitTimeout:  # which `Connection.wait` documents, under this name
+        except errors._WaitTimeout:  # The documentation of `Connection.wait` names this exception.
             self.close()
             raise errors.OperationalError(f"the server did not answer within {seconds:g} s") from None
 

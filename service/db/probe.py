@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-# A rest of 99 times the duration checks a database of any size for ever, for 1 % of the time.
+# After a check the probe rests for this multiple of its duration, so that checks take 1 % of the time for a database of
+# any size.
 _INTEGRITY_REST = 99.0
 _INTEGRITY_WAIT_SECONDS = 1.0
 _LEAST_FREE_BYTES = 1024 * 1024
 
 
 class Probe:
-    """Tells whether the database is usable, as of the last second. It may be called from any thread."""
+    """Checks at most once a second whether the database is usable. Thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -57,13 +58,14 @@ class Probe:
         path = _sqlite_path(self._engine)
         if path is None:
             return
-        # SQLite writes where it has written before as long as it can, so a write may succeed on a full disk.
+        # The free space is checked as well, because SQLite reuses space in its files, so a write may succeed on a full
+        # disk.
         free = shutil.disk_usage(path.parent).free
         if free < _LEAST_FREE_BYTES:
             raise DatabaseUnavailableError(f"The disk of the database is full: {free} bytes are left.")
         integrity = self._integrity.latest()
         wait([integrity], _INTEGRITY_WAIT_SECONDS)
-        # While a large file is read anew, the last outcome counts.
+        # While a large file is being checked, the last outcome counts.
         if integrity.done():
             self._found = integrity.result()
         if self._found:
@@ -79,8 +81,8 @@ def _raised_by(check: Callable[[], None]) -> GroundskeeperError | None:
 
 
 def check_integrity(engine: Engine) -> None:
-    """Reads the whole file of an SQLite database, by a connection of its own: others hold pages in memory. Does nothing
-    for PostgreSQL, which checks the pages that it reads.
+    """Reads the whole file of an SQLite database, by a connection of its own, because other connections have pages in
+    memory. Does nothing for PostgreSQL, which checks the pages that it reads.
 
     Raises DatabaseDamagedError or DatabaseUnavailableError.
     """

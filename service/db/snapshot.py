@@ -19,7 +19,7 @@ def take(engine: Engine, target: Path) -> None:
     """Copies the database into the file, which exists and is empty. Raises DatabaseDamagedError for a copy that is not
     intact."""
     with closing(engine.raw_connection()) as source, closing(sqlite3.connect(target)) as copy:
-        # In one step, and so in one transaction, which sees one state and keeps no writer waiting.
+        # The copy is made in one step and so in one transaction: it has one state, and writers do not wait.
         source.driver_connection.backup(copy, pages=-1)  # type: ignore[union-attr]  # a connection of sqlite3
     check(target)
 
@@ -32,5 +32,5 @@ def check(file: Path) -> None:
     finally:
         engine.dispose()
     with closing(sqlite3.connect(file)) as connection:
-        # The journal goes, so that all is in one file.
+        # The write-ahead log is removed, so that everything is in one file.
         connection.execute("PRAGMA journal_mode = DELETE")

@@ -1,10 +1,9 @@
-"""The clock of a service, which goes on after a restart, and is the same for all replicas of a database.
+"""The service's clock, which continues after a restart, and is the same for all replicas of a database.
 
-The time of the database cannot replace this clock, for two reasons. First, SQLite takes the time of the machine, and
-PostgreSQL that of its server: if such a clock is set forward, all leases expire at once. Second, the service reads the
-time in some ninety places, in several of them for each call. On a busy machine a reading of this clock took 17
-microseconds; a query for the time took 130 (SQLite) and 770 (PostgreSQL 15, on the same machine) within a transaction,
-and 370 and 1770 in one of its own.
+The time of the database cannot replace this clock, for two reasons. First, it is the clock of the machine (SQLite) or
+of the server (PostgreSQL): if that clock is set forward, all leases expire at once. Second, the service reads the time
+often. On a busy machine a reading of this clock took 17 microseconds; a query for the time took 130 (SQLite) and 770
+(PostgreSQL 15, on the same machine) within a transaction, and 370 and 1770 in one of its own.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Timekeeping:
         self._is_notable = False
 
     def run_once(self) -> None:
-        """Records the time, and logs if the clock that it follows was set."""
+        """Records the time, and logs if the clock that it follows was set to another time."""
         if self._database:
             self._database.run_once()
         now = self.clock.read()
@@ -63,7 +62,7 @@ class Timekeeping:
 
 
 class DatabaseClock:
-    """The clock of a PostgreSQL server, as read last, plus the elapsed time."""
+    """The clock of a PostgreSQL server: its last reading plus the time since then."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -7,16 +7,17 @@ from collections import deque
 from contextvars import ContextVar
 from typing import Self
 
-# Inherited by the threads in which the calls of the API run.
+# The threads in which calls of the API run inherit this variable.
 is_call: ContextVar[bool] = ContextVar("is_call", default=False)
-"""Whether somebody waits for the current work."""
+"""Whether a caller of the API waits for the current work."""
 
-# Calls in a row, while other threads wait. A flood of calls cannot keep polls from recording what they have found.
+# Number of calls in a row that go before waiting threads, so that a flood of calls does not keep polls from recording
+# their results.
 _CALLS_IN_A_ROW = 20
 
 
 class Turns:
-    """A reentrant lock for `with`. Threads get it in the order in which they have asked, those of calls first."""
+    """A reentrant lock for `with`. Threads of calls get it first, others in the order in which they have asked."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()

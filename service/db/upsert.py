@@ -1,4 +1,4 @@
-"""Insertion that minds a row which is there already, in the dialect of either database."""
+"""Insertion that handles an existing row, in the dialect of either database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def insert(connection: Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
-    """Returns an insertion that can say what happens if there is such a row (`on_conflict_do_nothing`)."""
+    """Returns an insertion that can state what happens if the row exists (`on_conflict_do_nothing`)."""
     return insert_into(connection.dialect.name, table)
 
 
@@ -40,7 +40,7 @@ def upsert(
     connection.execute(statement, {**key, **values, **(only_new or {})})
 
 
-# To build such a statement takes longer than to execute it.
+# Statements are kept, because building takes longer than executing.
 @cache
 def _upsert(dialect: str, table: sa.Table, key: tuple[str, ...], values: tuple[str, ...]) -> sa.Insert:
     row = insert_into(dialect, table)

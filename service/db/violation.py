@@ -18,7 +18,7 @@ FOREIGN_KEY = "foreign key"
 def violated(error: IntegrityError) -> str | None:
     """Returns the name of the unique constraint or index, `FOREIGN_KEY`, or None for any other error."""
     diagnostics = getattr(error.orig, "diag", None)
-    if diagnostics is not None:  # PostgreSQL names it.
+    if diagnostics is not None:  # PostgreSQL names the constraint.
         name = str(diagnostics.constraint_name or "")
         return FOREIGN_KEY if name.startswith("fk_") else name or None
     text = str(error.orig)

@@ -52,15 +52,15 @@ def after_answer(
     config: DeliveryConfig,
     rng: Random,
 ) -> Done | TryAgain | GiveUp:
-    """Decides about the delivery. `tries` includes this attempt. `now` is the time of the service, and `wall` that of
-    the rest of the world, which a date from the receiver is compared with."""
+    """Decides about the delivery. `tries` includes this attempt. `now` is the time of the service; `wall` is the
+    machine's clock, with which a date from the receiver is compared."""
     if answer.is_accepted:
         return Done()
     if tries > len(config.schedule):
         return GiveUp()
     pause = timedelta(seconds=config.schedule[tries - 1])
     requested = min(retry_after(answer.retry_after, wall), config.most_retry_after)
-    # Never sooner than requested or scheduled: `Retry-After: 0` would use up the schedule at once.
+    # The next try is no sooner than requested or scheduled: `Retry-After: 0` would use up the schedule at once.
     at = now + max(pause, requested) * (1 + config.jitter * rng.random())
     return TryAgain(at) if at - first_tried_at <= config.most_hold else GiveUp()
 
@@ -92,5 +92,5 @@ def retry_after(value: str | None, now: datetime) -> timedelta:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return max(moment - now, timedelta(0))
-    except (ValueError, TypeError, OverflowError):  # the last one at the ends of the calendar
+    except (ValueError, TypeError, OverflowError):  # OverflowError is raised at the ends of the calendar.
         return timedelta(0)

@@ -33,7 +33,8 @@ def cloud_event(published: Published, source: str) -> dict[str, Any]:
 def body(published: Published, source: str) -> bytes:
     """Returns the body, the same bytes each time the event is sent.
 
-    Half of a surrogate pair, which may come from the name of a file, is no text in UTF-8 and becomes a question mark.
+    Half of a surrogate pair, which may come from the name of a file, cannot be encoded in UTF-8 and becomes a question
+    mark.
     """
     text = json.dumps(cloud_event(published, source), separators=(",", ":"), ensure_ascii=False)
     return text.encode(errors="replace")

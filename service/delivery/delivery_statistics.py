@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 MOST_COUNTED = 10_000
-"""The limit of each count, so that a receiver that is away for days makes no call slow."""
+"""The limit of each count, so that counting stays fast even if a receiver is away for days."""
 
 _d = schema.deliveries
 _q = schema.queues
@@ -47,7 +47,7 @@ def statistics(connection: Connection) -> DeliveryStatistics:
     ).one()
     found = {}
     for state in _OPEN:
-        # The condition of the partial index as a literal, and the state as one: only then does SQLite use it.
+        # The condition of the partial index and the state are literals, because SQLite uses the index only then.
         is_state = _d.c.state == sa.literal_column(f"'{state.value}'")
         some = sa.select(_d.c.id).where(schema.DELIVERY_IS_OPEN, is_state).limit(MOST_COUNTED).subquery()
         found[state] = connection.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()

@@ -1,7 +1,7 @@
 """Sends pending deliveries: claims delivery queues, sends their deliveries in order, and records the attempts.
 
-Sending happens between transactions, never inside one. Deliveries that were sent but not yet recorded when the service
-is killed are sent again under the same id: at least once.
+Sending happens between transactions, never inside one. If the service is killed between sending and recording, the
+delivery is sent again under the same id: at least once.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class DispatcherConfig:
 
 @dataclass(frozen=True)
 class _Run:
-    """A claimed delivery queue and the deliveries to send, until `deadline` on the monotonic clock. `facts` are those
-    of the events by their `seq`, for an OpenLineage endpoint only."""
+    """A claimed delivery queue and the deliveries to send, until `deadline` on the monotonic clock. `facts` are the
+    facts about the events by their `seq`, only for an OpenLineage endpoint."""
 
     webhook: Webhook
     queue: DeliveryQueue
@@ -75,7 +75,8 @@ class _Run:
 
 @dataclass
 class _Unrecorded:
-    """Results since the last recording: attempts, and finished runs by the id of the queue with the next try."""
+    """Results since the last recording: attempts, and the time of the next try of each finished run, by the id of its
+    queue."""
 
     tried: list[AttemptRecord] = field(default_factory=list)
     ended: dict[int, datetime | None] = field(default_factory=dict)
@@ -106,7 +107,8 @@ class Dispatcher:
     ) -> None:
         self._engine = engine
         self._clock = clock
-        # Receivers compare the time of a signature with their own clock, and name moments of it.
+        # The machine's clock, because receivers compare the time of a signature with their own clock, and send times of
+        # it.
         self._wall = wall
         self._rng = rng
         self._notifier = notifier
@@ -118,7 +120,7 @@ class Dispatcher:
         self._on_attempt = on_attempt
         self._facts = facts
         self._name = uuid4().hex
-        # Sending may start in the first half of a claim; what has started then ends before the claim does.
+        # Sending may start only in the first half of a claim, so that it ends before the claim does.
         self._half_claim = timedelta(seconds=transport.limits.longest)
         self._unrecorded = _Unrecorded()
         self._busy: Counter[str] = Counter()
@@ -282,7 +284,7 @@ class Dispatcher:
             try:
                 disable(self._database, webhook_id, because=because)
             except (WebhookNotFoundError, DatabaseUnavailableError) as error:
-                # The results are recorded already, and the next failed attempt tries to disable it again.
+                # The results are already recorded, and the next failed attempt tries to disable the webhook again.
                 log.warning("Webhook %s could not be disabled: %s", webhook_id, error)
         return runs
 
@@ -336,7 +338,7 @@ class Dispatcher:
         for each in tried:
             webhook, answer = after.get(each.delivery.webhook_id), each.attempt.answer
             if webhook is None:
-                continue  # The webhook was removed together with its deliveries.
+                continue  # The webhook and its deliveries were deleted meanwhile.
             because = reason_to_disable(webhook, answer, now=now, config=self._config.delivery)
             if because is not None:
                 to_disable[webhook.id] = because

@@ -10,9 +10,9 @@ class UrlNotAllowedError(InvalidError):
     title = "Webhooks may not be sent to this URL"
     hint = "Use an https URL with a public address; GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS can allow other hosts."
     why = (
-        "Webhooks go to public addresses by https only. An address of the service's own network, a loopback or"
-        " link-local one could be used to reach what callers cannot reach themselves. Names are resolved before each"
-        " request."
+        "Webhooks go to public addresses by https only. An address of the service's own network, a loopback or "
+        "link-local one could be used to reach what callers cannot reach themselves. Host names are resolved before "
+        "each request."
     )
     example = "hooks.internal resolves to 10.0.0.5, which is private."
 
@@ -44,8 +44,8 @@ class DeliveryEndedError(ConflictError):
     title = "The delivery is not pending, so it cannot be skipped"
     hint = "GET /v1/webhooks/{id} shows in `blocked` the deliveries that hold others up."
     why = (
-        "Only a delivery that waits for its next attempt can hold up those behind it. The named delivery was delivered,"
-        " given up or skipped before."
+        "Only a delivery that waits for its next attempt can hold up the ones behind it. This delivery was already "
+        "delivered, given up or skipped."
     )
     example = "Delivery dlv_6f0a1b2c3d4e5f60 is delivered."
 

@@ -25,13 +25,13 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _MOST_CHARACTERS = 2048
 _MAX_PORT = 65_535
-# An IPv4 address in the last 32 bits (RFC 6052); gateways translate it back.
+# Addresses with an IPv4 address in the last 32 bits (RFC 6052), to which gateways translate them.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _CLOSED: tuple[Network, ...] = (
     # Formally public, but internal to every machine of a large cloud (Azure's platform address).
     ipaddress.IPv4Network("168.63.129.16/32"),
-    # Some versions of Python do not call these private: protocol assignments (including a cloud's metadata), local-use
-    # NAT64 (RFC 8215), and the old site-local range.
+    # Networks that some versions of Python do not consider private: protocol assignments (including a cloud's
+    # metadata), local-use NAT64 (RFC 8215), and the old site-local range.
     ipaddress.IPv4Network("192.0.0.0/24"),
     ipaddress.IPv6Network("64:ff9b:1::/48"),
     ipaddress.IPv6Network("fec0::/10"),
@@ -40,7 +40,8 @@ _CLOSED: tuple[Network, ...] = (
 
 @dataclass(frozen=True)
 class Guard:
-    """`names` are hosts that are trusted whatever they resolve to, in lower case; `networks` are trusted addresses."""
+    """The allowed destinations. `names` are hosts in lower case that are trusted whatever address they have; `networks`
+    are trusted addresses."""
 
     names: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
@@ -103,7 +104,8 @@ def parsed_url(text: str) -> httpx.URL:
         raise UrlNotAllowedError(f"It is longer than {_MOST_CHARACTERS} characters, or contains spaces.")
     try:
         url = httpx.URL(text)
-        # The resolver encodes it so; an empty label or one of more than 63 characters has no encoding.
+        # The resolver encodes the host in the same way. An empty label, or one of more than 63 characters, has no
+        # encoding.
         url.host.encode("idna")
     except (httpx.InvalidURL, UnicodeError) as error:
         raise UrlNotAllowedError(f"It is not a valid URL: {error}.") from error
@@ -115,8 +117,8 @@ def parsed_url(text: str) -> httpx.URL:
 
 
 def _literal(host: str) -> Address | None:
-    """Returns the address that a host spells out, or None. A resolver also accepts `127.1`, `0x7f000001` and
-    `2130706433` as addresses."""
+    """Returns the address if the host is a literal address, or None. Like a resolver, it accepts `127.1`, `0x7f000001`
+    and `2130706433`."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:

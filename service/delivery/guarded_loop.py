@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    # Takes host, port and whether TLS is used; returns the addresses to connect to. Raises ConnectionError.
+    # A function that takes host, port and whether TLS is used, and returns the addresses to connect to. Raises
+    # ConnectionError.
     Allow = Callable[[str, int, bool], Awaitable[Sequence[str]]]
 
 _allow: ContextVar[Allow | None] = ContextVar("allow", default=None)

@@ -30,7 +30,7 @@ EXCERPT_CHARACTERS = 1000
 # Longest wait for the rest of a response after its status.
 _EXCERPT_SECONDS = 2.0
 _IDLE_SECONDS = 30.0
-# Receivers with open connections.
+# Most receivers with open connections.
 _MOST_RECEIVERS = 256
 
 
@@ -119,7 +119,7 @@ class Sender:
                 extensions={"timeout": seconds},
             ) as response,
         ):
-            # The status is known, and no error in the rest of the response changes it.
+            # The time limit ends here: the status is known, and no error in the rest of the response changes it.
             timeout.reschedule(None)
             answered = time.monotonic() - started
             excerpt = _excerpt(await self._beginning(response), own)
@@ -200,7 +200,8 @@ async def _close(connections: Iterable[httpcore.AsyncHTTPConnection]) -> None:
 
 
 def _excerpt(answer: bytes, own: Mapping[str, str]) -> str:
-    # Databases accept no NUL in text, and some receivers echo the request with all its headers.
+    # NUL is removed, because databases do not accept it in text. Secrets are masked, because some receivers echo the
+    # request with all headers.
     text = answer.decode("utf-8", "replace").replace("\0", "")
     for value in own.values():
         text = text.replace(value, MASK)

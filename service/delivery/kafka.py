@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from service.delivery.guard import Guard
     from service.delivery.network import Resolve
 
-# Longer than any message can take.
+# A producer ends after this time without a message, which is longer than any message can take.
 _IDLE_SECONDS = 600.0
 _CLOSE_SECONDS = 2.0
 
@@ -59,7 +59,8 @@ class _Brokers:
         try:
             return await self.checked(host, port, is_encrypted)
         except (UrlNotAllowedError, httpcore.ConnectError) as error:
-            raise ConnectionRefusedError(str(error)) from error  # As for a broker that is unavailable.
+            # The library handles this error like a broker that is unavailable.
+            raise ConnectionRefusedError(str(error)) from error
 
     async def checked(self, host: str, port: int, is_encrypted: bool) -> Sequence[str]:
         """Returns the addresses of a broker. Raises UrlNotAllowedError, and ConnectError when there is none."""
@@ -139,7 +140,7 @@ class KafkaSender:
         except GroundskeeperError as error:
             why = error.detail or error.title
         except Exception as error:
-            # Not only the library's own errors: a misbehaving broker must not end the service.
+            # All errors are caught, not only those of the library: a misbehaving broker must not end the service.
             why = str(error) or type(error).__name__
         return SendResult(time.monotonic() - started, error=why.replace("\0", "")[:EXCERPT_CHARACTERS])
 
@@ -209,7 +210,7 @@ class KafkaSender:
 
 
 async def _check(brokers: _Brokers, target: KafkaUrl, places: Iterable[tuple[str, int]]) -> None:
-    """Reports early, and in words, which broker may not be reached. Raises UrlNotAllowedError.
+    """Checks in advance whether the brokers may be reached, for a clear error. Raises UrlNotAllowedError.
 
     An unknown name passes, because there is nothing to connect to.
     """
@@ -222,7 +223,7 @@ async def _bootstrapped(producer: Any) -> None:
     try:
         await producer.start()
     except library().errors.KafkaConnectionError as error:
-        # The library only logs the reason.
+        # The library does not pass the reason on; it only logs it.
         raise ConnectionError(
             "none of the brokers is reachable and accepts the connection; the service's log has the reason"
         ) from error
@@ -249,4 +250,5 @@ _stopping: set[asyncio.Future[None]] = set()
 def _stopped(stopping: asyncio.Future[None]) -> None:
     _stopping.discard(stopping)
     if not stopping.cancelled():
-        stopping.exception()  # Nobody else asks for it, and the message has its result already.
+        # The exception is fetched so that asyncio does not report it as unhandled: the message already has its result.
+        stopping.exception()

@@ -1,4 +1,4 @@
-"""The facet of our own in OpenLineage run events, by its JSON Schema (2020-12), which is a file of this package."""
+"""The service's own facet in OpenLineage run events. Its JSON Schema (2020-12) is a file of this package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, Final
 
 NAME: Final = "groundskeeper_job"
 URN: Final = "urn:groundskeeper:facet:job:1"
-"""The `$id` of the schema. A service cannot know the address at which others reach it, so the events have this name."""
+"""The `$id` of the schema. The `$id` is a name and no address, because a service cannot know the address at which
+others reach it."""
 
 
 @cache

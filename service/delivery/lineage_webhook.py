@@ -25,10 +25,10 @@ _DESCRIPTION = "GROUNDSKEEPER_OPENLINEAGE_URL"
 def ensure(
     engine: Engine, clock: Clock, cipher: SecretCipher, guard: Guard, *, url: str | None, api_key: str | None
 ) -> None:
-    """Creates or changes the webhook so that it is as the settings say, or removes it. An unchanged one keeps its
-    deliveries and its state. Replicas with the same settings may call it at the same time.
+    """Creates, changes or removes the webhook, according to the settings. An unchanged webhook keeps its deliveries and
+    its state. Replicas with the same settings may call it at the same time.
 
-    Raises SettingsError for settings by which no webhook can be made.
+    Raises SettingsError if no webhook can be made from the settings.
     """
     now = clock()
     with writing(engine) as connection:
@@ -56,7 +56,7 @@ def ensure(
             webhook = Webhook(ID, target, now, now, sealed_secret, sealed_headers, description=_DESCRIPTION)
             webhook_store.add(connection, webhook)
         elif stored.url != target or _opened(cipher, stored) != headers:
-            # The new address or key may be what was wrong.
+            # The webhook is enabled again, because the old address or key may have been what was wrong.
             changed = stored.evolve(
                 url=target,
                 sealed_headers=sealed_headers,

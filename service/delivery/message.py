@@ -1,4 +1,4 @@
-"""Messages for people: what a notification says, before a target gives it its form."""
+"""Messages for people: the content of a notification, before a target gives it the target's form."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jobs.contract import converted
 from jobs.spec import Told
 
 MOST_ENTRIES = 10
-"""Problems that one message spells out; the others are a number."""
+"""Most problems that a message lists; further ones are only counted."""
 
 MOST_FACTS = 10
 
 
 class MessageState(StrEnum):
-    """`FAILED` reports jobs, which nothing resolves. `ACKNOWLEDGED`: somebody knows of it, and it still stands.
-    `REPORT` sums up a week."""
+    """The occasion of a message. `FAILED` reports failed jobs, which are never resolved. `ACKNOWLEDGED` says that
+    somebody knows of a problem that still exists. `REPORT` sums up a week."""
 
     OPEN = "open"
     ACKNOWLEDGED = "acknowledged"
@@ -50,7 +50,8 @@ class Fact(Told):
 
 @dataclass(frozen=True)
 class Message(Told):
-    """One message. Messages with the same `key` are about the same alert. `count` includes what has no entry."""
+    """One message. Messages with the same `key` are about the same alert. `count` includes problems and jobs without an
+    entry."""
 
     key: str
     state: MessageState

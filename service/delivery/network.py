@@ -78,7 +78,8 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """A stream with a cheap check whether the other side has closed the connection; it is made before each request."""
+    """A stream with a cheap check whether the other side has closed the connection, because the check is made before
+    each request."""
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner

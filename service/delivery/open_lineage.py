@@ -1,7 +1,8 @@
 """Job events as OpenLineage run events (https://openlineage.io/spec/2-0-2/OpenLineage.json).
 
-A run is one attempt of a job. The table is its input, and its output too if the job writes to it. Datasets are named by
-OpenLineage's naming of storage, so that other tools' events about the same path meet them.
+A run is one attempt of a job. The table is its input, and its output too if the job writes to it. Datasets have the
+names that OpenLineage prescribes for storage, so that events of other tools about the same path refer to the same
+datasets.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ _MOST_CHARACTERS = 4000
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of what was read or written; None where the job does not say."""
+    """Figures of what was read or written; None if the job does not report them."""
 
     rows: int | None = None
     bytes: int | None = None
     files: int | None = None
 
     def facet(self, kind: str) -> dict[str, Any]:
-        """Returns the input or output facets, without any if nothing is known. `kind` is `input` or `output`."""
+        """Returns the input or output facets; empty if nothing is known. `kind` is `input` or `output`."""
         known = {"rowCount": self.rows, "size": self.bytes, "fileCount": self.files}
         known = {name: value for name, value in known.items() if value is not None}
         if not known:
@@ -68,7 +69,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the database knows about the table and the job of an event, beside the event: columns with their types."""
+    """Facts from the database about the table and the job of an event, such as the columns with their types."""
 
     columns: tuple[tuple[str, str], ...] = ()
     read: Statistics = Statistics()
@@ -85,7 +86,8 @@ def concerns(event: Event) -> bool:
 
 
 def body(event: Event, namespace: str, facts: Facts) -> bytes:
-    """Returns the run event as JSON. `namespace` is that of the jobs. The event is one that it `concerns`."""
+    """Returns the run event as JSON. `namespace` is that of the jobs. The event must be one for which `concerns` is
+    true."""
     return json.dumps(run_event(event, namespace, facts), separators=(",", ":")).encode()
 
 
@@ -202,7 +204,7 @@ def _dataset(table: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
 
 
 def _of_expansion(expansion: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the job of an event about an expansion, as far as that event has it."""
+    """Returns the members of the job that an event about an expansion has."""
     return {
         "id": expansion["job_id"],
         "kind": expansion["kind"],

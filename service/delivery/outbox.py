@@ -1,8 +1,8 @@
 """The outbox: events and their deliveries, written in the transaction of the change that they report.
 
 Transactions publish one after the other: on PostgreSQL under a lock that lasts until the commit, on SQLite there is one
-writer anyway. So `seq` grows in the order of the commits, and a reader that has read up to some `seq` has all earlier
-events. Changes of webhooks take the same lock.
+writer anyway. So `seq` grows in the order of the commits: a reader that has read up to some `seq` has not missed an
+earlier event. Changes of webhooks take the same lock.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _e = schema.events
 _KNOWN = sa.select(_e.c.id).where(_e.c.id.in_(sa.bindparam("ids", expanding=True)))
 _WRITE = _e.insert().returning(_e.c.seq, sort_by_parameter_order=True)
 
-# Any number that no other lock on the same database uses.
+# The key of the advisory lock: any number that no other lock in the same database uses.
 _POSTGRESQL_LOCK = 7_202_611_002
 
 
@@ -99,7 +99,7 @@ def of_type(connection: Connection, type_: str, *, after_seq: int, limit: int) -
 
 
 def before(connection: Connection, since: datetime) -> int:
-    """Returns a `seq` behind which all events from `since` on are."""
+    """Returns a `seq` after which all events from `since` on come."""
     first = sa.select(_e.c.seq).where(_e.c.at >= since - MOST_DISORDER).order_by(_e.c.at, _e.c.seq).limit(1)
     found: int | None = connection.execute(first).scalar()
     return newest(connection) if found is None else found - 1

@@ -80,8 +80,8 @@ def claim(
 def waiting(
     connection: Connection, queue_ids: Sequence[int], limit: int
 ) -> Mapping[int, list[tuple[Delivery, Published]]]:
-    """Returns the first `limit` pending deliveries of each queue, by its id, in the order of their events. No others
-    are read, however many are pending."""
+    """Returns the first `limit` pending deliveries of each queue, by the id of the queue, in the order of their events.
+    Further ones are not read, however many are pending."""
     other = _d.alias("other")
     beyond = (
         sa.select(other.c.event_seq)

@@ -1,4 +1,4 @@
-"""Authentication to Kafka, by the header `Authorization: Basic ...` that HTTP receivers use too."""
+"""Authentication to Kafka, by user and password from the header `Authorization: Basic ...`, as for HTTP receivers."""
 
 from __future__ import annotations
 

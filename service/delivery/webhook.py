@@ -80,7 +80,8 @@ class Webhook(Record):
 
 
 def concerns(tables: Collection[str], table_id: str | None, name: str | None) -> bool:
-    """Returns whether one of `tables`, ids or globs of names, is this table. Without any of them everything is."""
+    """Returns whether one of `tables`, which are ids or globs of names, matches this table. If `tables` is empty,
+    everything matches."""
     return not tables or any(
         pattern == table_id or (name is not None and fnmatchcase(name, pattern)) for pattern in tables
     )

@@ -26,7 +26,7 @@ def add(connection: Connection, webhook: Webhook) -> None:
 
 
 def get(connection: Connection, webhook_id: str, *, for_update: bool = False) -> Webhook:
-    """Raises WebhookNotFoundError. `for_update` locks as `locked` does."""
+    """Raises WebhookNotFoundError. `for_update` locks the webhook as `locked` does."""
     query = sa.select(_w).where(_w.c.id == webhook_id)
     row = connection.execute(query.with_for_update(key_share=True) if for_update else query).one_or_none()
     if row is None:

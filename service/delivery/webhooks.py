@@ -44,7 +44,7 @@ _REPLAY_BATCH = 1000
 
 @dataclass(frozen=True)
 class Created:
-    """A webhook and its signing secret, which is shown only this once."""
+    """A webhook and its signing secret, which is shown only at its creation."""
 
     webhook: Webhook
     secret: str
@@ -104,7 +104,7 @@ def change(database: Database, guard: Guard, *, webhook_id: str, changes: Mappin
     with changing(database) as connection:
         webhook = _plain(webhook_store.get(connection, webhook_id, for_update=True))
         if (headers := changes.pop("headers", None)) is not None:
-            # A caller that was shown masked values sends them back to keep the stored ones.
+            # A caller sends a mask back to keep the stored value.
             stored = json.loads(database.cipher.open(webhook.sealed_headers)) if MASK in headers.values() else {}
             wanted = {name: stored.get(name, value) if value == MASK else value for name, value in headers.items()}
             changes["sealed_headers"] = _sealed(database, wanted)
@@ -138,7 +138,8 @@ def rotate_secret(database: Database, webhook_id: str) -> Created:
 
 
 def enable(database: Database, webhook_id: str) -> Webhook:
-    """Enables a webhook, resets all pending deliveries and sends them now; also if it was enabled but failing.
+    """Enables a webhook, resets all pending deliveries and sends them now. The same is done for a webhook that is
+    enabled but fails.
 
     Raises WebhookNotFoundError.
     """

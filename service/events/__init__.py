@@ -1,1 +1,1 @@
-"""The events, and the notifications that wake those who wait for them."""
+"""The events, and the notifications that wake listeners in the service's processes."""

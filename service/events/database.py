@@ -1,4 +1,4 @@
-"""The database of the service, with what every change of it needs."""
+"""The database of the service, with the clock, notifier and cipher that changes need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Database:
-    """`clock` dates the rows, `notifier` wakes those who wait for a change, and `cipher` encrypts stored secrets."""
+    """`clock` dates the rows, `notifier` wakes listeners that wait for a change, and `cipher` encrypts stored
+    secrets."""
 
     engine: Engine
     clock: Clock = utc_now

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MOST_DISORDER = timedelta(minutes=5)
-"""The numbers of events follow their times, but for those of transactions that overlap."""
+"""The numbers of events have the order of their times, except within this time, since transactions may overlap."""
 
 
 class EventType(StrEnum):
@@ -43,7 +43,7 @@ class EventType(StrEnum):
 
 
 TESTS = frozenset({EventType.WEBHOOK_TEST, EventType.NOTIFICATION_TEST})
-"""Types of events that a person has asked for. They are sent once."""
+"""Types of events that a person requests as a test. Such an event is sent once."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
-"""Notifications: they wake workers that wait for a job, and the dispatcher and event streams that wait for events, so
-that none of them has to poll often.
-
-They reach this process, and by `relay` the other replicas. No notification is certain to arrive: listeners also poll.
-"""
+"""Notifications wake workers that wait for a job, and the dispatcher and event streams that wait for events, so that
+none of them has to poll often. A notification reaches this process, and by `relay` the other replicas. It may be lost,
+so listeners also poll."""
 
 from __future__ import annotations
 

@@ -24,16 +24,14 @@ log = logging.getLogger(__name__)
 _CHANNEL = "groundskeeper"
 _LISTEN, _NOTIFY = "listen", "notify"
 _RETRY_SECONDS = 1.0
-# A connection without any notification is checked this often: the server may be gone without a word.
+# A connection without notifications is checked at this interval, because the server may have failed silently.
 _CHECK_SECONDS = 10.0
 
 
 class ReplicaNotifications:
-    """Passes the notifications of this process on to the other replicas, and theirs to it (`LISTEN` and `NOTIFY`).
-
-    Many notifications at once are sent as one. While the database is away nothing is passed on; listeners poll as well,
-    and after each reconnection they are notified, because something may have been missed.
-    """
+    """Passes notifications between this process and the other replicas (`LISTEN` and `NOTIFY`). Many notifications at
+    once are sent as one. While the database is unavailable, none are passed on. So listeners also poll, and are
+    notified after each reconnection."""
 
     def __init__(self, engine: Engine, notifier: Notifier, tasks: TaskHealth | None = None) -> None:
         self._engine = engine
@@ -66,7 +64,7 @@ class ReplicaNotifications:
         while not self._notifier.is_closed:
             try:
                 self._listen_once()
-            except Exception as error:  # the driver raises its own types here, not SQLAlchemy's
+            except Exception as error:  # The driver raises its own types here, not SQLAlchemy's.
                 log.warning("Notifications of other replicas do not arrive: %s", str(error).partition("\n")[0])
                 self._tasks.ended(_LISTEN)
                 time.sleep(_RETRY_SECONDS)
@@ -76,7 +74,7 @@ class ReplicaNotifications:
             connection.exec_driver_sql(f"LISTEN {_CHANNEL}")
             driver = connection.connection.driver_connection
             assert driver is not None
-            # Taken out of the pool: no later user of the connection should listen.
+            # The connection is taken out of the pool, because no later user of it should listen.
             connection.detach()
             self._notifier.notify_here()
             while not self._notifier.is_closed:

@@ -1,4 +1,4 @@
-"""Counters in the database: what has happened since it was made, the same whichever replica is asked."""
+"""Counters in the database since it was made, which are the same in all replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Store of the problems that somebody has acknowledged: they are known, and need nobody's attention until they end."""
+"""Store of the acknowledgements of problems: an acknowledged problem is known, and needs no attention until it ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _a = schema.acknowledgements
 _p = schema.standing_problems
 
 _UNTIL_STORED = timedelta(minutes=10)
-"""Time after which an acknowledged problem has been stored by a round, if it still exists."""
+"""Time after an acknowledgement until a round has certainly stored the problem, if it still exists."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Acknowledgement(Told):
     by: Annotated[str, Spec("Name of the caller", examples=("kim",))]
     at: datetime
     until: Annotated[
-        datetime | None, Spec("When it ends, if the problem has not ended before; null: with the problem")
+        datetime | None,
+        Spec("When the acknowledgement ends, if the problem has not ended before; null: only with the problem"),
     ] = None
     reason: Annotated[str | None, Spec("Why, for others", examples=("the storage is being moved",))] = None
 
@@ -46,31 +47,32 @@ def every(connection: Connection, now: datetime) -> dict[str, Acknowledgement]:
 
 
 def find(connection: Connection, problem_id: str) -> Acknowledgement | None:
-    """Returns that of one problem, also if it is over."""
+    """Returns the acknowledgement of one problem, even if it has ended."""
     row = connection.execute(sa.select(_a).where(_a.c.problem_id == problem_id)).one_or_none()
     return None if row is None else _read(row)
 
 
 def add(connection: Connection, problem_ids: Collection[str], given: Acknowledgement) -> int:
-    """Returns how many of the problems had not been acknowledged. The others keep what they have."""
+    """Acknowledges the problems that nobody has acknowledged, and returns their number. The others keep their
+    acknowledgements."""
     connection.execute(_a.delete().where(_a.c.problem_id.in_(problem_ids), _is_over(given.at)))
     statement = insert(connection, _a).on_conflict_do_nothing()
     return sum(connection.execute(statement.values(problem_id=each, **given.to_row())).rowcount for each in problem_ids)
 
 
 def put(connection: Connection, problem_id: str, given: Acknowledgement) -> None:
-    """Acknowledges one problem, in place of an earlier acknowledgement."""
+    """Acknowledges one problem. Replaces an earlier acknowledgement."""
     upsert(connection, _a, {"problem_id": problem_id}, given.to_row())
 
 
 def remove(connection: Connection, problem_ids: Collection[str]) -> int:
-    """Returns how many there were."""
+    """Removes acknowledgements, and returns how many there were."""
     return connection.execute(_a.delete().where(_a.c.problem_id.in_(problem_ids))).rowcount if problem_ids else 0
 
 
 def forget_ended(connection: Connection, now: datetime) -> None:
-    """Deletes the acknowledgements that are over, and those of problems that are no longer stored, so that one that
-    comes back is shown."""
+    """Deletes the acknowledgements that have ended, and those of problems that are no longer stored, so that a problem
+    that comes back is shown."""
     is_stored = sa.exists().where(_p.c.id == _a.c.problem_id)
     is_left = sa.and_(_a.c.at < now - _UNTIL_STORED, sa.not_(is_stored))
     connection.execute(_a.delete().where(sa.or_(is_left, _is_over(now))))

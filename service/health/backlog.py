@@ -1,8 +1,8 @@
 """The problem of a compaction backlog that grows.
 
-Every backlog rises until a compaction and then falls. So these checks compare a rise with earlier ones, and what one
-compaction leaves with what the next one leaves. `service.health.late_services.compaction_behind` checks the size of a
-backlog.
+Every backlog rises until a compaction and then falls. So these checks compare a rise with earlier rises, and the logs
+that one compaction leaves with those that the next one leaves. `service.health.late_services.compaction_behind` checks
+the size of a backlog.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ GROWING = Definition(
 )
 
 COMPACTIONS = 4
-"""Compactions in a row, each of which left more log bytes than the one before."""
+"""Number of compactions in a row, each of which left more log bytes than the one before."""
 
 RISES = 5
-"""Polls in a row that found more log bytes, without a compaction."""
+"""Number of polls in a row that found more log bytes, without a compaction."""
 
 RISING_FOR = timedelta(hours=1)
 
@@ -46,7 +46,7 @@ GROWTH = 1.5
 compaction: ratio of the current log bytes to the maximum before earlier compactions."""
 
 LEAST_BYTES = 64 * 1024**2
-"""Smaller growth does not count."""
+"""Log bytes below which a backlog does not matter."""
 
 LEAST_RATIO = 0.05
 """The ratio of logs to base files below which a backlog costs next to nothing."""

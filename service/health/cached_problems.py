@@ -1,9 +1,9 @@
 """The problems and backlogs of the whole installation, as they were a few seconds ago.
 
-Comparing the tables with those of the last search takes a quarter of a second for ten thousand, and a page requests
-problems after each event. So each process searches once for all callers. Until the result is there it returns the
-previous one. After a start that is what the last round of `problem_rounds` has stored: the first search computes the
-problems of all tables. Until that is read, an overview of very many tables shows them without their problems.
+A search takes a quarter of a second for ten thousand tables, and a page requests problems after each event. So each
+process searches once for all callers. Until the new result is there, callers get the previous one. After a start they
+get the problems that the last round of `problem_rounds` has stored, because the first search of a process takes long.
+Until those are read, an overview of very many tables shows the tables without their problems.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ProblemCache:
     def __init__(self) -> None:
         self._search = ProblemSearch()
         self.written: Mapping[str, HealthProblem] = {}
-        """The problems as this process has last stored them, by id."""
+        """The problems that this process has stored last, by id."""
         self._looks = ResultCache(
             "problems", self._look, tables=lambda each: len(each.paths), number=_number, stored=_of_last_round
         )
@@ -95,7 +95,7 @@ class ProblemCache:
         self.written = {key: each for key, each in written.items() if each is not None}
 
     def prepare(self, engine: Engine) -> bool:
-        """Reads what the last round has stored if there are many tables, and returns whether there are. Raises
+        """Returns whether there are many tables. If so, reads the problems that the last round has stored. Raises
         DatabaseUnavailableError."""
         self._looks.of_before(engine)
         return self._looks.is_of_many(engine)

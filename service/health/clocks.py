@@ -22,8 +22,8 @@ CLOCKS_DISAGREE = Definition(
     "The clocks of the table's writers do not agree",
     "Hudi orders rows by the moments that writers name, so a later write may lose to an earlier one. Every job that"
     " writes is refused, because its instant would come before some writers' and after others'.",
-    "Let all writers run by one clock: set their machines by a time server, and run them in one time zone. A table that"
-    " is made with `hoodie.table.timeline.timezone=UTC` has one for writers in any zone.",
+    "Let all writers use one clock: set their machines by a time server, and run them in one time zone. A table "
+    "that is created with `hoodie.table.timeline.timezone=UTC` uses UTC for writers in any zone.",
 )
 
 

@@ -10,7 +10,7 @@ class ProblemNotStandingError(NotFoundError):
     title = "No problem with this id stands now"
     hint = "GET /v1/problems lists the problems with their ids."
     why = (
-        "Only a problem that stands can be acknowledged. The id was mistyped, or the problem has ended meanwhile, and"
-        " then nobody has to know of it."
+        "Only a problem that exists now can be acknowledged. The id was mistyped, or the problem has ended "
+        "meanwhile, so that an acknowledgement is no longer needed."
     )
     example = "No problem has the id prb_8c1d0e5f2a7b4963 now."

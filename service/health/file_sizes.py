@@ -35,15 +35,15 @@ SKEWED = Definition(
     Severity.NOTICE,
     "The buckets are uneven",
     "One task of each write and each compaction takes much longer than all others.",
-    "Hash by fields with more values than the index has now (a new table), or look for a key that most rows share. More"
-    " buckets do not help.",
+    "More buckets do not help. Look for a key that most rows share, or create a new table whose index hashes fields "
+    "with more values.",
 )
 
 _INSTEAD = {
     "uneven-keys": SKEWED.remedy,
     **dict.fromkeys(OBSTACLES, "Remove what keeps the table from an expansion first; the finding names it."),
 }
-"""Remedies for tables on which an expansion would be refused, by the code of the policy's decision."""
+"""Remedies for tables where an expansion would be refused, by the code of the policy's decision."""
 
 SKEW = 4.0
 """Buckets are uneven from this ratio of the largest bucket to the mean of all."""

@@ -37,7 +37,7 @@ FAILING = Definition(
     ProblemKind.JOB_FAILING,
     Severity.WARNING,
     "The last job of a kind failed for good",
-    "What the job was for is not done, and a policy tries it ever less often, at last once a day.",
+    "The job's work is not done, and the policy tries again less and less often, at last once a day.",
     "Do what the error says, then start the job again.",
 )
 
@@ -48,7 +48,7 @@ UNSETTLED = Definition(
     ProblemKind.JOB_UNSETTLED,
     Severity.WARNING,
     "The outcome of a job is unknown",
-    "It may have committed. Until the timeline was read, it counts neither as done nor as failed.",
+    "The job may have committed. It counts neither as done nor as failed until the timeline has been read.",
     "Make the table readable: the next poll that succeeds settles the job.",
 )
 
@@ -59,14 +59,15 @@ LOCK_AWAITED = Definition(
     ProblemKind.LOCK_AWAITED,
     Severity.WARNING,
     "A job waits for the table's lock",
-    "It is not done; and a lock that is never given back stops the table's writers too.",
-    "Find out who holds the lock, as far as its provider tells: a writer that died may have left it.",
+    "The job's work is not done. A lock that is never released stops the table's writers too.",
+    "Find out who holds the lock, if its provider shows that: a writer that died may have left it.",
 )
 
 LOCK_AFTER = timedelta(minutes=5)
 
 SILENT_AFTER = timedelta(seconds=10)
-"""Time after which a lock server that does not answer is a problem. It is asked again in this time."""
+"""Time after which a lock server that does not answer is a problem. The server is asked at least once more in this
+time."""
 
 NO_WORKER = Definition(
     ProblemKind.GROUP_WITHOUT_WORKER,
@@ -83,8 +84,8 @@ Spark."""
 WORKER_LOST = Definition(
     ProblemKind.WORKER_LOST,
     Severity.WARNING,
-    "A worker disappeared with jobs in its hands",
-    "Its slots are missing, and its jobs begin again from what it left on the timeline.",
+    "A worker disappeared while it held jobs",
+    "Its slots are missing. Its jobs start again, from the state that it left on the timeline.",
     "Look at the worker's log: it may have been killed, often for want of memory, or have lost its connection. Start"
     " one in its place.",
 )
@@ -94,7 +95,7 @@ WEBHOOK_FAILING = Definition(
     Severity.WARNING,
     "A webhook's receiver does not accept events",
     "Later events of the same table wait behind the first one. After too many attempts each is given up.",
-    "Put the receiver right, as its answer says; then have all that waits sent at once.",
+    "Repair the receiver, as its answer says; then have all waiting deliveries sent at once.",
 )
 
 FAILING_AFTER = timedelta(minutes=10)
@@ -120,7 +121,7 @@ PAUSED = Definition(
     ProblemKind.JOBS_PAUSED,
     Severity.NOTICE,
     "Automatic jobs are paused on all tables",
-    "No policy starts anything.",
+    "No policy starts jobs.",
     "End the pause.",
 )
 
@@ -162,7 +163,8 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
             yield UNSETTLED.of(
                 table.about,
                 since,
-                f"Nobody knows since {duration(now - since)} whether {job.kind.value.replace('_', ' ')} job {job.id}"
+                f"It has been unknown for {duration(now - since)} whether {job.kind.value.replace('_', ' ')} job "
+                f"{job.id}"
                 f" committed {', '.join(job.instants) or 'anything'}.",
                 {"job_id": job.id, "job_kind": job.kind.value, "instants": list(job.instants)},
                 step=look_at_table(table.id),

@@ -31,7 +31,7 @@ _w = schema.webhooks
 _d = schema.deliveries
 _e = schema.events
 
-# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+# The state is a literal, because SQLite uses a partial index only if it sees that the condition holds.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 
 _UNFINISHED = [state.value for state in (*ACTIVE, JobState.UNKNOWN)]
@@ -85,7 +85,7 @@ def lost(connection: Connection, workers: Sequence[Worker], now: datetime) -> di
 
 
 def webhooks(connection: Connection) -> list[WebhookFacts]:
-    """Returns the facts of the webhooks that are failing or disabled, or have given deliveries up."""
+    """Returns the facts of the webhooks that fail, are disabled, or have deliveries that were given up."""
     dead = _given_up(connection)
     is_ill = sa.or_(_w.c.disabled_because.is_not(None), _w.c.failing_since.is_not(None), _w.c.id.in_(list(dead)))
     query = sa.select(_w).where(is_ill).order_by(_w.c.created_at, _w.c.id).limit(MOST_WEBHOOKS)

@@ -1,4 +1,4 @@
-"""The problem that attempts of a kind of job fail on a table, so that further attempts are delayed
+"""The problem of a kind of job whose attempts fail on a table, so that further ones are delayed
 (`service.queue.breaker`)."""
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ HELD_BACK = Definition(
 )
 
 AFTER = timedelta(seconds=15)
-"""Pause after a single failure from which on it is a problem. After a shorter one most breakers close by themselves."""
+"""A single failure is a problem if the pause after it is at least this long. Most breakers with a shorter pause close
+by themselves."""
 
 
 def held_back(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:

@@ -30,7 +30,7 @@ COMPACTION_BEHIND = Definition(
     ProblemKind.COMPACTION_BEHIND,
     Severity.WARNING,
     "Compaction is far behind",
-    "Every query of the current rows merges the log files while it reads, and becomes slower with each commit.",
+    "Every query of the current rows has to merge the log files, and becomes slower with each commit.",
     "Compact the table. If this comes back, let the policy compact sooner, or add workers.",
 )
 
@@ -57,8 +57,8 @@ LEAST_BYTES = GIB
 CANNOT_ACT = Definition(
     ProblemKind.POLICY_CANNOT_ACT,
     Severity.WARNING,
-    "The policy asks for something that can never happen",
-    "The table service looks as if it were on, and never runs.",
+    "The policy asks for a table service that can never run",
+    "The table service seems to be on, but never runs.",
     "Change the policy or the table, as the reason says.",
 )
 
@@ -70,7 +70,7 @@ HELD_UP = Definition(
     Severity.WARNING,
     "A job is due and does not start",
     "The table is not looked after meanwhile.",
-    "The reason says what it waits for; GET /v1/tables/{id}/decisions has the history.",
+    "The reason says what the job waits for; GET /v1/tables/{id}/decisions has the history.",
 )
 
 HELD_UP_AFTER = timedelta(hours=6)
@@ -126,7 +126,7 @@ def cleaning_behind(table: TableFacts, _now: datetime) -> HealthProblem | None:
     settings, since = table.policy.cleaning, snapshot.since_cleaning
     live = totals.base_bytes + totals.log_bytes
     is_heavy = totals.freed_bytes >= max(LEAST_BYTES, FREED_OF_LIVE * live)
-    # File versions of retained commits are out of use too, but a cleaning keeps them.
+    # Old file versions of retained commits are not in use either, but a cleaning keeps them.
     allowed = max(BEHIND * settings.commits, settings.commits + settings.retain)
     if since.commits < (settings.commits + settings.retain if is_heavy else allowed):
         return None
@@ -149,8 +149,8 @@ def cleaning_behind(table: TableFacts, _now: datetime) -> HealthProblem | None:
 
 
 def cannot_act(table: TableFacts, _now: datetime) -> Iterator[HealthProblem]:
-    """Yields one problem for each table service. A clustering that the table's buckets make impossible is shown at
-    once, before any decision."""
+    """Yields one problem for each table service. A clustering that is impossible because of the table's buckets is
+    shown at once, without waiting for a decision."""
     snapshot, clustering = table.snapshot, table.policy.clustering
     is_idle = clustering.enabled and not clustering.sort_by and not clustering.expansion_factor
     if snapshot is not None and is_idle and snapshot.num_buckets:
@@ -215,7 +215,7 @@ def warned(table: TableFacts, _now: datetime) -> Iterator[HealthProblem]:
 def _possible(table: TableFacts, kind: JobKind, decision: Decision) -> Step:
     """Returns the step that removes the obstacle, or changes the policy."""
     pending = table.snapshot.pending if table.snapshot else ()
-    # The reason names only those plans that no job can execute.
+    # The decision's reason names exactly the plans that no job can execute.
     unusable = [each.requested_time for each in pending if each.is_plan and each.requested_time in decision.because]
     if decision.code == "plan-unusable" and unusable:
         return roll_back(table.id, unusable[0])

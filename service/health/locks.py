@@ -20,7 +20,8 @@ HELD_LONG = Definition(
     ProblemKind.LOCK_HELD_LONG,
     Severity.WARNING,
     "The table's lock has been held for long",
-    "No writer and no job can begin or commit. A writer that died may have left the lock, and nobody gives it back.",
+    "Writers and jobs can neither begin nor commit. A writer that died may have left the lock, which then is never "
+    "released.",
     "Find out whether its holder is alive.",
 )
 

@@ -21,11 +21,11 @@ MISSED = Definition(
     Severity.WARNING,
     "The objective of the table is missed",
     "Reads cost more, or files take more, than the owner of the table allows.",
-    "Look at what the jobs of the table wait for. Else allow more GB-hours, add workers, or ask for less.",
+    "See what the jobs of the table wait for. Otherwise allow more GB-hours, add workers, or relax the objective.",
 )
 
 MISSED_FOR = timedelta(minutes=15)
-"""A job that is already on its way may end a shorter miss."""
+"""A shorter miss does not count, because a job that runs already may end it."""
 
 
 def missed(table: TableFacts, now: datetime) -> HealthProblem | None:

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 OTHER_RUNNER = Definition(
     ProblemKind.OTHER_RUNNER,
     Severity.WARNING,
-    "A writer also executes what this service executes",
-    "Two runners of one plan corrupt a table. Groundskeeper leaves a plan to its runner; Hudi's own runners do not know"
-    " that rule: asynchronous clustering sends no heartbeats, and takes every pending plan.",
-    "Switch it off in the writer, or here in the table's policy.",
+    "A writer executes the same table service as this service",
+    "Two processes that execute one plan corrupt the table. Groundskeeper does not touch a plan that another "
+    "process executes, but Hudi's own runners may: asynchronous clustering sends no heartbeats, and takes every "
+    "pending plan.",
+    "Switch the table service off in the writer, or here in the table's policy.",
 )
 
 _OFF = {

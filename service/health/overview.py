@@ -47,9 +47,8 @@ class TableState(StrEnum):
 
 class Order(StrEnum):
     """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `RATIO`: the
-    most logs beside their base files first. `COMMIT`: the
-    last commit first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal
-    rank go by name."""
+    highest ratio of logs to base files first. `COMMIT`: the last commit first. `SILENT`: the longest without a commit
+    first. `REGISTERED`: the newest first. Tables of equal rank are ordered by name."""
 
     PROBLEMS = "problems"
     NAME = "name"
@@ -61,7 +60,7 @@ class Order(StrEnum):
 
 
 class ListedTable(NamedTuple):
-    """The fields of a table by which an overview selects and orders."""
+    """The fields of a table by which an overview selects and orders tables."""
 
     id: str
     name: str
@@ -84,7 +83,7 @@ class Listing:
 class Filter:
     """A filter of tables. Empty collections select everything."""
 
-    text: str = ""  # A part of the name or path, in capitals or not.
+    text: str = ""  # A part of the name or path, in upper or lower case.
     health: Collection[Health] = ()
     kinds: Collection[ProblemKind] = ()
     types: Collection[TableType] = ()

@@ -60,7 +60,7 @@ class PastJob(Told):
     error: Annotated[
         str | None,
         Spec(
-            "The title of the error of its last attempt, also of one that is repeated",
+            "The title of the error of its last attempt, even if the job is tried again",
             examples=("The table has no such column",),
         ),
     ]
@@ -103,7 +103,7 @@ def activity(connection: Connection) -> Activity:
 def tables(connection: Connection, busy: Collection[str]) -> Listing:
     """Returns all tables."""
     kind = _t.c.profile["table_type"].as_string().label("type")
-    # Most tables have the same tags.
+    # Tags are read as text, so that equal ones, which most tables have, are parsed only once.
     tags = sa.cast(_t.c.tags, sa.Text).label("tags")
     of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, _t.c.owner, tags, kind)
     # The error is read only for the few tables whose polls fail, because a JSON document takes longer to read than the

@@ -22,8 +22,8 @@ UNREADABLE = Definition(
     ProblemKind.TABLE_UNREADABLE,
     Severity.CRITICAL,
     "The table cannot be read",
-    "Its commits are not announced and no job is started with what is on the table now; its figures are old.",
-    "Bring the table back, or give the service access to it.",
+    "Its commits are not announced, its figures are old, and no job starts because of its present state.",
+    "Restore the table, or give the service access to it.",
 )
 
 NOT_POLLED = Definition(
@@ -42,15 +42,15 @@ NOT_WRITABLE = Definition(
     ProblemKind.TABLE_NOT_WRITABLE,
     Severity.CRITICAL,
     "The workers may not write to the table",
-    "Nothing is compacted, cleaned or archived: every job that writes ends before it has begun.",
-    "Let the workers write there; the next job of the table finds it out.",
+    "Nothing is compacted, cleaned or archived: every job that writes fails at its beginning.",
+    "Let the workers write there; the next job of the table shows whether they can.",
 )
 
 MISSED = Definition(
     ProblemKind.COMMITS_MISSED,
     Severity.WARNING,
     "Commits were archived before the service saw them",
-    "They were not announced: whoever follows the table by webhooks or events lacks their rows.",
+    "These commits were not announced: programs that follow the table by webhooks or events lack their rows.",
     "Have the receivers of the webhooks read the whole table again. Let writers keep more commits on the timeline, or"
     " poll more often.",
 )
@@ -59,9 +59,9 @@ VANISHED = Definition(
     ProblemKind.COMMITS_VANISHED,
     Severity.CRITICAL,
     "Commits have vanished from the timeline",
-    "Readers do not see their rows, and Hudi takes their files for those of failed writes, which may be deleted.",
-    "Pause the table's jobs, so that none cleans meanwhile. Bring the files of these instants back from a backup of"
-    " .hoodie, or write the rows again. Find out what deletes files there.",
+    "Readers do not see their rows. Hudi considers their files to be those of failed writes, and may delete them.",
+    "Pause the table's jobs, so that none cleans meanwhile. Restore the files of these instants from a backup of "
+    ".hoodie, or write the rows again. Find out what deletes files there.",
 )
 
 VANISHED_AFTER = timedelta(minutes=10)
@@ -111,7 +111,7 @@ def not_polled(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def not_writable(table: TableFacts, now: datetime) -> HealthProblem | None:
-    """Returns None for a table whose policy never lets workers write."""
+    """Returns the problem; None for a table on which no policy starts jobs that write."""
     found = table.snapshot.not_writable if table.snapshot else None
     policy = table.policy
     wants = any(
@@ -125,7 +125,7 @@ def not_writable(table: TableFacts, now: datetime) -> HealthProblem | None:
         f"{found.title}: {found.detail or table.base_path} (for {duration(now - found.since)}).",
         {"error": found.type, "detail": found.detail, "job_id": found.job_id, "base_path": table.base_path},
         step=diagnose(table.id),
-        remedy=f"{found.hint} The next job of the table finds out whether it has helped, also one that only reads.",
+        remedy=f"{found.hint} The next job of the table, even one that only reads, shows whether that has helped.",
     )
 
 

@@ -1,7 +1,5 @@
-"""The model of problems: what is wrong now with a table, a worker, a worker group or a webhook.
-
-They are not the problem documents of RFC 9457, which describe one refused call or one failed job.
-"""
+"""The model of problems: what is wrong now with a table, a worker, a worker group or a webhook. The problem documents
+of RFC 9457, which describe a refused call or a failed job, are something else."""
 
 from __future__ import annotations
 
@@ -50,6 +48,8 @@ class ProblemKind(StrEnum):
     CLEANING_BEHIND = "cleaning-behind"
     OBJECTIVE_MISSED = "objective-missed"
     TIMELINE_LONG = "timeline-long"
+    METADATA_TABLE_BEHIND = "metadata-table-behind"
+    METADATA_TABLE_INCOMPLETE = "metadata-table-incomplete"
     BUCKET_TOO_LARGE = "bucket-too-large"
     BUCKETS_SKEWED = "buckets-skewed"
     SMALL_FILES = "small-files"
@@ -82,7 +82,7 @@ class About(Told):
     """The object that has the problem."""
 
     type: Annotated[ObjectType, Spec("What it is", examples=("table",))]
-    id: Annotated[str, Spec("Its id; that of a worker group is its name", examples=("tbl_0f3c2a9d5e7b1c44",))]
+    id: Annotated[str, Spec("Its id; for a worker group, its name", examples=("tbl_0f3c2a9d5e7b1c44",))]
     name: Annotated[str, Spec("Its name", examples=("orders",))]
 
 
@@ -92,7 +92,7 @@ Figure = str | int | float | bool | None | Sequence[str]
 @dataclass(frozen=True)
 class HealthProblem(Told):
     """A problem that exists now. Detail, consequence and remedy are sentences. Command and action apply the remedy, or
-    show what it needs (`service.health.next_step`)."""
+    show facts that it needs (`service.health.next_step`)."""
 
     kind: Annotated[ProblemKind, Spec("Kind of problem", examples=("compaction-behind",))]
     severity: Annotated[
@@ -121,8 +121,8 @@ class HealthProblem(Told):
     command: Annotated[
         str,
         Spec(
-            "A line for a shell that does it, or shows what it needs. Words in angle brackets, such as"
-            " `<COLUMN>`, are to be replaced; a shell refuses the line before",
+            "A line for a shell that applies the remedy, or shows facts that it needs. Replace words in angle "
+            "brackets, such as `<COLUMN>`; until then a shell refuses the line",
             examples=("groundskeeper jobs run compaction tbl_0f3c2a9d5e7b1c44",),
         ),
     ]
@@ -136,7 +136,7 @@ class HealthProblem(Told):
         ),
     ] = field(default_factory=dict)
     action: Action | None = None
-    part: str = ""  # Distinguishes problems of one kind and object, such as by the kind of the job.
+    part: str = ""  # Distinguishes several problems of one kind and object, for example by the kind of job.
 
     @cached_property
     def id(self) -> str:
@@ -147,7 +147,7 @@ class HealthProblem(Told):
 
     @cached_property
     def place(self) -> tuple[int, datetime, str]:
-        """The most serious problem has the first place, of several the oldest."""
+        """The sort key: the most serious problem comes first, and among equals the oldest."""
         return RANKS[self.severity], self.since, self.id
 
     @property

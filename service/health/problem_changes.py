@@ -21,7 +21,7 @@ cause two events each time."""
 
 MOST_EVENTS = 100
 """Events of each type that one round publishes, the most serious problems first. The others follow in later rounds, if
-they are still true then."""
+the problems still exist then."""
 
 MOST_NEW = 5000
 """Maximum number of problems that one round adds, the most serious first; the next rounds add the others."""
@@ -42,9 +42,9 @@ _OF_ANOTHER_VERSION = timedelta(hours=1)
 class NotComputed:
     """The tables and kinds of problems that a round could not examine."""
 
-    tables: Collection[str] = frozenset()  # No problem of these tables is known.
+    tables: Collection[str] = frozenset()  # The problems of these tables are unknown.
     kinds_of_tables: Collection[tuple[str, ProblemKind]] = frozenset()  # Table id and kind.
-    kinds: Collection[ProblemKind] = frozenset()  # No problem of these kinds is known, of any table.
+    kinds: Collection[ProblemKind] = frozenset()  # The problems of these kinds are unknown on all tables.
 
     def covers(self, kind: ProblemKind, table_id: str | None) -> bool:
         if kind in self.kinds:

@@ -50,15 +50,15 @@ class TableFacts:
     watch: Watch
     policy: Policy = field(default_factory=Policy)
     snapshot: TableSnapshot | None = None  # Without partitions; None before the first poll.
-    overdue_since: datetime | None = None  # When it was to be polled, if that is long ago (`polling.OVERDUE`).
+    overdue_since: datetime | None = None  # When its poll was due, if that is long ago (`polling.OVERDUE`).
     decisions: Mapping[JobKind, Decision] = field(default_factory=dict)  # The latest of each kind, if not too old.
     incidents: Sequence[Incident] = ()
     failures: Sequence[Failures] = ()
     unsettled: Sequence[Job] = ()
     held: Sequence[Job] = ()  # Jobs at workers, and jobs that are queued because of the table's lock.
     breakers: Sequence[Breaker] = ()
-    objective: ObjectiveState | None = None  # None unless the last look found it missed.
-    lock: LockSighting | None = None  # The last look at the lock, if the lock holds jobs back.
+    objective: ObjectiveState | None = None  # None unless the last check found the objective missed.
+    lock: LockSighting | None = None  # The last check of the lock, if the lock holds jobs back.
 
     @cached_property
     def about(self) -> About:
@@ -71,8 +71,8 @@ class TableFacts:
         return error is not None and failures >= (UNHEALTHY_AFTER if error.retriable else 1)
 
     def is_refused(self, error: Problem | None) -> bool:
-        """Whether this error of a job is the reason why workers cannot write to the table, which is another kind of
-        problem."""
+        """Whether this error of a job is the same one because of which workers cannot write to the table. That is
+        reported as another kind of problem."""
         refused = self.snapshot.not_writable if self.snapshot else None
         return error is not None and refused is not None and error.type == refused.type
 

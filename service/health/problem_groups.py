@@ -25,20 +25,24 @@ class ProblemGroup(Told):
     """Problems of one kind, or of kinds that have one cause."""
 
     kinds: Annotated[
-        Sequence[ProblemKind], Spec("`GET /v1/problems` lists the group by them", examples=(["compaction-behind"],))
+        Sequence[ProblemKind],
+        Spec(
+            "Kinds of the group's problems, by which `GET /v1/problems` lists them", examples=(["compaction-behind"],)
+        ),
     ]
-    severity: Annotated[Severity, Spec("That of the most serious one")]
+    severity: Annotated[Severity, Spec("Severity of the most serious one")]
     title: Annotated[str, Spec("What is wrong", examples=("Compaction is far behind",))]
     remedy: Annotated[str, Spec("What to do about the most serious one", examples=("Compact the table.",))]
     problems: Annotated[int, Spec("Number of problems", examples=(7,))]
-    objects: Annotated[int, Spec("Number of tables, workers or webhooks that have them", examples=(7,))]
+    objects: Annotated[int, Spec("Number of tables, workers or webhooks that have these problems", examples=(7,))]
     names: Annotated[Sequence[str], Spec("Names of the first of these, at most 5", examples=(["orders"],))]
     acknowledged: Annotated[int, Spec("Number of these problems that somebody has acknowledged", examples=(0,))]
     since: Annotated[datetime, Spec("When the oldest one began")]
 
 
 def groups(problems: Iterable[HealthProblem]) -> list[ProblemGroup]:
-    """Returns the groups, the most serious first, and of these the largest. `problems` are ordered by severity."""
+    """Returns the groups, the most serious first, and among equals the largest first. `problems` are ordered by
+    severity."""
     found: dict[ProblemKind, list[HealthProblem]] = {}
     for problem in problems:
         found.setdefault(_head(problem.kind), []).append(problem)
@@ -48,8 +52,8 @@ def groups(problems: Iterable[HealthProblem]) -> list[ProblemGroup]:
 def with_acknowledged(
     groups: Iterable[ProblemGroup], problems: Iterable[HealthProblem], acknowledged: Collection[str]
 ) -> list[ProblemGroup]:
-    """Returns the groups of `problems` with the numbers of those that are `acknowledged`, the groups last that are so
-    as a whole."""
+    """Returns the groups of `problems` with the numbers of those that are `acknowledged`, groups that are so as
+    a whole last."""
     numbers = Counter(_head(each.kind) for each in problems if each.id in acknowledged)
     return sorted((replace(each, acknowledged=numbers[_head(each.kinds[0])]) for each in groups), key=_rank)
 

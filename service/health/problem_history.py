@@ -1,4 +1,4 @@
-"""Counts the problems that opened and ended in a period, by the events that tell of them."""
+"""Counts the problems that opened and ended in a period, by their events."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class KindCount(Told):
 
 @dataclass(frozen=True)
 class ProblemCounts(Told):
-    """The problems of a period, each counted, however many messages told them."""
+    """Counts of a period's problems. Each problem counts once, however many messages reported it."""
 
     opened: Annotated[int, Spec("Problems that opened or became more serious, each once", examples=(41,))]
     resolved: Annotated[int, Spec("Problems that ended", examples=(39,))]
     open: Annotated[int, Spec("Problems that are open now", examples=(2,))]
-    kinds: Annotated[Sequence[KindCount], Spec("The same by kind, the most frequent first")]
+    kinds: Annotated[Sequence[KindCount], Spec("Counts by kind, the most frequent kind first")]
 
 
 def counts(
     connection: Connection, since: datetime, until: datetime, within: Container[str] | None = None
 ) -> ProblemCounts:
-    """Returns the problems of a period; `within` are the ids of the tables that they are about, None for all, and for
-    what is about no table."""
+    """Returns the counts of a period. `within` are ids of tables whose problems count; None counts all problems, also
+    those that are not about a table."""
     kind, *episode = (_e.c.data[("problem", name)].as_string() for name in ("kind", "id", "opened_at"))
-    # A problem that becomes more serious is announced again, and remains one problem.
+    # A problem that becomes more serious has a second event, but counts once.
     number_of = sa.func.count(sa.distinct(episode[0].concat(episode[1])))
     query = (
         sa.select(_e.c.table_id, _e.c.type, kind, number_of)

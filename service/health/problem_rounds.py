@@ -33,15 +33,15 @@ log = logging.getLogger(__name__)
 
 _Part = TypeVar("_Part")
 
-# Rows that a transaction writes, so that others wait for some milliseconds only.
+# Most rows that one transaction writes, so that other writers wait for some milliseconds only.
 _AT_ONCE = 100
 _EVENTS_AT_ONCE = 20
 
 
 @dataclass(frozen=True)
 class Round:
-    """Numbers of problems that were found, and announced as opened or resolved. All are zero if another replica has
-    just run a round."""
+    """Numbers of problems that were found, announced as opened, and announced as resolved. All are zero if another
+    replica has just run a round."""
 
     found: int = 0
     opened: int = 0
@@ -71,7 +71,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
     for write in _writes(change, known, began, found=found, paths=paths):
         with writing(engine) as connection:
             if not problem_store.is_latest(connection, began):
-                log.info("Another replica has begun a round meanwhile, and writes what this one has not written.")
+                log.info("Another replica has begun a round meanwhile, and writes the rest.")
                 return Round(len(found.problems))
             write(connection)
     cache.note_written(found.problems, {*(each.id for each in change.added), *(each.id for each in change.rewritten)})
@@ -88,8 +88,8 @@ def _writes(
     found: Found,
     paths: Mapping[str, str],
 ) -> Iterator[Callable[[Connection], object]]:
-    """Yields the writes of a round, each for a transaction of its own that is short. A round that ends in between has
-    announced nothing that is not stored, and the next one does the rest."""
+    """Yields the writes of a round, each for a short transaction of its own. If a round ends in between, everything
+    that it has announced is stored, and the next round does the rest."""
 
     def stored(problem: HealthProblem) -> OpenProblem:
         before = known.get(problem.id)
@@ -106,7 +106,7 @@ def _writes(
         problem_store.delete(connection, ids)
         outbox.publish(connection, [problem_resolved(each, counts, now) for each in resolved.values()], now=now)
 
-    # First, since the severity that is stored tells the next round what has risen.
+    # Risen severities are written first, because the next round compares with the stored ones.
     for risen in _portions(change.risen):
         yield partial(acknowledgement_store.remove, problem_ids=risen)
     yield from _changed(change.risen, is_announced=False)

@@ -1,7 +1,7 @@
 """Reads the facts from the database and finds the problems in them.
 
-A search of all tables reads of each only what tells whether its facts have changed, and computes again what has changed
-and what depends on the time that has passed. So it costs little, however many tables there are, and finds the same as a
+A search of all tables reads of each table a digest of its facts. Problems are computed again only if the digest has
+changed, or if they depend on the time that has passed. So a search of many tables costs little, and finds the same as a
 search that computes everything.
 """
 
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 _COMPARED_AT_ONCE = 500
 _COMPUTED_AT_ONCE = 50
-# Others want the processor, too. After this number of tables the search rests for a multiple of the time that it has
-# worked.
+# After this number of tables the search rests for a multiple of the time that it has worked, to leave the processor to
+# others.
 _WITHOUT_REST = 200
 _REST = 1.0
 _MOST_REST_SECONDS = 0.1
@@ -55,9 +55,9 @@ _Part = TypeVar("_Part")
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a search has found of one table."""
+    """The result of a search for one table."""
 
-    digest: int  # The table's version then.
+    digest: int  # The digest of the table's facts at that time.
     valid_until: datetime
     base_path: str
     part: Part
@@ -69,7 +69,7 @@ class Search:
     """The result of a search."""
 
     found: Found
-    tables: Mapping[str, Looked]  # Those that could be read, by id.
+    tables: Mapping[str, Looked]  # The tables that could be read, by id.
 
 
 def of_table(engine: Engine, now: datetime, table_id: str) -> Found:
@@ -82,7 +82,7 @@ def of_table(engine: Engine, now: datetime, table_id: str) -> Found:
 
 @dataclass
 class _State:
-    """What the last search has left for the next one."""
+    """The state that one search keeps for the next one."""
 
     as_of: datetime
     tables: dict[str, Looked] = field(default_factory=dict)
@@ -98,8 +98,8 @@ class ProblemSearch:
         self._last: _State | None = None
 
     def run(self, engine: Engine, now: datetime) -> Search:
-        """Finds all problems of now. If something cannot be read or computed, only its own problems are missing. Raises
-        DatabaseUnavailableError."""
+        """Finds all present problems. If something cannot be read or computed, only its own problems are missing.
+        Raises DatabaseUnavailableError."""
         last = self._last
         if last is None or now < last.as_of:
             last = _State(now)
@@ -159,7 +159,7 @@ class _Round:
         return _State(self._now, self._tables, rare, patterns, self._in_order())
 
     def _common(self) -> tuple[Rare | None, Sequence[PatternPolicy], Mapping[str, object]]:
-        """Returns what is read at once for all tables. If that fails, each table is read alone."""
+        """Returns the facts that one query reads for all tables. If that fails, each table is read alone."""
         try:
             with reading(self._engine) as connection:
                 return (
@@ -170,7 +170,7 @@ class _Round:
         except DatabaseUnavailableError:
             raise
         except Exception:
-            log.exception("The tables cannot be looked at together, so they are one by one")
+            log.exception("The tables cannot be read together, so they are read one by one")
             return None, (), {}
 
     def _compute(self, versions: Sequence[Version], rare: Rare | None) -> None:
@@ -183,7 +183,7 @@ class _Round:
             for decision in table.decisions.values():
                 self._present.ends_at(decision.last_at + CURRENT)
             part = problems.of_table(table, self._present, self._logged)
-            # What has failed is tried again.
+            # A failed computation is repeated in the next search.
             until = self._now if part.failed else self._present.valid_until
             self._tables[table.id] = Looked(digests[table.id], until, table.base_path, part, _backlog(table))
         self._changed.update(digests)

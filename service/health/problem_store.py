@@ -1,5 +1,5 @@
-"""Store of the open problems that the last round found, with the state that the next round needs. Reading them costs
-the same for one table as for thousands; they are as old as the last round."""
+"""Store of the open problems that the last round found, with the state that the next round needs. Reading the problems
+costs the same for one table as for thousands; they are as old as the last round."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _r = schema.problem_rounds
 _ROUND = 1
 
 _IS_OPEN = _p.c.resolved_at.is_(None)
-# Looking a word up is several times as fast as making a member of an enum.
+# The look-up in this dictionary is several times as fast as calling the enum.
 _KINDS = {str(kind): kind for kind in ProblemKind}
 _SEVERITIES = {str(severity): severity for severity in Severity}
 _OBJECTS = {str(each): each for each in ObjectType}
@@ -39,7 +39,7 @@ class OpenProblem:
 
     problem: HealthProblem
     opened_at: datetime  # When a round first found it; `problem.since` may be earlier.
-    base_path: str | None = None  # That of the problem's table.
+    base_path: str | None = None  # The base path of the problem's table.
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,13 @@ class Known:
     seen_at: datetime
     missed: int  # Rounds in a row that have not found it.
     is_announced: bool
-    resolved_at: datetime | None  # When the problem ended; then only its event has not been published.
+    resolved_at: datetime | None  # When the problem ended. If this is set, only its event is still to be published.
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
-    """Returns whether a round that began at `began` may write: no round that began later, or less than `least` earlier,
-    may. Concurrent rounds wait here for each other, so that only one of them handles each change."""
+    """Returns whether a round that began at `began` may write. It may not if another round has claimed to write that
+    began later, or less than `least` earlier. Concurrent rounds wait here for each other, so that only one of them
+    handles each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
@@ -69,8 +70,8 @@ def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
 
 
 def is_latest(connection: Connection, began: datetime) -> bool:
-    """Returns whether no other round has claimed to write since the one that began at `began`. None can do so until the
-    transaction ends."""
+    """Returns whether the round that began at `began` was the last one to claim to write. Until the transaction ends,
+    no other round can."""
     query = sa.select(_r.c.at).where(_r.c.id == _ROUND).with_for_update()
     return connection.execute(query).scalar_one_or_none() == began
 
@@ -154,7 +155,7 @@ def page(
     kinds: Collection[ProblemKind] = (),
     severities: Collection[Severity] = (),
 ) -> Page[OpenProblem]:
-    """Returns a page of the open problems, the most serious ones first, and of these the oldest. Raises
+    """Returns a page of the open problems, the most serious first, and among equals the oldest first. Raises
     ParamsInvalidError."""
     query = sa.select(_p).where(_IS_OPEN, _p.c.kind.in_(list(kinds or _KINDS)))
     if table_id is not None:
@@ -230,7 +231,7 @@ def _values(found: OpenProblem) -> dict[str, Any]:
 
 
 class _Words(msgspec.Struct):
-    """What is stored of a problem as JSON."""
+    """The part of a problem that is stored as JSON."""
 
     title: str
     detail: str

@@ -19,6 +19,7 @@ from service.health import (
     held_back,
     late_services,
     locks,
+    metadata_table,
     objectives,
     other_runners,
     polling,
@@ -45,6 +46,8 @@ OF_TABLES: Mapping[_OfTable, Collection[ProblemKind]] = {
     clocks.disagree: {ProblemKind.CLOCKS_DISAGREE},
     other_runners.other_runners: {ProblemKind.OTHER_RUNNER},
     timeline.timeline_long: {ProblemKind.TIMELINE_LONG},
+    metadata_table.behind: {ProblemKind.METADATA_TABLE_BEHIND},
+    metadata_table.incomplete: {ProblemKind.METADATA_TABLE_INCOMPLETE},
     late_services.compaction_behind: {ProblemKind.COMPACTION_BEHIND},
     backlog.growing: {ProblemKind.COMPACTION_BACKLOG_GROWING},
     late_services.cleaning_behind: {ProblemKind.CLEANING_BEHIND},
@@ -115,15 +118,15 @@ class Listed:
 
 @dataclass(frozen=True)
 class Part:
-    """The problems of one table, or of everything that is no table."""
+    """The problems of one table, or all problems that are not about a table."""
 
     problems: Sequence[HealthProblem]  # Sorted like those of `Found`.
     failed: Collection[ProblemKind] = ()  # These kinds could not be computed.
 
 
 def of_table(table: TableFacts, now: datetime, logged: set[object]) -> Part:
-    """Returns the problems of a table. Computations that fail are added to `logged`: each is logged once, because it
-    may fail for thousands of tables."""
+    """Returns the problems of a table. A computation that fails is logged once and added to `logged`, because it may
+    fail for thousands of tables."""
     return _part(OF_TABLES, lambda find: find(table, now), table.id, logged)
 
 
@@ -133,7 +136,7 @@ def of_the_rest(facts: Facts, now: datetime) -> Part:
 
 
 def found_in(facts: Facts, now: datetime) -> Found:
-    """Returns all problems. If a computation fails, only its own problems of one table or other object are missing."""
+    """Returns all problems. If a computation fails, only its problems of that one object are missing."""
     logged: set[object] = set()
     of_tables = [(table.id, of_table(table, now, logged)) for table in facts.tables]
     rest = of_the_rest(facts, now)

@@ -24,14 +24,14 @@ _FRESH_SECONDS = 2.0
 _AT_ONCE_SECONDS = 0.1
 # A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
 _AFTER_SECONDS = 1.0
-# The first computation of a process takes longest, and comes after what there is to do at a start.
+# The first computation of a process takes longest, so it starts after the other work of a start.
 _AFTER_START_SECONDS = 2.0
-# Largest part of the time that goes into computing, as long as results do not become too old.
+# Largest share of the time to spend on computing, as long as results do not become too old.
 _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
-"""No result that is older is returned, so that even a single call shows the current problems."""
+"""Age up to which a result is returned, so that even a single call gets recent problems."""
 MOST_AGE_AT_ONCE = timedelta(minutes=10)
-"""The same for callers who rather take an old result than wait. Rounds of problems come more often."""
+"""The same age for callers who take an old result rather than wait. Rounds of problems come more often."""
 
 FEW = 500
 """Up to this number of tables, computing takes well under a second."""
@@ -40,9 +40,10 @@ _Value = TypeVar("_Value")
 
 
 class ResultCache(Generic[_Value]):
-    """A cached value, safe to use from several threads. `what` names it in threads and in the log; `tables` returns the
-    number of tables that a value covers, `number` that of a value yet to be computed. `stored` returns the last value
-    of an earlier process, or None; if there are many tables, it is returned until the first one is computed."""
+    """A cached value, safe to use from several threads. `what` names the value in threads and in the log; `tables`
+    returns the number of tables that a value covers, `number` the number for a value yet to be computed. `stored`
+    returns the last value of an earlier process, or None; if there are many tables, callers get it before the first
+    computation has ended."""
 
     def __init__(
         self,
@@ -87,8 +88,8 @@ class ResultCache(Generic[_Value]):
         return self.last or before
 
     def latest(self, engine: Engine, clock: Clock, most_age: timedelta = MOST_AGE) -> _Value:
-        """Returns the last value if it is not older than `most_age`, and computes a new one for the next call; or for
-        this call, if that is fast. Raises DatabaseUnavailableError."""
+        """Returns the last value if it is not older than `most_age`, and computes a new one for the next call. If
+        computing is fast, this call gets the new value. Raises DatabaseUnavailableError."""
         last = self._last
         if last is None and (before := self.of_before(engine)) is not None:
             if self._computing.acquire(blocking=False):
@@ -124,7 +125,7 @@ class ResultCache(Generic[_Value]):
             return self._compute(engine, clock)
 
     def _is_due(self) -> bool:
-        # A new value has to be there before the last one is too old, or else all callers wait for it.
+        # A new value must be there before the last one is too old, because otherwise all callers would wait for it.
         latest = MOST_AGE.total_seconds() - 3 * self._took
         return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / _SHARE, latest))
 
@@ -153,7 +154,7 @@ class ResultCache(Generic[_Value]):
         try:
             self._compute(engine, clock)
         except Exception:
-            # A later call computes again, and gets the error when the last result has become too old.
+            # A later call computes again. Once the last result is too old, that call gets the error.
             _log.exception("the %s could not be computed", self._what)
         finally:
             self._computing.release()

@@ -44,7 +44,7 @@ _s = schema.snapshots
 _d = schema.decisions
 _p = schema.table_policies
 
-# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+# The state is a literal, because SQLite uses a partial index only if it sees that the condition holds.
 _FAILED = _j.c.state == sa.literal_column(f"'{JobState.FAILED.value}'")
 
 MOST_FAILED = 5000
@@ -67,7 +67,7 @@ _HAS_FAILED = _w.c.failures > 0
 def _versions(dialect: str) -> sa.Select[Any]:
     summary: sa.ColumnElement[str] = _text(_s.c.summary)
     if dialect == "postgresql":
-        # A server need not send what is only compared.
+        # The database sends a digest, because the summary is only compared.
         summary = sa.func.md5(summary)
     overdue = sa.bindparam("overdue", type_=schema.UtcDateTime)
     return (
@@ -89,7 +89,7 @@ def _versions(dialect: str) -> sa.Select[Any]:
     )
 
 
-# The expression keeps SQLite from reading all decisions that it has by the index of this column.
+# The expression keeps SQLite from using the index of this column, by which it would read all decisions.
 _TABLE_ID = (_d.c.table_id + "").label("table_id")
 _DECIDED = (
     sa.select(_TABLE_ID, sa.func.max(_d.c.id), _raw(sa.func.max(_d.c.last_at)), sa.func.count())
@@ -99,8 +99,8 @@ _DECIDED = (
 
 
 def decided(connection: Connection, now: datetime) -> dict[str, tuple[object, ...]]:
-    """Returns by table id what the current decisions are compared by. Each is stored or repeated at a time of its
-    own."""
+    """Returns by table id the values by which current decisions are compared: the times at which each was last stored
+    or repeated."""
     return {row[0]: tuple(row) for row in connection.execute(_DECIDED, {"since": now - CURRENT})}
 
 
@@ -130,7 +130,7 @@ class Rare:
 
 
 class Version(NamedTuple):
-    """What a table's facts are compared by, without the rare ones. `digest` differs if they differ."""
+    """The version of a table's facts, without the rare ones. `digest` differs if the facts differ."""
 
     id: str
     name: str
@@ -148,7 +148,8 @@ def versions(
     connection: Connection, now: datetime, decided: Mapping[str, object], after: str, limit: int
 ) -> list[Version]:
     """Returns the next `limit` tables in the order of their ids, after the table with the id `after`. `decided` is the
-    result of the function of this name. A table's time of the next poll counts only if it is overdue."""
+    result of the function of this name. The time of a table's next poll is part of the version only if it is
+    overdue."""
     return [
         Version(row[0], row[1], row[2], row[3], row[4], hash((tuple(row), decided.get(row[0]))))
         for row in connection.execute(
@@ -177,7 +178,8 @@ def rare(connection: Connection, now: datetime, table_ids: Collection[str] | Non
 def facts(
     connection: Connection, now: datetime, table_ids: Collection[str], rare_facts: Rare | None = None
 ) -> list[TableFacts]:
-    """Returns the facts of those of these tables that are registered. `rare_facts` are read if they are not given."""
+    """Returns the facts of these tables; tables that are not registered are left out. `rare_facts` are read if they are
+    not given."""
     rare_facts = rare_facts or rare(connection, now, table_ids)
     query = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(_t.c.id.in_(table_ids))
     rows = connection.execute(query).all()

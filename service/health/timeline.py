@@ -26,7 +26,7 @@ INCIDENT = Definition(
     ProblemKind.INCIDENT_STANDING,
     Severity.CRITICAL,
     "Rows are astray, or may be",
-    "Readers miss rows or find them twice, and nothing is cleaned or archived meanwhile.",
+    "Readers miss rows or find them twice. Nothing is cleaned or archived meanwhile.",
     "Start a repair: it moves the rows to where they belong.",
 )
 
@@ -39,14 +39,15 @@ DEAD_WRITER = Definition(
 )
 
 DEAD_AFTER = timedelta(hours=1)
-"""Time without a heartbeat from which this is a problem. Writers send one every minute, and the table's next writer
+"""Time without a heartbeat after which this is a problem. Writers send one every minute, and the table's next writer
 usually rolls back a dead one."""
 
 PLAN_STUCK = Definition(
     ProblemKind.PLAN_STUCK,
     Severity.WARNING,
     "A plan on the timeline is not executed",
-    "Its file groups are not compacted or clustered again, log files grow, and the timeline is not archived past it.",
+    "Its file groups are not compacted or clustered again, log files grow, and the timeline is not archived beyond "
+    "the plan.",
     "Execute the plan by a job, or roll it back.",
 )
 
@@ -54,7 +55,7 @@ TIMELINE_LONG = Definition(
     ProblemKind.TIMELINE_LONG,
     Severity.WARNING,
     "The active timeline is too long",
-    "Every reader and writer lists all of its instants each time, so each becomes slower.",
+    "Readers and writers list all of its instants each time, so they become slower.",
     "Archive the timeline, and switch archival on in the table's policy or in one of its writers.",
 )
 

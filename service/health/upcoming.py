@@ -40,7 +40,8 @@ class NextJob(Told):
         ),
     ]
     because: Annotated[
-        str | None, Spec("The decision behind it; null for a job that exists", examples=("7 commits, threshold 5",))
+        str | None,
+        Spec("The decision about it; null for a job that exists already", examples=("7 commits, threshold 5",)),
     ]
     job_id: Annotated[str | None, Spec("Null if it does not exist yet", examples=("job_4be1c0d2f6a89b37",))]
 

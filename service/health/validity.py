@@ -1,7 +1,8 @@
 """The time of a computation, which notes until when the result of the computation stays the same.
 
 A search for problems compares and subtracts times. `Present` notes when each comparison will have another outcome, and
-when each formatted duration will have another text. So nothing has to declare when a problem must be computed again.
+when each formatted duration will have another text. So the functions that find problems need not declare when a problem
+must be computed again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LEAST = timedelta(microseconds=1)
 
 
 class _Validity:
-    """The end of the time in which the result stays the same."""
+    """Holds the time until which the result stays the same."""
 
     __slots__ = ("now", "until")
 
@@ -24,7 +25,7 @@ class _Validity:
         self.now, self.until = now, NEVER
 
     def end_in(self, span: timedelta) -> None:
-        """Notes that something changes after this time. A change in the past does not come again."""
+        """Notes that something changes after this time. A change in the past does not count."""
         if span < timedelta():
             return
         try:
@@ -35,8 +36,8 @@ class _Validity:
 
 
 class Present(datetime):
-    """The current time. `valid_until` is the first time at which a result that was computed from it since `start` may
-    be another one. Nothing is noted of other operations than comparisons and subtractions."""
+    """The current time. `valid_until` is the first time at which a result may change that was computed from this time
+    since `start`. Only comparisons and subtractions are noted."""
 
     _plain: datetime
     _validity: _Validity
@@ -52,7 +53,7 @@ class Present(datetime):
         return present
 
     def start(self) -> None:
-        """Begins a new computation at the same time."""
+        """Begins a new computation for the same present time."""
         self._validity.until = NEVER
 
     def ends_at(self, at: datetime) -> None:
@@ -70,7 +71,7 @@ class Present(datetime):
         return _Elapsed.since(difference, self._validity)
 
     def __rsub__(self, other: datetime) -> timedelta:
-        # A remaining time is rare, and its text changes all the time.
+        # Remaining times are rare, and their text changes all the time, so such a result is not valid for any time.
         self._validity.end_in(timedelta())
         return other - self._plain
 

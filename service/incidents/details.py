@@ -11,7 +11,7 @@ from jobs.kinds.results import Count, DamageFound, Many, Part, SomeInstant, Text
 
 
 class GroupWrittenTo(Part, frozen=True, kw_only=True):
-    """A replaced file group that a stale write wrote to"""
+    """A replaced file group to which a stale write wrote"""
 
     partition: Annotated[str, Spec("Path of its partition")]
     file_id: Annotated[str, Spec("Its id")]
@@ -19,7 +19,7 @@ class GroupWrittenTo(Part, frozen=True, kw_only=True):
 
 
 class SuspectedPartition(Part, frozen=True, kw_only=True):
-    """A partition that a writer with the old number of buckets may have written to"""
+    """A partition to which a writer with the old number of buckets may have written"""
 
     partition: Annotated[str, Spec("Its path")]
     rows: Annotated[int, Spec("Rows that the commit wrote there")]
@@ -28,13 +28,13 @@ class SuspectedPartition(Part, frozen=True, kw_only=True):
 
 
 class IncidentDetails(DamageFound, frozen=True, kw_only=True):
-    """Figures of an incident; which of them it has depends on its kind"""
+    """Figures of an incident, depending on its kind"""
 
     rows: Annotated[int | UnsetType | None, Spec("Rows that are astray; null if not known")] = UNSET
-    file_groups: Annotated[Count, Spec("Replaced file groups that the commit wrote to")] = UNSET
-    partitions: Annotated[Count, Spec("Number of partitions that it wrote to")] = UNSET
+    file_groups: Annotated[Count, Spec("Number of replaced file groups to which the commit wrote")] = UNSET
+    partitions: Annotated[Count, Spec("Number of partitions to which it wrote")] = UNSET
     groups: Annotated[Many[GroupWrittenTo], Spec("The first of these file groups")] = UNSET
-    doubt: Annotated[Text, Spec("Why nothing proves that the commit came after the replacement; absent on proof")] = (
+    doubt: Annotated[Text, Spec("Why it is not proved that the commit came after the replacement; absent if it is")] = (
         UNSET
     )
     by_partition: Annotated[Many[SuspectedPartition], Spec("The first of the partitions")] = UNSET

@@ -24,8 +24,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """`repaired` maps instants to the commits that moved their rows to where they belong; `undone` are instants that
-    are not part of the table any more."""
+    """The findings of a poll. `repaired` maps instants to the commits that moved their rows to where they belong;
+    `undone` are instants that are no longer part of the table."""
 
     findings: tuple[Finding, ...] = ()
     repaired: Mapping[str, str] = field(default_factory=dict)

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 class IncidentKind(StrEnum):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
-    `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion, or some
-    in buckets that a contraction took away.
-    `LATE_FILES`: a fenced writer may be alive, and may still write files that count once its rollback has been
-    archived. `DAMAGE`: a diagnosis, an audit or the checks after a job have found it; `details` are the finding,
-    `instant` is when."""
+    `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or after a
+    contraction, some rows lie in buckets that were removed. `LATE_FILES`: a fenced writer may be alive, and may still
+    write files that count once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks after a
+    job have found a damage; `details` describe it, and `instant` is the time of the check."""
 
     STALE_WRITE = "stale-write"
     OLD_NUMBER = "old-number"
@@ -38,8 +37,8 @@ NO_LONGER_FOUND = "no longer finds it"
 
 
 class IncidentState(StrEnum):
-    """`SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`: there was nothing to repair, or a
-    user closed it."""
+    """The state of an incident. `SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`: there was
+    nothing to repair, or a user closed the incident."""
 
     SUSPECTED = "suspected"
     OPEN = "open"
@@ -48,12 +47,13 @@ class IncidentState(StrEnum):
 
 
 DOUBT = "doubt"
-"""Key in the details of a stale write that nothing proves, so that only a person may have it repaired: a `Doubt`."""
+"""Key in the details of a stale write that is not proved, with a `Doubt` as value. Such a write is repaired only if a
+person asks for it."""
 
 UNRESOLVED = (IncidentState.SUSPECTED, IncidentState.OPEN)
 
 MISPLACING_ROWS = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
-"""The kinds that a repair resolves."""
+"""The kinds of incidents that a repair resolves."""
 
 HELD_BACK = frozenset(kind for kind, declared in KINDS.items() if declared.waits_for_repair)
 """Jobs that must wait while rows are astray."""
@@ -91,7 +91,7 @@ _DOUBTS = {
     Doubt.CLOCKS: "The clocks of the writers disagree, so the times on the timeline do not prove that they were written"
     " after the replacement.",
 }
-"""Why a stale write is not proved."""
+"""Reasons why a stale write is not proved."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _COUNT_OPEN = sa.select(sa.func.count()).where(
 
 
 def add(connection: Connection, found: Iterable[Incident]) -> list[Incident]:
-    """Adds those that were never recorded before, in whatever state, and returns them."""
+    """Adds the incidents that were never recorded before, in whatever state, and returns them."""
     statement = insert(connection, _i).on_conflict_do_nothing().returning(_i.c.id)
     return [each for each in found if connection.execute(statement, each.to_row()).scalar_one_or_none() is not None]
 
@@ -121,7 +121,7 @@ def page(
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Removes at most `limit` incidents that were closed before `before`, and returns how many. An incident stays while
-    its commit is on the active timeline, else a poll that starts over would find it again."""
+    its commit is on the active timeline, because a poll that starts over would find it again."""
     w = schema.watches
     old = (
         sa.select(_i.c.id)

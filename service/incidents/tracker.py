@@ -42,8 +42,8 @@ class Change:
 
 
 def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping[str, str], now: datetime) -> Change:
-    """Opens the incidents that the poll has found, and closes those that it has found repaired or undone, and those in
-    `over`, which maps ids of incidents to reasons."""
+    """Opens the incidents that the poll has found. Closes the incidents that it has found repaired or undone, and those
+    in `over`, which maps ids of incidents to reasons."""
     found = [
         Incident(
             id=new_id(),
@@ -99,7 +99,7 @@ def change(
 ) -> Change:
     if not found and not closing:
         return Change(still_open=store.count_open(connection, table_id))
-    # Locked, so that only one of two concurrent changes publishes that no incident is open any more.
+    # The row is locked, so that only one of two concurrent changes publishes that no incident is open any more.
     watch = watch_store.get(connection, table_id, for_update=True)
     if can_be_polled is None:
         can_be_polled = watch.failures < UNHEALTHY_AFTER

@@ -31,7 +31,7 @@ class ActiveTimeline:
 
 @dataclass(frozen=True)
 class Completed:
-    """The requested times of the completed instants of an active timeline, and `starts_at` as of `ActiveTimeline`."""
+    """The requested times of the completed instants of an active timeline, and `starts_at` as in `ActiveTimeline`."""
 
     starts_at: str
     instants: frozenset[str]

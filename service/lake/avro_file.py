@@ -31,9 +31,8 @@ _PARSED_HEADER = fastavro.parse_schema(_HEADER)
 def first_record(content: bytes) -> Any:
     """Decodes the first record of a file.
 
-    fastavro's own reader unpacks a block before it looks at it, whatever its size. Raises ValueError for a block that
-    unpacks to more than MAX_METADATA_BYTES and for codecs that Hudi does not write, and what fastavro raises for
-    damage.
+    fastavro's own reader is not used, because it unpacks blocks of any size. Raises ValueError for a block that unpacks
+    to more than MAX_METADATA_BYTES and for codecs that Hudi does not write; for damage, the errors of fastavro.
     """
     source = io.BytesIO(content)
     header: Any = fastavro.schemaless_reader(source, _PARSED_HEADER, None)
@@ -55,7 +54,7 @@ def first_record(content: bytes) -> Any:
 
 @lru_cache(maxsize=64)
 def _parsed(text: bytes) -> Any:
-    """Hudi writes the same few schemas into all files of all timelines."""
+    """Parsed schemas are kept, because Hudi writes the same few into all files of all timelines."""
     return fastavro.parse_schema(json.loads(text))
 
 

@@ -15,9 +15,9 @@ MOST_CYCLES = 8
 class Cycle:
     """The time from one compaction to the next, as polls saw it. Sizes are of all log files of the table.
 
-    `compacted_at` is the completion of the compaction that began it, None before the first one. `low_bytes` is what
-    that compaction left. `rises` counts how often the size has grown without falling, since `rising_since`.
-    `is_whole`: it was seen from its beginning, so that `low_bytes` is what it says.
+    `compacted_at` is the completion of the compaction at its beginning, None before the first one. `low_bytes` are the
+    log bytes that this compaction left. `rises` counts how often the size has grown without falling, since
+    `rising_since`. `is_whole` says that polls saw its beginning, so that `low_bytes` is right.
     """
 
     compacted_at: datetime | None
@@ -32,7 +32,7 @@ class Cycle:
 def extended(
     cycles: tuple[Cycle, ...], log_bytes: int, compacted_at: datetime | None, now: datetime
 ) -> tuple[Cycle, ...]:
-    """Returns the cycles, oldest first, after a poll that found so many log bytes. At most the newest `MOST_CYCLES`."""
+    """Returns the cycles, oldest first, after a poll that found `log_bytes`; at most the newest `MOST_CYCLES`."""
     last = cycles[-1] if cycles else None
     if last is None or last.compacted_at != compacted_at:
         is_whole = last is not None or compacted_at is None

@@ -12,7 +12,7 @@ COMPACTION = "COMPACT"
 CLUSTERING = "CLUSTER"
 BUCKET_RESCALE = "BUCKET_RESCALE"
 CLEAN = "clean"
-"""An action without an operation type."""
+"""The action of a cleaning, which has no operation type."""
 
 WRITING_ACTIONS = ("commit", "deltacommit", "replacecommit")
 """The actions that add or replace rows."""
@@ -25,10 +25,11 @@ SERVICE_OPERATIONS = (COMPACTION, "LOG_COMPACT", CLUSTERING, BUCKET_RESCALE, "IN
 class Commit(Told):
     """Times of instants are Hudi's own strings (see `service.lake.instant`); `seen_at` is the service's clock.
 
-    `completed_at` is, before table version 8, the modification time of the instant's file. `operation` is Hudi's
-    `WriteOperationType`. `rows_written` counts inserts and updates; it and `bytes_written` are None if the action
-    writes no data. `schema_changed` compares with the last commit before it that had a schema. No event is published
-    unless `is_news`. `id` also orders the commits of one table by completion; it is 0 before the commit is stored.
+    Before table version 8, `completed_at` is the modification time of the instant's file. `operation` is Hudi's
+    `WriteOperationType`. `rows_written` counts inserts and updates; `rows_written` and `bytes_written` are None if the
+    action writes no data. `schema_changed` compares with the last earlier commit that had a schema. An event is
+    published only if `is_news`. `id` also orders the commits of one table by completion; it is 0 before the commit is
+    stored.
     """
 
     table_id: str
@@ -44,7 +45,7 @@ class Commit(Told):
     partitions: Annotated[tuple[str, ...], Spec("Partitions that it touched", examples=(["region=eu"],))] = ()
     file_groups: Annotated[int, Spec("File groups that it touched", examples=(4,))] = 0
     schema_changed: Annotated[
-        bool, Spec("Whether the schema differs from that of the commit before", examples=(False,))
+        bool, Spec("Whether the schema differs from that of the previous commit", examples=(False,))
     ] = False
     is_news: Annotated[bool, Spec("False for instants from before the registration")] = True
     id: Annotated[

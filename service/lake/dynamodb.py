@@ -21,7 +21,7 @@ _NOT_FOUND = "ResourceNotFoundException"
 
 
 class DynamodbError(Exception):
-    """The service refuses the request."""
+    """DynamoDB refuses the request."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _signed(body: bytes, host: str, region: str, credentials: Credentials, now: 
     headers = {"content-type": _TYPE, "host": host, "x-amz-date": at}
     if credentials.session_token:
         headers["x-amz-security-token"] = credentials.session_token
-    headers["x-amz-target"] = _TARGET  # in the order of the alphabet
+    headers["x-amz-target"] = _TARGET  # The headers are in alphabetical order.
     signed = ";".join(headers)
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
     request = f"POST\n/\n\n{lines}\n{signed}\n{hashlib.sha256(body).hexdigest()}"

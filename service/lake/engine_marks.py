@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from service.lake.instant_metadata import InstantMetadata
     from service.lake.storage import Entry, Storage
 
-# Records that carry their location, as the statements UPDATE and DELETE write them (`WriteOperationType`).
+# Operations on records with a known location, as the statements UPDATE and DELETE use them (`WriteOperationType`).
 _PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED", "INSERT_PREPPED", "BULK_INSERT_PREPPED"})
 # Spark and Java write the workload profile into the inflight file of these operations
 # (`saveWorkloadProfileMetadataToInflight`). Bulk inserts and overwrites prove nothing: Spark leaves their inflight
@@ -25,8 +25,8 @@ _PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED", "INSERT_PREPPED", "BUL
 _PROFILED = frozenset({"UPSERT", "INSERT"})
 
 _AUX = f"{META_FOLDER}/.aux"
-# `ViewStorageProperties`: written whenever the coordinator of a Flink sink starts. Several clients append
-# `_<client id>`.
+# The file of `ViewStorageProperties`, which the coordinator of a Flink sink writes when it starts. If there are several
+# clients, each appends `_<client id>`.
 _VIEW_STORAGE = "view_storage_conf"
 # Heartbeats of Flink's clients (`ClientIds`), and the checkpoints of clients before 1.1 (`CkpMetadata`).
 _FLINK_FOLDERS = (".ids", "ckp_meta")
@@ -37,8 +37,8 @@ def mark_of_commit(
 ) -> Mark | None:
     """Returns the mark of the engine that made a completed instant, None if it left none, as with most of Spark's.
 
-    `written_at` is the modification time of the instant's file. `has_empty_inflight`: its inflight file exists and is
-    empty.
+    `written_at` is the modification time of the instant's file. `has_empty_inflight` says that its inflight file exists
+    and is empty.
     """
     at = written_at or _LONG_AGO
     if metadata.flink_checkpoint is not None:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mark:
-    """One trace of an engine: when it was left, at which instant (None: outside the timeline), and the evidence as
-    text."""
+    """One trace of an engine: when it was left, the instant (None outside the timeline), and the evidence as text."""
 
     engine: WriterEngine
     at: datetime

@@ -33,7 +33,7 @@ class Examination(Protocol):
 class Examine(Protocol):
     """Examines the table at a location: `service.registration.detection.examine`, or a stand-in in tests.
 
-    `allowed_roots` of None allows every location, an empty tuple none.
+    If `allowed_roots` is None, every location is allowed; an empty tuple allows none.
     """
 
     def __call__(

@@ -49,10 +49,10 @@ class FileSlice:
 class Visibility:
     """Decides which files count, by the instants in their names.
 
-    Hudi's rule (`HoodieTimeline.containsOrBeforeTimelineStarts`, 1.2): files of completed instants count, and files
-    older than the first completed instant that is not kept only by a savepoint, because their instants have been
-    archived. Files of pending instants never count, however old. `completions` maps requested times to completion times
-    where the timeline records them.
+    Hudi's rule (`HoodieTimeline.containsOrBeforeTimelineStarts`, 1.2): files of completed instants count. Files older
+    than the first completed instant count too, because their instants have been archived; instants that only a
+    savepoint keeps are ignored here. Files of pending instants never count. `completions` maps requested times to
+    completion times where the timeline records them.
     """
 
     completions: dict[str, str | None]
@@ -83,14 +83,15 @@ class Visibility:
         return self.starts_at is not None and instant < self.starts_at and instant not in self.pending
 
     def is_log_committed(self, instant: str) -> bool:
-        """Before table version 8 a log file carries the instant of its slice, which may be a pending compaction."""
+        """Returns whether a log file counts. Before table version 8 its name has the instant of its slice, which may be
+        a pending compaction."""
         return self.is_committed(instant) or (not self.logs_carry_own_instant and instant in self.compacting)
 
     def belongs_to(self, log_instant: str, base_instant: str) -> bool:
         """Returns whether a log file belongs to the slice that begins at `base_instant`, or to a later one.
 
         Since table version 8 the completion time of the log file's commit decides: rows written while the compaction
-        ran are not in its base file. For archived commits only the requested time is known here.
+        ran are not in its base file. For archived commits only the requested time is known here, and decides.
         """
         known = self.completions.get(log_instant) if self.logs_carry_own_instant else None
         return (known or log_instant) >= base_instant
@@ -116,9 +117,9 @@ class Listed:
 def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, replaced: Container[str]) -> Listed:
     """Sorts the files of the partition `path` into latest slices and freed files.
 
-    `replaced` are the file ids that completed replacecommits replaced: only the metadata of a replacecommit records
-    them. Hudi archives a replacecommit only after the cleaner has removed the files that it replaced, so the
-    replacecommits of the active timeline, and those remembered, suffice.
+    `replaced` are the file ids that completed replacecommits replaced, which only the metadata of a replacecommit
+    records. Hudi archives a replacecommit only after the cleaner has removed the replaced files, so the replacecommits
+    of the active timeline and the remembered ones suffice.
     """
     groups = _committed(files, visibility)
     slices: list[FileSlice] = []
@@ -128,7 +129,7 @@ def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, rep
         if file_id in replaced:
             freed += [entry for _, entry in every]
             continue
-        # Two files of one instant come from different tasks; the greater name wins.
+        # Two files of one instant come from different tasks; the one with the greater name counts.
         instant, base = max(group.bases, key=lambda each: (each[0], each[1].name), default=("", None))
         logs = [entry for log, entry in group.logs if visibility.belongs_to(log, instant)]
         latest = {entry.path for entry in logs} | ({base.path} if base else set())
@@ -168,7 +169,8 @@ def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     Raises StorageError.
     """
     visibility = Visibility.of(timeline, config.timeline_layout)
-    # The files are listed later. Files of a replacecommit that is archived in between are missing then.
+    # Replaced file ids are read first. If a replacecommit is archived before the files are listed, its replaced files
+    # are gone by then.
     replaced = _replaced(storage, config, timeline)
     files = files_by_partition(storage)
     return tuple(
@@ -185,7 +187,7 @@ def _replaced(storage: Storage, config: TableConfig, timeline: Timeline) -> dict
         if instant.is_completed and instant.action == "replacecommit":
             try:
                 metadata = read_metadata(storage, config, instant)
-            except PathNotFoundError:  # It was archived since.
+            except PathNotFoundError:  # The instant was archived meanwhile.
                 continue
             for path, file_ids in metadata.replaced.items():
                 found[path].update(file_ids)

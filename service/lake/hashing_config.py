@@ -22,8 +22,8 @@ _MAX_CONFIGS = 10_000
 
 @dataclass(frozen=True)
 class HashingConfigs:
-    """The config in force, if there is one; the instants of the configs that no commit stands behind; and the instants
-    of the configs before it."""
+    """The config in force, if there is one; the instants of dangling configs, which have no commit; and the instants of
+    the earlier configs."""
 
     in_force: HashingConfig | None = None
     dangling: tuple[str, ...] = ()
@@ -33,10 +33,10 @@ class HashingConfigs:
 
 def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeline) -> HashingConfigs:
     """Finds the latest config whose instant has completed, as Hudi's `getHashingConfigToLoad` (1.2) does, but is
-    stricter. Hudi takes each config for committed whose instant is not a pending replacecommit. So a config that a
-    rollback left behind counts for Hudi's writers, though no data was ever rescaled to it. Here such configs are
-    dangling, and never in force. `unusable`: the folder is there without a committed config, and every Hudi client
-    fails on the table.
+    stricter. Hudi considers a config committed unless its instant is a pending replacecommit. So a config that a
+    rollback left behind counts for Hudi's writers, although no data were rescaled to it. Here such configs are
+    dangling, and never in force. `unusable` says that the folder exists without a committed config, so that every Hudi
+    client fails on the table.
     """
     if not storage.exists(FOLDER):
         return HashingConfigs()

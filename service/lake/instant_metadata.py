@@ -1,7 +1,8 @@
-"""The metadata of instants: the records in timeline files, read without a JVM, and what the service keeps of them.
+"""The metadata of instants: the records in timeline files, read without a JVM, and the part of them that the service
+keeps.
 
-Only the fields that the service uses are read, and within bounds: what they contain is stored and sent on. Commits are
-JSON in table version 6. All other metadata, and commits from version 8 on, is Avro with its schema in the file.
+Only the fields that the service uses are read, and within bounds, because they are stored and sent on. Commits are JSON
+in table version 6. All other metadata, and commits from version 8 on, is Avro with its schema in the file.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ FLINK_CHECKPOINT = "flink_checkpoint_id"
 """Key in the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
 
 _MAX_COUNT = 2**53
-"""The first number that JSON does not carry exactly (RFC 8259). No table has as many bytes."""
+"""Counts from this number on are damaged: JSON does not carry them exactly (RFC 8259), and no table has as many
+bytes."""
 
 _MAX_PARTITIONS = 100_000
 _MAX_FILES = 1_000_000
@@ -104,9 +106,10 @@ class InstantMetadata:
     `partitions` is None if the metadata does not name the touched partitions. Three members are by partition path:
     `replaced` holds file ids, `base_rows` the rows in each base file that the instant wrote (by name), and `written`
     the rows that it inserted, updated or deleted in each file group (by file id). `schema` is a digest that is equal
-    for equal columns, None without a schema. `rolled_back` are the requested times of the instants that it undid,
-    `repaired` those whose rows it moved to where they belong, `known` those that a replacement by Groundskeeper took
-    into account. `flink_checkpoint` is the checkpoint of the Flink job that made it, if the metadata names it.
+    for equal columns, None without a schema. Three members hold requested times: `rolled_back` of the instants that it
+    undid, `repaired` of those whose rows it moved to where they belong, `known` of those that a replacement by
+    Groundskeeper took into account. `flink_checkpoint` is the checkpoint of the Flink job that made it, if the metadata
+    names it.
     """
 
     operation: str | None = None
@@ -148,10 +151,8 @@ def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:
 
 
 def decode(content: bytes, kind: type[Record], where: str) -> Record:
-    """Decodes the record in a timeline file; an empty one for an empty file, which some actions leave.
-
-    Raises StorageError for damage, and for what exceeds the bounds.
-    """
+    """Decodes the record in a timeline file. An empty file, which some actions leave, gives an empty record. Raises
+    StorageError for damage, and for files beyond the bounds."""
     if len(content) > MAX_METADATA_BYTES:
         raise StorageError(f"{where} has more than {MAX_METADATA_BYTES} bytes")
     try:
@@ -160,7 +161,7 @@ def decode(content: bytes, kind: type[Record], where: str) -> Record:
         if content.startswith(MAGIC):
             return msgspec.convert(first_record(content), kind, strict=False)
         return msgspec.json.decode(content, type=kind, strict=False)
-    except Exception as error:  # fastavro raises many types on damaged files
+    except Exception as error:  # fastavro raises many types of errors for damaged files.
         raise FileDamagedError(f"{where} is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -212,16 +213,15 @@ def _of_rollbacks(records: Iterable[RollbackRecord]) -> InstantMetadata:
 
 
 def schema_digest(schema: str) -> str | None:
-    """Returns a digest that is equal for schemas of the same columns, None if `schema` is not a schema.
-
-    Ignores what differs between writers: the names of records, the order of null in a union, and meta columns.
-    """
+    """Returns a digest that is equal for schemas of the same columns, None if `schema` is not a schema. Differences
+    between writers are ignored: the names of records, the order of null in a union, and meta columns."""
     return _digest(schema) if len(schema) <= _MOST_KEPT else _digest.__wrapped__(schema)
 
 
 @lru_cache(maxsize=256)
 def _digest(schema: str) -> str | None:
-    """Returns the digest of an Avro schema, kept because all commits of most tables have the same."""
+    """Returns the digest of an Avro schema. Results are kept, because all commits of most tables have the same
+    schema."""
     try:
         shape = _shape(json.loads(schema))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

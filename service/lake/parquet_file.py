@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from service.lake.storage import Storage
 
 _TAIL = 8
-"""The length of the footer and the magic number end a Parquet file."""
+"""Bytes at the end of a Parquet file: the length of the footer and the magic number."""
 
 _MAX_COLUMNS = 10_000
 
 
 @contextmanager
 def opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
-    """Opens a file for reading. Raises StorageError for damage and for what exceeds the bounds, also in the block."""
+    """Opens a file for reading. Raises StorageError for damage and for files beyond the bounds; also translates errors
+    that the block raises."""
     where = f"{storage.base_path}/{path}"
     with storage.open(path) as source:
         source.seek(max(source.size() - _TAIL, 0))

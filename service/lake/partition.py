@@ -61,15 +61,15 @@ def _by_size(sizes: Iterable[int]) -> tuple[int, ...]:
 
 
 def _remembered(replaced: Mapping[str, str], with_files: Container[str]) -> dict[str, str]:
-    """Returns the replaced file groups that still have files, and the newest of the others: a writer may come back to
-    one long after cleaning."""
+    """Returns the replaced file groups that still have files, and the newest of those without files, because a writer
+    may write to one long after the cleaning."""
     newest = sorted(replaced, key=lambda file_id: (replaced[file_id], file_id), reverse=True)[:_MAX_REMEMBERED]
     return {each: replaced[each] for each in sorted({*newest, *(e for e in replaced if e in with_files)})}
 
 
 def _buckets(slices: Iterable[FileSlice], rows: Mapping[str, int]) -> tuple[Bucket, ...]:
-    """Returns one entry per bucket. If a bucket has two file groups, which writers without a common lock leave, its
-    entry is their sum."""
+    """Returns one entry per bucket. If a bucket has two file groups, which happens when writers have no common lock,
+    its entry is their sum."""
     found: dict[int, Bucket] = {}
     for each in slices:
         if each.bucket is None:

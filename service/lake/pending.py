@@ -41,7 +41,7 @@ def read_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> t
 
 
 def with_heartbeats(storage: Storage, pending: Iterable[Pending]) -> tuple[Pending, ...]:
-    """Returns the same instants with the current heartbeats, which continue while the timeline is unchanged."""
+    """Returns the same instants with the current heartbeats, which change while the timeline does not."""
     beats = heartbeats(storage)
     return tuple(dataclasses.replace(each, heartbeat_at=beats.get(each.requested_time)) for each in pending)
 

@@ -1,8 +1,8 @@
-"""Child processes that read tables, so that the bytes of a table can end or block one of them, but never the service.
+"""Child processes that read tables, so that a damaged or malicious table can crash or block a child, but never the
+service.
 
-Parsers of untrusted bytes crash natively (a recursive Avro schema ends the interpreter), loop without giving up the
-interpreter's lock, or take all memory; and a storage may never answer. A process can be limited and killed; a thread
-can not.
+Parsers of untrusted bytes may crash the interpreter (a recursive Avro schema does), loop without releasing its lock, or
+take all memory; and a storage may never answer. A process can be limited and killed; a thread can not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from service.model.errors import GroundskeeperError
 from service.model.storage_errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkServerProcess
 
@@ -37,21 +37,29 @@ T = TypeVar("T")
 
 _MIB = 1024 * 1024
 _MAX_REPLY_BYTES = 256 * _MIB
-# A child that has ever used more ends after its call.
+# A child that has used more memory than this ends after its call.
 _MAX_KEPT_BYTES = 512 * _MIB
 _START_SECONDS = 60.0
-# New objects after which the interpreter looks for cycles of them.
+# Number of new objects after which the garbage collector runs.
 _COLLECTED_AFTER = 50_000
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 _forks = multiprocessing.get_context("forkserver")
 
 
+def preload(*modules: str) -> None:
+    """Names the modules that children find imported: the server process that forks them imports these when it starts,
+    with the first child of this process. Without a call it imports only this one."""
+    _forks.set_forkserver_preload([__name__, *modules])
+
+
+preload()
+
+
 @dataclass(frozen=True)
 class ReaderLimits:
     """`seconds` is the time of one call, `memory_bytes` the writable memory of a child. At most `queued` calls wait for
-    a child, each for `seconds` at most. `niceness` applies to the children: with more than 0 they give way to the
-    service."""
+    a child, each for `seconds` at most. `niceness` applies to the children: above 0, they give way to the service."""
 
     seconds: float = 30.0
     memory_bytes: int = 1024 * _MIB
@@ -75,11 +83,11 @@ class InProcess:
 class ReaderPool:
     """Runs functions in at most `size` child processes, each call in one of its own, which later calls reuse.
 
-    Children are forked, when needed, from a server process that has imported `preload`. A child that crashes, or takes
-    longer than the limit, is killed, and the next call gets a new one. Thread-safe.
+    Children are forked when needed (see `preload`). A child that crashes, or takes longer than the limit, is killed,
+    and the next call gets a new one. Thread-safe.
     """
 
-    def __init__(self, size: int, limits: ReaderLimits | None = None, *, preload: Sequence[str] = ()) -> None:
+    def __init__(self, size: int, limits: ReaderLimits | None = None) -> None:
         self._limits = limits or ReaderLimits()
         self._slots = threading.BoundedSemaphore(size)
         self._queue = threading.BoundedSemaphore(size + self._limits.queued)
@@ -87,7 +95,6 @@ class ReaderPool:
         self._idle: list[_Child] = []
         self._busy: set[_Child] = set()
         self._is_closed = False
-        _forks.set_forkserver_preload([__name__, *preload])
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls `function` in a child; it must be importable, and arguments and result picklable.
@@ -130,7 +137,7 @@ class ReaderPool:
             self._is_closed = True
             idle, self._idle = self._idle, []
             for child in self._busy:
-                # The thread that waits for it sees its end, and closes the connection.
+                # The thread that waits for the child notices its end, and closes the connection.
                 child.process.kill()
         for child in idle:
             child.kill()
@@ -144,7 +151,7 @@ class ReaderPool:
     def _take(self) -> _Child:
         with self._guard:
             child = self._idle.pop() if self._idle else None
-        # Outside the lock: a fork may take seconds, and other calls end meanwhile.
+        # The child is started without the lock, because a fork may take seconds, and other calls end meanwhile.
         child = child or _Child.start(self._limits)
         with self._guard:
             if not self._is_closed:
@@ -181,10 +188,11 @@ class _Child:
             target=_serve, args=(theirs, limits, level, current_format()), name="reader", daemon=True
         )
         process.start()
-        # Without this the end of the child would not end the wait for its reply.
+        # The parent must not keep the child's end open, because otherwise the death of the child would not end the wait
+        # for its reply.
         theirs.close()
         child = cls(process, ours)
-        # A fork is not part of the time of a call: on a busy machine it takes seconds.
+        # The fork does not count towards the time of the call, because it takes seconds on a busy machine.
         try:
             child.receive(_START_SECONDS)
         except BaseException:
@@ -193,7 +201,7 @@ class _Child:
         return child
 
     def call(self, work: tuple[Any, ...], seconds: float) -> Any:
-        with contextlib.suppress(OSError):  # The child has ended, as the next line tells.
+        with contextlib.suppress(OSError):  # If the child has ended, the next line notices that.
             self.connection.send(work)
         return self.receive(seconds)
 
@@ -226,14 +234,14 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(limits.niceness)
-    # The address space is not limited: each thread reserves a part that it never uses, and many processors mean many
-    # threads.
+    # The data segment is limited, not the address space: each thread reserves address space that it never uses.
     resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     configure(log_format, log_level)
-    logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))  # It would log each request to HDFS.
+    # At INFO, httpx would log each request to HDFS.
+    logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))
     gc.freeze()
-    # What a table consists of has no cycles, and is given away as a whole.
+    # Objects read from a table have no reference cycles, so the garbage collector need not run often.
     gc.set_threshold(_COLLECTED_AFTER, 20, 50)
     with contextlib.suppress(EOFError, OSError):
         connection.send_bytes(_reply(None))  # ready
@@ -247,19 +255,20 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         return _reply(function(*args, **kwargs))
     except GroundskeeperError as error:
         return _reply(error)
-    except Exception as error:  # A table may make any line of a parser fail.
+    except Exception as error:  # A damaged table may cause any exception in a parser.
         log.exception("A table could not be read")
         return _reply(StorageError(f"The table could not be read: {type(error).__name__}: {error}"[:1000]))
 
 
 def _reply(result: object) -> bytes:
-    """Returns the result, and whether the process has grown: a large table's memory is not given back for long."""
+    """Returns the encoded result, and whether the process has grown too much: memory of a large table is returned late
+    or never."""
     is_grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _MAX_KEPT_BYTES
     return pickle.dumps((result, is_grown))
 
 
 def _end_with_parent() -> None:
-    """Lets the kernel kill this process when the fork server ends, which ends with the service: a child that waits for
-    a storage would not notice."""
-    with contextlib.suppress(OSError, AttributeError):  # not on Linux
+    """Lets the kernel kill this process when the fork server ends, which ends with the service. A child that waits for
+    a storage would not notice that."""
+    with contextlib.suppress(OSError, AttributeError):  # The call exists only on Linux.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jobs.contract import TableLock
 
 SECONDS = 3.0
-"""How long a server has for all its answers."""
+"""Time limit for all answers of a server together."""
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _NUMBER_OF_NODE = re.compile(r"\d{10}$")
@@ -30,8 +30,8 @@ _NUMBER_OF_NODE = re.compile(r"\d{10}$")
 
 @dataclass(frozen=True)
 class ServerLock:
-    """The state of a lock as its server reports it. `holder` is None if nobody holds it. A lock that stays the same
-    (`id`) for `expires_after` has ended: its holder would have renewed it."""
+    """The state of a lock as its server reports it. `holder` is None if nobody holds it. A lock whose `id` stays the
+    same for `expires_after` has ended, because its holder would have renewed it."""
 
     holder: str | None = None
     id: str | None = None
@@ -40,7 +40,7 @@ class ServerLock:
 
 
 class UnreadableLockError(Exception):
-    """The lock cannot be read from here. `is_silent`: its server does not answer."""
+    """The service cannot read the lock. `is_silent` says that its server does not answer."""
 
     def __init__(self, why: str, *, is_silent: bool = False) -> None:
         super().__init__(why)
@@ -71,7 +71,7 @@ def _of_zookeeper(lock: TableLock, lock_hosts: Collection[str]) -> ServerLock:
     folder = "/" + "/".join(part.strip("/") for part in (root, base, key) if part.strip("/"))
     try:
         with connected(servers, SECONDS) as session:
-            # The first of the lock's nodes is that of its holder; the others wait (`InterProcessMutex`).
+            # The first of the lock's nodes belongs to the holder, the others to waiting clients (`InterProcessMutex`).
             nodes = [name for name in session.children(folder) or () if _NUMBER_OF_NODE.search(name)]
             for name in sorted(nodes, key=lambda each: each[-10:]):
                 if node := session.node(f"{folder}/{name}"):
@@ -87,8 +87,8 @@ def _of_zookeeper(lock: TableLock, lock_hosts: Collection[str]) -> ServerLock:
 
 
 def _of_dynamodb(lock: TableLock, lock_hosts: Collection[str], now: datetime) -> ServerLock:
-    """Reads the item of `AmazonDynamoDBLockClient`, which its holder writes anew all the time (`recordVersionNumber`)
-    and deletes, or marks, when it gives the lock back."""
+    """Reads the item of `AmazonDynamoDBLockClient`. The holder keeps rewriting it (`recordVersionNumber`), and deletes
+    or marks it when it releases the lock."""
     region, endpoint = _option(lock, "dynamodb.region"), lock.options.get(f"{PREFIX}dynamodb.endpoint_url")
     table, key = _option(lock, "dynamodb.table"), _option(lock, "dynamodb.partition_key")
     if endpoint:
@@ -126,8 +126,8 @@ def _of_dynamodb(lock: TableLock, lock_hosts: Collection[str], now: datetime) ->
 
 
 def _credentials(lock: TableLock) -> Credentials:
-    """Returns the credentials of the lock, or else of the service's environment. The role of a machine is not asked
-    for: a worker's machine has another one."""
+    """Returns the credentials of the lock, or else of the service's environment. The role of the machine is not used,
+    because workers' machines have other roles."""
     own = [lock.options.get(f"hoodie.aws.{name}") for name in ("access.key", "secret.key", "session.token")]
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     access_key, secret_key, token = own if own[0] else [os.environ.get(name) for name in names]

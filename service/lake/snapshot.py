@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 from jobs.spec import Spec, Told
 from service.lake.backlog import Cycle
+from service.lake.metadata_table import MetadataTableState
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 
 _MIB = 1024**2
 SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024))
-"""Bytes that separate the classes of file sizes: a file of 1 MiB is of the second of ten classes."""
+"""Bytes that separate the ten classes of file sizes: a file of 1 MiB is in the second class."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Since(Told):
     """
 
     commits: Annotated[int, Spec("Commits of writers", examples=(3,))] = 0
-    bytes_written: Annotated[int, Spec("Bytes that they wrote", examples=(3145728,))] = 0
+    bytes_written: Annotated[int, Spec("Bytes that these commits wrote", examples=(3145728,))] = 0
     at: Annotated[
         datetime | None, Spec("When the last run completed; null if there was none", examples=("2026-01-01T11:00:00Z",))
     ] = None
@@ -35,7 +36,7 @@ class Since(Told):
 class Pending(Told):
     """A requested or inflight instant. `heartbeat_at` is None if its writer sends no heartbeats.
 
-    `is_plan`: a compaction, log compaction or clustering that anyone has scheduled and that can be executed.
+    `is_plan` says that it is a scheduled compaction, log compaction or clustering that can be executed.
     """
 
     requested_time: str
@@ -43,14 +44,14 @@ class Pending(Told):
     state: Annotated[str, Spec("`REQUESTED` or `INFLIGHT`", examples=("INFLIGHT",))]
     requested_at: datetime | None
     heartbeat_at: Annotated[datetime | None, Spec("Last heartbeat of its writer, if it sends any")] = None
-    is_plan: Annotated[bool, Spec("A compaction or clustering that is scheduled and can be executed")] = False
+    is_plan: Annotated[bool, Spec("Whether it is a scheduled compaction or clustering that can be executed")] = False
 
 
 @dataclass(frozen=True)
 class OtherRun:
     """The last completed compaction or clustering (`operation`) that no job of this service executed. `since` is the
-    time of the first one in a row, without a long pause in between. `is_delegated`: a writer had asked this service to
-    execute it."""
+    time of the first one in a row, without a long pause in between. `is_delegated` says that a writer had asked this
+    service to execute it."""
 
     operation: str
     instant: str
@@ -66,9 +67,9 @@ class PartitionState:
 
     `freed_bytes` and `freed_files` are files that are no longer part of any latest slice (older versions of file
     groups, and replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a
-    bucket index. `rows` are those of the base files, None unless known for each; rows that log files add are not
-    counted. `base_sizes` counts the base files of each size class (`SIZE_BOUNDS`); it is empty in a state that an
-    earlier version of the service has stored.
+    bucket index. `rows` are the rows of the base files, None unless the number is known for each file; rows in log
+    files are not counted. `base_sizes` counts the base files of each size class (`SIZE_BOUNDS`); it is empty in a state
+    that an earlier version of the service has stored.
     """
 
     path: str
@@ -94,8 +95,8 @@ class PartitionState:
 
     @property
     def logged_bytes(self) -> float:
-        """About the size of the file slices with logs: base files count as equally large, and log files as those of
-        different slices."""
+        """The approximate size of the file slices with logs, on the assumption that base files are equally large and
+        each slice has at most one log file."""
         share = self.log_files / self.file_groups if self.log_files < self.file_groups else 1.0
         return self.log_bytes + share * self.base_bytes
 
@@ -111,7 +112,7 @@ class PartitionState:
 
     @property
     def place(self) -> str:
-        """Returns the words for the partition in a sentence."""
+        """The words for the partition in a sentence."""
         return f"partition {self.path}" if self.path else "the table"
 
 
@@ -170,8 +171,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class NotWritable:
-    """Why the workers may not write to the table, since when, and the last job that found it so. `type`, `title`,
-    `detail` and `hint` are those of a `Problem`."""
+    """The refusal of workers' writes to the table: why, since when, and the last job that was refused. `type`, `title`,
+    `detail` and `hint` are as in a `Problem`."""
 
     type: str
     title: str
@@ -185,19 +186,19 @@ class NotWritable:
 class TableSnapshot(Told):
     """The result of one poll of a table. `first_commit_at` is None until something is committed.
 
-    `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
-    own. Base files below `small_file_bytes` count as small. A snapshot is as old as the last change of the timeline: it
-    stays valid while the timeline is unchanged. `timeline_commits` are the completed commits on the active timeline.
+    `num_buckets` is the number of buckets of the table as a whole (0 without a simple bucket index); partitions may
+    have their own. Base files below `small_file_bytes` count as small. A snapshot is as old as the last change of the
+    timeline: it stays valid while the timeline is unchanged. `timeline_commits` are the completed commits on the active
+    timeline.
 
     `totals`, `large` and `skewed` come from the stored partitions: `large` has the largest bucket, `skewed` the largest
-    one compared with the mean. `cycles` are the newest periods from one compaction to the next, oldest first.
+    one in relation to the mean. `cycles` are the newest periods from one compaction to the next, oldest first.
 
-    `lock` is set if the last poll found the table's lock held for a minute or more.
-    `other_runs`: at most one of each operation, of those that completed since the table was registered.
-    `clock` is the writers' clock as measured on the timeline (`ClockFrame.to_json`), empty if an earlier version of the
-    service has stored the snapshot.
-    `vanished` are commits that have left the middle of the timeline, `undone` those that a rollback took off it.
-    `not_writable` is what jobs have found, not a poll.
+    `lock` is set if the last poll found the table's lock held for a minute or more. `other_runs` has at most one of
+    each operation, and only runs since the table was registered. `clock` is the writers' clock as measured on the
+    timeline (`ClockFrame.to_json`), empty if an earlier version of the service has stored the snapshot. `vanished` are
+    commits that are missing from the middle of the timeline, `undone` those that a rollback took off it. `not_writable`
+    comes from jobs, not from a poll. `metadata_table` may be some minutes older than the snapshot.
     """
 
     table_id: str
@@ -210,7 +211,7 @@ class TableSnapshot(Told):
     ] = None
     last_commit_at: Annotated[datetime | None, Spec("When it completed", examples=("2026-01-01T12:00:03Z",))] = None
     first_commit_at: Annotated[
-        datetime | None, Spec("When the first known one completed", examples=("2025-12-01T12:00:03Z",))
+        datetime | None, Spec("When the first known commit completed", examples=("2025-12-01T12:00:03Z",))
     ] = None
     since_compaction: Since = Since()
     since_cleaning: Since = Since()
@@ -229,6 +230,7 @@ class TableSnapshot(Told):
     other_runs: tuple[OtherRun, ...] = ()
     clock: Mapping[str, Any] = field(default_factory=dict)
     not_writable: NotWritable | None = None
+    metadata_table: MetadataTableState | None = None
 
     @property
     def base_bytes(self) -> int:

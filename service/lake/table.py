@@ -18,7 +18,7 @@ class TableType(StrEnum):
 
 
 class BucketIndexKind(StrEnum):
-    """`UNKNOWN`: there are no file groups yet, or they do not fit any kind."""
+    """Kinds of bucket indexes. `UNKNOWN`: there are no file groups yet, or they do not fit any kind."""
 
     SIMPLE = "simple"
     CONSISTENT_HASHING = "consistent_hashing"
@@ -30,8 +30,8 @@ class BucketIndexKind(StrEnum):
 class BucketLayout(JsonMapped):
     """The bucket index that the file groups indicate.
 
-    `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` are the same in each
-    partition. A `hashing_config`, not the writers' options, sets each partition's number of buckets.
+    `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` says that the file ids are
+    the same in each partition. A `hashing_config`, not the writers' options, sets each partition's number of buckets.
     """
 
     kind: Annotated[BucketIndexKind, Spec("What the names of the files indicate", examples=("simple",))]

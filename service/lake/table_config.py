@@ -31,7 +31,7 @@ _MAX_NAME = 1024
 @dataclass(frozen=True)
 class TableConfig:
     """The properties of a supported table, as Hudi's `HoodieTableConfig` (1.2) reads them, and the frame of its
-    instants if it was measured. `is_backup`: they come from the copy that Hudi makes while it changes them."""
+    instants if it was measured. `is_backup` says that they come from the copy that Hudi makes while it changes them."""
 
     properties: Mapping[str, str]
     frame: ClockFrame = field(default_factory=ClockFrame)
@@ -74,7 +74,7 @@ class TableConfig:
             "record_key_fields": self.fields("hoodie.table.recordkey.fields"),
             "ordering_fields": self.ordering_fields,
             "key_generator": self.key_generator,
-            "metadata_partitions": self.fields("hoodie.table.metadata.partitions"),
+            "metadata_partitions": self.metadata_partitions,
             "base_file_format": self.base_file_format,
             "populates_meta_fields": self.flag("hoodie.populate.meta.fields", default=True),
             "drops_partition_columns": self.flag("hoodie.datasource.write.drop.partition.columns"),
@@ -120,6 +120,10 @@ class TableConfig:
         return self.fields("hoodie.table.ordering.fields") or self.fields("hoodie.table.precombine.field")
 
     @property
+    def metadata_partitions(self) -> tuple[str, ...]:
+        return self.fields("hoodie.table.metadata.partitions")
+
+    @property
     def key_generator(self) -> str | None:
         """The class of the key generator, or from table version 8 on its type, such as `SIMPLE`."""
         properties = self.properties
@@ -147,7 +151,7 @@ def read_table_config(storage: Storage) -> TableConfig:
 
 def _read(storage: Storage) -> tuple[bytes, bool]:
     """Returns the bytes of the properties, and whether they are those of the backup."""
-    # A writer may be changing them: then they are back after the backup has gone.
+    # If a writer is just changing the properties, the file may appear after the backup has been deleted.
     for path in (_FILE, _BACKUP, _FILE):
         try:
             return storage.read(path, most=MAX_CONFIG_BYTES), path == _BACKUP
@@ -158,7 +162,8 @@ def _read(storage: Storage) -> tuple[bytes, bool]:
 
 
 def _check_texts(properties: Mapping[str, str]) -> None:
-    """Raises ValueError for what the database cannot store: escapes can spell any character."""
+    """Raises ValueError for texts that the database cannot store, since escapes in the file can stand for any
+    character."""
     for value in properties.values():
         value.encode()
         if "\0" in value:

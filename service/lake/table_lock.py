@@ -1,4 +1,5 @@
-"""A table's lock, read without Hudi, and removed if it is a file. `service.lake.server_lock` reads those on servers."""
+"""Reads a table's lock without Hudi, and removes it if it is a file. `service.lake.server_lock` reads those on
+servers."""
 
 from __future__ import annotations
 
@@ -41,19 +42,20 @@ _NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
 class LockFile(Told):
     """The lock as its file or its server shows it.
 
-    `since` is None for a lock in the storage, because its holder writes it again and again. `job_id` is set if a worker
-    of Groundskeeper signed it. `detail` says why the state is unknown, `is_silent` that its server does not answer. A
-    lock that keeps its `id` for `expires_after` has ended.
+    `since` is None for a lock in the storage, because its holder keeps rewriting the file. `job_id` is set if a worker
+    of Groundskeeper signed it. `detail` says why the state is unknown; `is_silent` says that its server does not
+    answer. A lock that keeps its `id` for `expires_after` has ended.
     """
 
     state: Annotated[
-        LockState, Spec("`unknown`: the service has no client for this provider. A dry run of a job asks by a worker")
+        LockState,
+        Spec("`unknown`: the service has no client for this provider. A dry run of a job reads the lock by a worker"),
     ]
     path: Annotated[str | None, Spec("File of the lock", examples=("/data/trips/.hoodie/lock",))] = None
     id: Annotated[
         str | None,
         Spec(
-            "Another one as soon as another holder has the lock, or the same one took it again",
+            "Changes when another holder has the lock, or when the same one has taken it again",
             examples=("5d41402abc4b2a76",),
         ),
     ] = None
@@ -84,7 +86,7 @@ class SeenLock:
 
 
 SEEN_AFTER = timedelta(minutes=1)
-"""A writer holds the lock for seconds at each commit, which is nobody's concern."""
+"""A lock is reported after this time. A writer holds it for seconds at each commit, which is normal."""
 
 
 def read_lock(
@@ -117,8 +119,9 @@ def seen_lock(
     *,
     before: SeenLock | None,
 ) -> SeenLock | None:
-    """Returns the lock if it has been held for a minute. A poll can afford this: it costs one request if the lock is a
-    file, and none otherwise. A lock that cannot be read counts as it was `before`. `storage` is that of the table."""
+    """Returns the lock if it has been held for a minute. The call is cheap enough for each poll: it costs one request
+    if the lock is a file, and none otherwise. If the lock cannot be read, the result is `before`. `storage` is that of
+    the table."""
     place = file_of(lock, storage.base_path)
     if place is None or (is_in_a_file(lock.provider) and place[0].startswith(_NOT_ATOMIC)):
         return None
@@ -148,9 +151,9 @@ def remove_lock(
 ) -> bool:
     """Removes the file of a filesystem lock if its id is still `expected`; returns whether it was.
 
-    The file is moved away first, which no other process can do at the same time, and looked at then. So a lock that
-    another writer has taken since it was read is noticed, and put back; for that moment it is not there. Raises what
-    `read_lock` does, and StorageError if the service may not write there.
+    The file is first moved away, which only one process can do, and then checked. If another writer has taken the lock
+    meanwhile, the file is put back; for a moment it was missing. Raises what `read_lock` does, and StorageError if the
+    service may not write there.
     """
     place = file_of(lock, base_path)
     if place is None or not is_in_a_file(lock.provider):
@@ -172,7 +175,7 @@ def remove_lock(
             f"{storage.base_path}/{name} cannot be removed: {error}",
             hint="Give the service the permission to write there, or remove the file by hand.",
         ) from error
-    # The checksum that Hadoop keeps beside a local file. Without it the next lock is read without a check.
+    # Hadoop's checksum of a local file is removed too, because it would not fit the next lock's file.
     with contextlib.suppress(OSError):
         storage.filesystem.delete_file(f"{storage.root}/.{name}.crc")
     return True
@@ -211,7 +214,7 @@ def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFi
     if storage.exists(name):
         return LockFile(LockState.UNKNOWN, path, detail=f"{path} is no file, or may not be read.")
     if not storage.exists():
-        # The folder may be one of another machine, on which the writers are.
+        # The folder may be on another machine, where the writers are.
         return LockFile(LockState.UNKNOWN, path, detail=f"{storage.base_path} does not exist where the service runs.")
     return LockFile(LockState.FREE, path)
 
@@ -243,7 +246,7 @@ def _read_in_storage(storage: Storage, name: str, path: str, now: datetime) -> L
 
 
 class _Seen(NamedTuple):
-    """A file that is there. `id` distinguishes it from any that takes its place."""
+    """An existing file. `id` distinguishes it from any file that takes its place."""
 
     id: str
     modified_at: datetime
@@ -256,17 +259,17 @@ def _look(storage: Storage, name: str) -> _Seen | None:
         if modified is None:
             return None
         content = _content(storage, name)
-        # Two locks may be taken within one tick of the clock of a file system.
+        # The inode is part of the id, because two locks may be taken within one tick of a file system's clock.
         number = os.lstat(f"{storage.root}/{name}").st_ino if is_local(storage.base_path) else 0
     except (PathNotFoundError, FileNotFoundError):
-        # There is no such folder yet, or its holder has just released it.
+        # The folder does not exist yet, or the holder has just released the lock.
         return None
     identity = hashlib.sha256(repr((number, modified.timestamp(), content)).encode()).hexdigest()[:16]
     return _Seen(identity, modified, content)
 
 
 def _content(storage: Storage, name: str) -> bytes:
-    """Returns the beginning of the file, however long somebody has made it."""
+    """Returns the beginning of the file, which may be of any length."""
     with storage.open(name) as file:
         return bytes(file.read(_MOST_BYTES))
 
@@ -277,8 +280,8 @@ def _is(storage: Storage, name: str, expected: str) -> bool:
 
 
 def _is_moved(storage: Storage, name: str, aside: str) -> bool:
-    """Moves the file away; returns False if it is gone. HDFS gives no reason when it refuses a rename. It also refuses
-    one that is repeated because the answer to the first was lost."""
+    """Moves the file away; returns False if it is gone. HDFS gives no reason when it refuses a rename, and also refuses
+    one that is repeated because the first answer was lost."""
     try:
         storage.filesystem.move(f"{storage.root}/{name}", f"{storage.root}/{aside}")
     except OSError:
@@ -291,7 +294,7 @@ def _is_moved(storage: Storage, name: str, aside: str) -> bool:
 
 
 def _put_back(storage: Storage, aside: str, name: str) -> None:
-    """Gives the lock that was moved by mistake back to its holder, unless another has taken it at that moment."""
+    """Puts back a lock that was moved by mistake, unless another holder has taken the lock at that moment."""
     source, target = f"{storage.root}/{aside}", f"{storage.root}/{name}"
     if not is_local(storage.base_path):
         # HDFS does not replace a file by a rename.

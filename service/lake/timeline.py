@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from service.lake.instant import Instant, InstantState
@@ -32,7 +33,7 @@ _FILE_NAME = re.compile(
 _MAX_DIGITS = 32
 _REMEMBERED = 4096
 MAX_FILES = 100_000
-"""Limit of the files in the folder of the timeline; Hudi archives instants beyond some dozens."""
+"""Limit of the files in the folder of the timeline; Hudi usually keeps some dozens of instants there."""
 _STATES = {state.value: state for state in InstantState}
 _PROGRESS = {InstantState.REQUESTED: 0, InstantState.INFLIGHT: 1, InstantState.COMPLETED: 2}
 
@@ -60,6 +61,12 @@ def timeline_files(storage: Storage, config: TableConfig) -> list[Entry]:
     return [entry for entry in storage.list(config.timeline_path, most=MAX_FILES) if not entry.is_folder]
 
 
+def fingerprint(names: Iterable[str]) -> str:
+    """Returns a digest of the timeline's file names, which begin with a digit."""
+    relevant = sorted(name for name in names if name[:1].isdigit())
+    return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
+
+
 def timeline_of(file_names: Iterable[str]) -> Timeline:
     """Returns the timeline that consists of these files."""
     found: dict[tuple[str, str], Instant] = {}
@@ -85,7 +92,7 @@ def parse_instant(file_name: str) -> Instant | None:
     if match is None:
         return None
     if max(len(match["requested"]), len(match["completion"] or "")) > _MAX_DIGITS:
-        raise StorageError(f"The timeline has a file {file_name}, which is of no time")
+        raise StorageError(f"The timeline has a file {file_name}, whose name has no valid time")
     action, state = match["action"], match["state"]
     if action == "inflight" and state is None:
         return Instant(match["requested"], "commit", InstantState.INFLIGHT)

@@ -1,4 +1,4 @@
-"""A client of ZooKeeper that only reads: a session, the children of a node, and when a child was made.
+"""A client of ZooKeeper that only reads: the children of a node, and when a child was created.
 
 The messages are those of ZooKeeper's own protocol (`org.apache.zookeeper.proto`, 3.4 and later): each is a length and a
 record of big-endian numbers and length-prefixed bytes.
@@ -24,12 +24,13 @@ _MOST_BYTES = 1024 * 1024
 
 
 class ZookeeperError(Exception):
-    """A ZooKeeper server does not let us read, or another kind of server answers."""
+    """A ZooKeeper server refuses reads, or another kind of server answers."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """`created` is in seconds since the epoch. `session` made it and ends it, 0 if it stays without one."""
+    """A node. `created` is in seconds since the epoch. `session` is the session that created it, at whose end it is
+    removed; 0 for a permanent node."""
 
     created: float
     session: int
@@ -117,7 +118,7 @@ class Session:
 
 @contextmanager
 def connected(servers: Sequence[tuple[str, int]], seconds: float) -> Iterator[Session]:
-    """Opens a session with the first of the servers that answers, for so many seconds in all.
+    """Opens a session with the first of the servers that answers. All calls together may take `seconds`.
 
     Raises OSError if none does, and ZookeeperError; also within the block.
     """
@@ -128,7 +129,7 @@ def connected(servers: Sequence[tuple[str, int]], seconds: float) -> Iterator[Se
         if left <= 0:
             break
         try:
-            # The time that is left is shared equally among the servers that are left.
+            # The remaining time is shared equally among the remaining servers.
             share = left / (len(servers) - number)
             connection = socket.create_connection((host, port), share)
         except OSError as failure:

@@ -1,1 +1,1 @@
-"""The locks of tables: their watch, and the breaking of one that a dead writer has left."""
+"""The locks of tables: checks for waiting jobs, and the removal of a lock that a dead writer has left."""

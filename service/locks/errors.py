@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 class LockKeptError(ConflictError):
     """The lock was not broken. The types below say why."""
 
-    hint = "GET /v1/tables/{id}/lock shows the lock and what is beside it."
+    hint = "GET /v1/tables/{id}/lock shows the lock, the writers and the jobs."
 
 
 class LockFreeError(LockKeptError):
     type = "lock-free"
     title = "Nobody holds the table's lock"
-    hint = "There is nothing to break. A job that waits all the same takes it within moments."
+    hint = "There is nothing to break. A job that waits for the lock takes it within moments."
     why = (
-        "The call asked to break the lock of a table, and by then nobody held it: perhaps its holder has given it back"
-        " since the caller looked."
+        "The call asked to break the lock of a table, but nobody holds it. Perhaps its holder has released it since "
+        "the caller read the lock."
     )
     example = "/data/orders/.hoodie/.locks/lock is not there."
 
@@ -38,7 +38,7 @@ class LockNotRemovableError(LockKeptError):
 
 
 class LockEndsError(LockKeptError):
-    """`extensions["ends_at"]` is the time, if it is known."""
+    """The lock expires by itself. `extensions["ends_at"]` is the time, if it is known."""
 
     type = "lock-ends-by-itself"
     title = "The lock ends by itself"
@@ -52,7 +52,7 @@ class LockEndsError(LockKeptError):
 
 
 class LockTooYoungError(LockKeptError):
-    """`extensions["breakable_at"]` is the time from which on its age is no obstacle."""
+    """The lock is too young to be broken. Its age is no obstacle from `extensions["breakable_at"]` on."""
 
     type = "lock-too-young"
     title = "The lock has not been held for long enough to prove that its holder is dead"
@@ -69,28 +69,28 @@ class LockTooYoungError(LockKeptError):
 
 
 class LockHeldByJobError(LockKeptError):
-    """`extensions["job_id"]` is the job."""
+    """A job of this service holds the lock. `extensions["job_id"]` is the job."""
 
     type = "lock-held-by-job"
     title = "A job of this service holds the lock"
-    hint = "Cancel the job: its worker then gives the lock back. If the worker has died, the next attempt removes it."
+    hint = "Cancel the job: its worker then releases the lock. If the worker has died, the next attempt removes it."
     why = (
-        "The lock is signed by a job of this service that runs now. A job gives its lock back when it ends, also when"
-        " it is cancelled; after a worker has died, the next attempt removes its lock."
+        "The lock is signed by a job of this service that runs now. A job releases its lock when it ends or is "
+        "cancelled. If its worker has died, the next attempt removes the lock."
     )
     example = "Compaction job job_4be1c0d2f6a89b37 on worker host-4711-1f0c2a signed it."
     example_members: ClassVar[Mapping[str, Any]] = {"job_id": "job_4be1c0d2f6a89b37"}
 
 
 class WritersAliveError(LockKeptError):
-    """`extensions["instants"]` are those with a heartbeat."""
+    """A writer is alive. `extensions["instants"]` are the instants with a heartbeat."""
 
     type = "writers-alive"
-    title = "A writer of the table is alive, and may be the one that holds the lock"
+    title = "A writer of the table is alive, and may hold the lock"
     hint = "Wait until it has ended, or stop it. Its heartbeat counts for five minutes."
     why = (
-        "An instant of the table has had a heartbeat within five minutes, so its writer is alive. Hudi does not sign"
-        " its lock, so it may be this writer's, and a broken lock would let two write at once."
+        "An instant of the table has had a heartbeat within five minutes, so its writer is alive. Hudi does not "
+        "sign its lock, so this writer may hold it. If its lock were broken, two writers could commit at once."
     )
     example = "The last heartbeat of 20260301102000123 was 20 s ago."
     example_members: ClassVar[Mapping[str, Any]] = {"instants": ["20260301102000123"]}
@@ -99,9 +99,9 @@ class WritersAliveError(LockKeptError):
 class LockChangedError(LockKeptError):
     type = "lock-changed"
     title = "Another holder has the lock by now"
-    hint = "Nothing was broken. Look again: GET /v1/tables/{id}/lock."
+    hint = "Nothing was broken. Read the lock again: GET /v1/tables/{id}/lock."
     why = (
-        "The call named the lock that its caller had seen (`lock_id`), and by now another holder has taken the lock"
-        " anew. What was known about the former holder says nothing about this one."
+        "The call named the lock that its caller had seen (`lock_id`). Meanwhile the lock has been taken anew, and "
+        "its present holder may be alive."
     )
-    example = "It was released or taken again while it was looked at."
+    example = "It was released or taken again while it was checked."

@@ -1,4 +1,4 @@
-"""A table's lock with everything that tells whether its holder may be alive, and the decision whether to break it."""
+"""A table's lock, the signs of whether its holder may be alive, and the decision whether the lock may be broken."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ class Writer(Told):
 
 @dataclass(frozen=True)
 class HeldLock:
-    """A table's lock, with whoever may hold it or wait for it."""
+    """A table's lock, with the writers and jobs that may hold it or wait for it."""
 
     table_id: str
     provider: str
     file: LockFile
-    ending: str  # How such a lock ends by itself.
-    is_removable: bool  # Whether it is a file that can be removed safely.
+    ending: str  # How a lock of this provider ends by itself.
+    is_removable: bool  # Whether the lock is a file that can be removed safely.
     writers: Sequence[Writer] = ()
     pending: Sequence[Pending] = ()
-    jobs: Sequence[Job] = ()  # Those that workers hold on this table, and those that the lock keeps in the queue.
+    jobs: Sequence[Job] = ()  # The jobs that workers hold on this table, and those that the lock keeps in the queue.
 
     @property
     def state(self) -> LockState:
-        """Where the service cannot read the lock, a job that waits for it tells that it is held."""
+        """The state of the lock. If the service cannot read the lock, but a job waits for it, the lock is held."""
         is_told = self.file.state is LockState.UNKNOWN and any(map(_found_held, self.jobs))
         return LockState.HELD if is_told else self.file.state
 
@@ -76,7 +76,7 @@ class HeldLock:
         return None if self.file.since is None else now - self.file.since
 
     def holding_job(self) -> Job | None:
-        """Returns the job of this service that holds the lock, by the signature in its file."""
+        """The job of this service that holds the lock, according to the lock's file."""
         return next((job for job in self.jobs if job.state.is_held and job.id == self.file.job_id), None)
 
 
@@ -88,7 +88,8 @@ def _found_held(job: Job) -> bool:
 
 
 def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | None:
-    """Returns why the lock may not be broken now; None if it may. A lock that is younger than `limit` may not."""
+    """Returns why the lock may not be broken now; None if it may. `limit` is the age from which a lock may be
+    broken."""
     file = lock.file
     if file.state is LockState.FREE:
         return LockFreeError(f"{file.path} is not there." if lock.is_removable else "")
@@ -109,7 +110,7 @@ def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | 
             f"It has been held for {duration(age)} by {file.holder}; it may be broken after {duration(limit)}.",
             extensions={"breakable_at": breakable_at.isoformat()},
         )
-    # A job that waits for the lock goes on with its heartbeat.
+    # Heartbeats of this service's jobs do not count, because a job that waits for the lock sends them too.
     if alive := [each for each in lock.writers if each.job_id is None and each.is_alive(now)]:
         last = max(each.heartbeat_at for each in alive)
         return WritersAliveError(

@@ -1,8 +1,5 @@
-"""The lock desk: shows the lock of a table, and breaks one that a dead writer has left.
-
-Only a lock that is a file and never ends by itself is broken. It is read by the rules of `held_lock.refusal`, and
-removed only if it is still the file that was read.
-"""
+"""Shows the lock of a table, and breaks one that a dead writer has left. Only a lock that is a file and never ends by
+itself is broken. `held_lock.refusal` decides; the file is removed only if it is still the one that was read."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LockDesk:
-    """A lock that is younger than `break_after` is not broken."""
+    """Shows and breaks locks. A lock that is younger than `break_after` is not broken."""
 
     database: Database
     lake: LakeAccess
@@ -63,7 +60,7 @@ class LockDesk:
             self.database.clock(),
             lock_hosts=self.lake.lock_hosts,
         )
-        # After the lock was read: a job that has signed it was leased before.
+        # The jobs are read after the lock: a job that has signed the lock was leased before that.
         with reading(self.database.engine) as connection:
             jobs = _jobs(connection, table_id)
         own = {instant: job.id for job in jobs for instant in job.instants}
@@ -80,10 +77,10 @@ class LockDesk:
         )
 
     def break_lock(self, table_id: str, *, reason: str, by: str, lock_id: str | None = None) -> HeldLock:
-        """Removes the lock, and returns it as it was; with `lock_id` only the lock of this id. Jobs that went back to
-        the queue because of it are due at once.
+        """Removes the lock, and returns its last state; if `lock_id` is given, only the lock with this id. Jobs that
+        went back to the queue because of the lock are due at once.
 
-        The audit trail has an entry before anything is removed. Raises LockKeptError, and what `look` does.
+        The audit trail gets its entry before the removal. Raises LockKeptError, and what `look` does.
         """
         lock = self.look(table_id)
         if error := refusal(lock, self.database.clock(), self.break_after):
@@ -117,7 +114,7 @@ class LockDesk:
         if not self.lake.readers.run(
             remove_lock, table.base_path, table.lock, self.lake.storage_options, self.lake.permissions, expected
         ):
-            raise LockChangedError("It was released or taken again while it was looked at.")
+            raise LockChangedError("It was released or taken again while it was checked.")
 
 
 def _jobs(connection: Connection, table_id: str) -> list[Job]:
@@ -127,7 +124,7 @@ def _jobs(connection: Connection, table_id: str) -> list[Job]:
 
 @dataclass(frozen=True)
 class StoredLock:
-    """What the storage shows: the lock, when each heartbeat was sent last, and the pending instants."""
+    """The state in the storage: the lock, the last heartbeat of each writer, and the pending instants."""
 
     file: LockFile
     is_removable: bool
@@ -155,6 +152,6 @@ def read_stored(
 
 
 def _shown(lock: HeldLock) -> dict[str, Any]:
-    """Returns what the audit trail keeps of a lock."""
+    """Returns the members of a lock that the audit trail keeps."""
     since = lock.file.since.isoformat() if lock.file.since else None
     return {"state": lock.state.value, "path": lock.file.path, "since": since, "holder": lock.file.holder}

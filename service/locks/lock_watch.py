@@ -1,8 +1,8 @@
-"""The lock watch: looks at the locks of tables whose jobs wait, so that no job takes a slot only to wait for a lock.
+"""Checks the locks of tables whose jobs wait, so that no job takes a slot only to wait for a lock.
 
-It looks at the locks that matter: those of the jobs that are next in their worker group, those that an attempt found
-held or out of reach, and those that it has seen held. So its cost does not grow with the number of tables, nor with the
-length of the queue. Each look runs in a process that ends with its time limit, and replicas share the looks.
+The checked locks are those of the jobs that are next in their worker group, those that an attempt found held or out of
+reach, and those that an earlier check found held. So the cost does not grow with the number of tables or the length of
+the queue. Each check runs in a process with a time limit, and replicas share the checks.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NEXT = 8
-"""Jobs of each worker group at whose locks it looks before their turn."""
+"""Number of jobs of each worker group whose locks are checked before their turn."""
 
 SELDOM = timedelta(seconds=30)
-"""Between two looks at a lock that the service cannot read."""
+"""Time between two checks of a lock that the service cannot read."""
 
 SILENT_FOR = timedelta(seconds=10)
-"""A server that did not answer is not asked for this time, about any of its locks."""
+"""Time for which a server that did not answer is not called again, about any of its locks."""
 
 
 @dataclass(frozen=True)
 class LockWatchConfig:
-    """`every` is the time between two looks at a lock, `at_once` how many looks run at once."""
+    """`every` is the time between two checks of a lock, `at_once` the number of checks that run at once."""
 
     every: timedelta = timedelta(seconds=2)
     at_once: int = 4
@@ -65,17 +65,17 @@ class LockWatchConfig:
 
 @dataclass(frozen=True)
 class Looked:
-    """The numbers of locks that are looked at, and of the looks that this round has begun."""
+    """The number of locks that are watched, and the number of checks that this round has begun."""
 
     watched: int = 0
     begun: int = 0
 
     def __str__(self) -> str:
-        return f"{self.watched} locks watched, {self.begun} looks begun"
+        return f"{self.watched} locks watched, {self.begun} checks begun"
 
 
 class LockWatch:
-    """`readers` run the looks, and limit their time."""
+    """Checks the locks. `readers` run the checks, and limit their time."""
 
     def __init__(
         self,
@@ -95,7 +95,8 @@ class LockWatch:
         self._readers = readers
         self._cipher = cipher
         self._permissions = permissions
-        # Threads of the pool share it: each reads and writes one item at a time.
+        # The threads of the pool share this dictionary without a lock, because each reads and writes one item at a
+        # time.
         self._silent: dict[tuple[tuple[str, int], ...], tuple[datetime, LockFile]] = {}
         self._early: set[str] = set()
         self._waiting: set[str] = set()
@@ -104,7 +105,7 @@ class LockWatch:
         )
 
     def run_once(self) -> Looked:
-        """Chooses the locks to look at, and begins the looks that are due. Waits for none of them."""
+        """Chooses the locks to watch, and begins the checks that are due, without waiting for them."""
         now = self._clock()
         with reading(self._engine) as connection:
             watched = lock_sighting_store.watched(connection)
@@ -127,8 +128,8 @@ class LockWatch:
         return Looked(len(wanted), len(due))
 
     def _one_of_each_server(self, connection: Connection) -> set[str]:
-        """Returns tables that have begun to wait, one of each lock server: whether it is silent is known before a job
-        has its turn."""
+        """Returns tables that have begun to wait, one for each lock server, so that a silent server is noticed before a
+        job has its turn."""
         if not self._config.lock_hosts:
             return set()
         waiting = held_store.waiting_for_lock(connection).keys()
@@ -149,7 +150,7 @@ class LockWatch:
             if found is not None:
                 self._early.discard(table_id)
             if found is None or (found.state is before.state is LockState.FREE):
-                return  # The claim has already set the time of the next look.
+                return  # The claim has already set the time of the next check.
             with writing(self._engine) as connection:
                 sighting = _sighting(connection, before, found, now)
                 rest = self._config.every
@@ -168,11 +169,11 @@ class LockWatch:
             pass  # The table was unregistered meanwhile.
         except DatabaseUnavailableError as error:
             log.warning("The lock of table %s: %s", table_id, error)
-        except Exception:  # an error with one lock must not stop the other looks
-            log.exception("The look at the lock of table %s failed", table_id)
+        except Exception:  # An error with one lock must not stop the other checks.
+            log.exception("The check of the lock of table %s failed", table_id)
 
     def _read(self, table: Registration, now: datetime) -> LockFile | None:
-        """Returns None if no look was possible at this moment."""
+        """Returns the lock; None if no check was possible at this moment."""
         servers = _servers(table.lock)
         until, found = self._silent.get(servers, (now, None))
         if found is not None and now < until:
@@ -212,7 +213,7 @@ def _servers(lock: TableLock) -> tuple[tuple[str, int], ...]:
 
 
 def _wanted(connection: Connection, now: datetime, watched: set[str]) -> set[str]:
-    """Returns the tables whose locks matter now: only of those that have a waiting job that takes the lock."""
+    """Returns the tables whose locks are to be watched now, among those with a waiting job that takes the lock."""
     first = {
         job.table_id
         for group in queue_statistics.groups(connection, now)
@@ -228,10 +229,10 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
     if found.expires_after is not None and found.id is not None:
         token_since = before.token_since if before.token == found.id else now
         if token_since is not None and now - token_since > found.expires_after:
-            # The holder has not renewed it: the next one that wants the lock takes it.
+            # The holder has not renewed the lock, so the next client that wants it takes it.
             state = LockState.FREE
     if found.job_id is not None and job_store.is_known(connection, found.job_id):
-        # The job that wants it finds out whether it may remove what one of ours has left.
+        # A worker of this service has left the lock. The job that wants the lock finds out whether it may remove it.
         state = LockState.FREE
     is_held = state is LockState.HELD
     same = is_held and before.state is LockState.HELD and before.holder == found.holder
@@ -241,7 +242,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
         since = found.since or (before.since if same else now)
     elif found.is_silent:
         since = (before.since if before.state is LockState.UNKNOWN else None) or now
-    # A server that the service cannot reach may be within reach of the worker, unless that has just failed, too.
+    # A worker may reach a server that the service cannot reach, unless that has just failed, too.
     is_away = found.is_silent and (errors.get(before.table_id) == LOCK_UNAVAILABLE or now - (since or now) < PATIENCE)
     return LockSighting(
         table_id=before.table_id,
@@ -257,7 +258,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
 
 
 def _release(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes the jobs due that were put back because of the lock."""
+    """Makes due the jobs that were put back because of the lock."""
     for breaker in breaker_store.every(connection, now, [table_id]):
         if breaker.error is not None and breaker.error.type in (TABLE_LOCKED, LOCK_UNAVAILABLE):
             breaker_store.half_open(connection, table_id, now, kind=breaker.kind)

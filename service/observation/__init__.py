@@ -1,1 +1,1 @@
-"""Polls of tables: commits are noticed by the timeline, and a snapshot is kept of each table."""
+"""Polls of tables: each poll finds the new commits on a table's timeline, and updates the table's snapshot."""

@@ -1,4 +1,5 @@
-"""A glance at a table whose polls fail: three listings tell whether anything that a poll reads first has changed."""
+"""A cheap check of a table whose polls fail: three listings show whether the files that a poll reads first have
+changed."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ class Glance:
     allowed_roots: tuple[str, ...] | None = None
 
     def __call__(self, base_path: str) -> str:
-        """Returns a digest that changes as soon as a file of the timeline or of the table's properties comes, goes or
-        changes, or the storage answers differently."""
+        """Returns a digest of the files of the timeline and the properties, or of the storage's error. It differs as
+        soon as one of them does."""
         try:
             storage = open_storage(base_path, self.storage_options, self.allowed_roots)
             seen = [repr(sorted(storage.list(folder))) for folder in _FOLDERS]

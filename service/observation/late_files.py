@@ -1,4 +1,4 @@
-"""Checks whether fenced writers are gone, with all files that they wrote."""
+"""Checks whether fenced writers have ended, and all their files were removed."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from service.lake.storage import Storage
 
 SILENT_AFTER = timedelta(minutes=5)
-"""A writer sends a heartbeat every minute (`hoodie.client.heartbeat.interval_in_ms`, Hudi 1.2), and a live one creates
-a new file when the rollback has removed the old one. So a writer without a heartbeat for this long is dead."""
+"""A writer without a heartbeat for this long is dead. A live one sends a heartbeat every minute
+(`hoodie.client.heartbeat.interval_in_ms`, Hudi 1.2), and creates the file again if the rollback has removed it."""
 
 
 def resolved(
     storage: Storage, incidents: Sequence[Incident], completed: Container[str], now: datetime
 ) -> dict[str, str]:
-    """Returns the ids of the incidents that are over, with the reasons.
+    """Returns the ids of the incidents that have ended, with the reasons.
 
     Cheap checks come first: all files of the table are listed only if a writer is silent and has no markers any more.
-    Before table version 8 the names of log files do not contain the instant that wrote to them. Then only base files
-    and markers count here, and the cleaning job looks for what late writers added to log files.
+    Before table version 8 the names of log files do not contain the instant that wrote to them. There, only base files
+    and markers are checked here, and the cleaning job looks for blocks that late writers added to log files.
     """
     found = {each.id: "the write completed after all" for each in incidents if each.instant in completed}
     silent = {each.id: each.instant for each in incidents if each.id not in found and _is_silent(storage, each, now)}

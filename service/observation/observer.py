@@ -40,13 +40,13 @@ log = logging.getLogger(__name__)
 
 # A round ends after this time, even if polls end as fast as tables are claimed; otherwise it would count as stuck.
 _ROUND_SECONDS = 10.0
-# A transaction claims no more tables, so that other writers do not wait for long.
+# Most tables that one transaction claims, so that other writers do not wait for long.
 _CLAIMED_AT_ONCE = 200
-# Tables that one reader looks at, one after the other: enough that asking it costs little.
+# Most tables that one call of a reader checks, one after the other, so that the calls themselves cost little.
 _TOGETHER = 25
-# The same for tables that were never polled. One transaction records what it finds.
+# Most tables that one call of a reader reads for the first time. One transaction records their polls.
 _NEW_TOGETHER = 10
-# How often a table whose polls fail is glanced at. A mended one is found within a minute.
+# Interval of the cheap checks of a table whose polls fail, so that its recovery is noticed within a minute.
 _GLANCE_SECONDS = 40.0
 # Share of the interval that is random, so that tables registered together are not polled together for ever.
 _SPREAD = 0.1
@@ -58,7 +58,7 @@ class ObserverConfig:
 
     poll_seconds: float = 60.0  # Interval between polls of a table without poll requests.
     at_once: int = 8  # Tables that are polled at the same time.
-    # Seconds between polls of a table that fail, as long as nothing of the table changes.
+    # Seconds between failing polls of a table, as long as no file of the table changes.
     backoff: BackOff = field(default_factory=lambda: BackOff(first=5.0, most=3600.0))
 
 
@@ -66,8 +66,8 @@ class ObserverConfig:
 class _Failed:
     """A table whose poll failed."""
 
-    seen: str  # What a glance saw of the table right before the poll.
-    until: datetime  # A poll is due then; an earlier one of an unchanged table would only fail again.
+    seen: str  # The digest of a glance at the table right before the poll.
+    until: datetime  # The next poll is due then. An earlier poll of an unchanged table would only fail again.
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Observed:
 
 
 class Observer:
-    """Notifies after each poll that found something or failed, outside any transaction. `on_new_schema` is called for
-    tables whose columns have changed."""
+    """Polls all tables. After a poll that found something or failed, listeners are notified, outside any transaction.
+    `on_new_schema` is called for tables whose columns have changed."""
 
     def __init__(
         self,
@@ -131,8 +131,8 @@ class Observer:
     def run_once(self) -> Observed:
         """Claims due tables as far as the pool has capacity, and returns the counts since the last round.
 
-        Waits for no poll. The next round runs on schedule, or when the pool is idle and more tables are due, or at once
-        if this one took long.
+        Polls run in the background. The next round runs on schedule, or when the pool is idle and more tables are due,
+        or at once if this one took long.
         """
         self._poll_requests.notified.clear()
         until = time.monotonic() + _ROUND_SECONDS
@@ -185,37 +185,45 @@ class Observer:
         return _portions(claimed, requested)
 
     def _on_idle(self) -> None:
-        # An idle pool alone is no reason for a claim: each claim would be of one table, and cost a transaction.
+        # An idle pool alone does not cause a round, because each round would claim one table and cost a transaction.
         if self._has_more or self._poll_requests.wanted():
             self._poll_requests.notified.set()
 
     def _poll_together(self, watches: Sequence[Watch]) -> list[Sequence[Watch]]:
-        """Polls tables, except for those that it returns: each has news, or may keep others waiting."""
+        """Polls tables that have not changed. Returns the others in portions to be polled: each has changed, or may
+        keep others waiting. Those that the reader had no time for stay together, in two halves for two readers."""
         if len(watches) == 1:
             self._poll(watches[0])
             return []
         done: Collection[str] = ()
+        reached = len(watches)
         try:
-            done = self._poll_new(watches) if watches[0].looked_at is None else self._quiet_among(watches)
+            reached, done = self._poll_new(watches) if watches[0].looked_at is None else self._quiet_among(watches)
         except GroundskeeperError as error:
-            # One of them makes a reader hang or crash. Each poll alone finds out which.
-            log.info("%d tables cannot be looked at together: %s %s", len(watches), error.title, error.detail)
+            # One of the tables makes a reader hang or crash. Polls of single tables find out which.
+            log.info("%d tables cannot be checked together: %s %s", len(watches), error.title, error.detail)
         except Exception:
             log.exception("%d tables cannot be polled together", len(watches))
-        return [(watch,) for watch in watches if watch.table_id not in done]
+        middle = (reached + len(watches) + 1) // 2
+        halves = [each for each in (watches[reached:middle], watches[middle:]) if each]
+        return [(watch,) for watch in watches[:reached] if watch.table_id not in done] + halves
 
-    def _quiet_among(self, watches: Sequence[Watch]) -> Collection[str]:
-        quiet = set(self._quiet(watches, self._clock()))
+    def _quiet_among(self, watches: Sequence[Watch]) -> tuple[int, Collection[str]]:
+        """Returns how many of the tables were looked at, and which of them were found unchanged."""
+        found = self._quiet(watches, self._clock())
+        quiet = {watch.table_id for watch, is_quiet in zip(watches, found, strict=False) if is_quiet}
         self._count(unchanged=len(quiet))
-        return quiet
+        return len(found), quiet
 
-    def _poll_new(self, watches: Sequence[Watch]) -> Collection[str]:
-        results = record_first(self._engine, self._first(watches, self._clock()), self._clock())
+    def _poll_new(self, watches: Sequence[Watch]) -> tuple[int, Collection[str]]:
+        """Returns how many of the tables were looked at, and which first polls were recorded."""
+        found = self._first(watches, self._clock())
+        results = record_first(self._engine, [each for each in found if each is not None], self._clock())
         for each in results:
             self._polled(each)
         if results:
             self._notifier.notify()
-        return {each.table_id for each in results}
+        return len(found), {each.table_id for each in results}
 
     def _polled(self, result: PollResult) -> None:
         self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
@@ -239,12 +247,12 @@ class Observer:
                 log.warning("Table %s: %s", watch.table_id, error)
             except GroundskeeperError as error:
                 self._failed(watch, error, seen)
-            except Exception as error:  # an error of one table must not stop the others
+            except Exception as error:  # An error with one table must not stop the others.
                 log.exception("The poll of table %s failed", watch.table_id)
                 self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"), seen)
 
     def _seen(self, watch: Watch) -> str:
-        """Returns what a glance sees of a table before a poll that may fail."""
+        """Returns the digest of a glance at a table before a poll that may fail."""
         try:
             return self._glance(watch.base_path)
         except GroundskeeperError as error:
@@ -255,7 +263,7 @@ class Observer:
         return failed is not None and failed.seen == seen and self._clock() < failed.until
 
     def _failed(self, watch: Watch, error: GroundskeeperError, seen: str | None) -> None:
-        """Records a failed poll. `seen` is what a glance saw of the table before."""
+        """Records a failed poll. `seen` is the digest of a glance at the table before the poll."""
         self._count(failed=1)
         level = logging.INFO if watch.failures else logging.WARNING
         log.log(level, "Table %s cannot be polled: %s %s", watch.table_id, error.title, error.detail)
@@ -281,8 +289,9 @@ class Observer:
 
 
 def _portions(claimed: Sequence[Watch], requested: Collection[str]) -> list[Sequence[Watch]]:
-    """Puts those together that were never polled, and those of which most are found unchanged. They come last: somebody
-    may wait for the others."""
+    """Divides claimed tables into portions. Tables that were never polled share portions, and so do tables that are
+    probably unchanged. Requested tables and those whose polls fail are alone, and come first, because somebody may
+    wait for them."""
     alone = [each for each in claimed if each.table_id in requested or each.failures]
     separate = {each.table_id for each in alone}
     new = [each for each in claimed if each.looked_at is None and each.table_id not in separate]

@@ -1,4 +1,4 @@
-"""Compactions and clusterings that others than this service execute on a table."""
+"""Compactions and clusterings on a table that other processes than this service execute."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from service.lake.commit import Commit
 
 STOPPED_AFTER = timedelta(days=1)
-"""Time after the last run; whoever executed them has stopped by then."""
+"""If the last run was this long ago, the other process has stopped executing such plans."""
 
 _RECENT_JOBS = 200
 
@@ -26,8 +26,8 @@ _RECENT_JOBS = 200
 def with_new(
     connection: Connection, table_id: str, before: Iterable[OtherRun], added: Sequence[Commit]
 ) -> tuple[OtherRun, ...]:
-    """Returns the runs of others with those among the commits that a poll has found. A job reports its instants before
-    it commits them."""
+    """Adds the other processes' runs among the commits that a poll has found. Instants of this service's jobs are known
+    by then, because a job reports them before it commits."""
     found = {run.operation: run for run in before}
     runs = [each for each in added if each.is_news and each.operation in (COMPACTION, CLUSTERING)]
     if not runs:

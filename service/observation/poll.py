@@ -26,7 +26,7 @@ from service.queue.unknown_outcomes import settle
 from service.queue.unstarted_jobs import withdraw_beside_incidents
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -50,18 +50,15 @@ class PollResult:
 ReadTable = Callable[["Watch", "datetime"], ChangedTable | UnchangedTable]
 """A `TableReader`, or one in a child process."""
 
-ReadFirst = Callable[["Sequence[Watch]", "datetime"], "Sequence[ChangedTable]"]
-"""The `first` of a `TableReader`, or of one in a child process."""
+ReadFirst = Callable[["Sequence[Watch]", "datetime"], "Sequence[ChangedTable | None]"]
+"""The method `first` of a `TableReader`, or of one in a child process."""
 
-FindQuiet = Callable[["Sequence[Watch]", "datetime"], "Collection[str]"]
-"""The `quiet` of a `TableReader`, or of one in a child process."""
+FindQuiet = Callable[["Sequence[Watch]", "datetime"], "Sequence[bool]"]
+"""The method `quiet` of a `TableReader`, or of one in a child process."""
 
 
 def poll_table(engine: Engine, clock: Clock, watch: Watch, read: ReadTable) -> PollResult:
-    """Polls a table: reads it, and then records what is new.
-
-    Raises TableNotFoundError and what `read` raises.
-    """
+    """Polls a table: reads it, and then records what is new. Raises TableNotFoundError and the errors of `read`."""
     began = clock()
     match read(watch, began):
         case UnchangedTable() as found:
@@ -106,7 +103,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
 
 def record_first(engine: Engine, polled: Sequence[ChangedTable], seen_at: datetime) -> list[PollResult]:
     """Records the first polls of several tables in one transaction. Leaves out tables that were polled, changed or
-    unregistered meanwhile, and those of which there is more to record: incidents, or jobs whose outcome is unknown."""
+    unregistered meanwhile, and tables with incidents or with jobs of unknown outcome, which need more work."""
     with writing(engine) as connection:
         ids = [each.watch.table_id for each in polled]
         befores = {each.table_id: each for each in watch_store.claimed(connection, ids, for_update=True)}
@@ -178,18 +175,19 @@ def _snapshot(
         other_runs=other_runs.with_new(connection, watch.table_id, before.other_runs if before else (), added),
         clock=_with_first(stored, polled.clock),
         not_writable=before.not_writable if before else None,
+        metadata_table=polled.metadata_table,
     )
 
 
 def _since(stored: Stored | None, vanished: Sequence[str]) -> datetime | None:
-    """Returns when some of these commits were first missed."""
+    """Returns since when these commits have been missing."""
     still = stored is not None and not set(stored.snapshot.vanished).isdisjoint(vanished)
     return stored.snapshot.vanished_since if stored is not None and still else None
 
 
 def _with_first(stored: Stored | None, clock: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keeps the time since which clocks disagree, because only the newest commits are measured, and their first
-    moves."""
+    """Keeps the time since which clocks disagree. Only the newest commits are measured, so the measured beginning would
+    move on."""
     known, found = stored.snapshot.clock.get("disagreement") if stored is not None else None, clock.get("disagreement")
     if not known or not found:
         return clock
@@ -225,9 +223,8 @@ def _save_seen(engine: Engine, watch: Watch, found: UnchangedTable, now: datetim
 
 def _is_overtaken(table: Registration, polled: ChangedTable, before: Watch, stored: Stored | None) -> bool:
     """Returns whether a later poll has been recorded, or the table was changed or its snapshot deleted meanwhile.
-
-    `before` is the table's watch, locked, so that none of that happens until the end of the transaction.
-    """
+    `before` is the table's watch; its row is locked, so that none of that can happen until the end of the
+    transaction."""
     if before.looked_at and polled.watch.looked_at and before.looked_at > polled.watch.looked_at:
         return True
     if table.index != polled.index:
@@ -236,7 +233,7 @@ def _is_overtaken(table: Registration, polled: ChangedTable, before: Watch, stor
 
 
 def _of_first_commits(snapshot: TableSnapshot, added: Sequence[Commit]) -> TableSnapshot:
-    """Adds the commits of a first poll: no others are stored of the table, so the database need not be asked."""
+    """Adds the commits of a first poll. No others of the table are stored, so the database need not be queried."""
     writes = [commit for commit in added if commit.action in WRITING_ACTIONS]
     return dataclasses.replace(
         snapshot,
@@ -252,7 +249,7 @@ def _of_first_commits(snapshot: TableSnapshot, added: Sequence[Commit]) -> Table
 def _with_commits(
     connection: Connection, snapshot: TableSnapshot, stored: Stored | None, added: Sequence[Commit]
 ) -> TableSnapshot:
-    """Adds the new commits to the counts, and counts anew only where a table service ran."""
+    """Adds the new commits to the counts. If a table service ran, its count is computed anew."""
 
     def since(run: str, old: Since | None, is_run: Callable[[Commit], bool]) -> Since:
         if old is None or any(is_run(commit) for commit in added):

@@ -27,7 +27,7 @@ MOST_PARTITIONS = 100
 def of_poll(
     connection: Connection, watch: Watch, commits: Sequence[Commit], open_incidents: int, now: datetime
 ) -> list[Event]:
-    """Returns events for new commits, and for the recovery of the table: it can be polled, and has no open incidents.
+    """Returns events for new commits, and for the recovery of the table if it can be polled and has no open incidents.
 
     `watch` still counts the polls that failed before this one.
     """

@@ -1,6 +1,6 @@
 """Requests to poll a table now: a callback reported a commit, a job has ended, or somebody asked for it.
 
-A request reaches this process only, and is lost with it. Then the next regular poll finds the changes.
+Requests are kept in this process only. If one is lost, the next regular poll finds the changes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import threading
 
 
 class PollRequests:
-    """The requests; any thread may use them. `notified` is set whenever there is something to do."""
+    """The requests. Thread-safe. `notified` is set while a request waits."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()

@@ -36,7 +36,7 @@ _MAX_LISTED = 1000
 
 @dataclass(frozen=True)
 class Layout:
-    """The source of each partition's number of buckets: a hashing config, or else the registered index, or nothing."""
+    """The source of each partition's number of buckets: a hashing config, else the registered index, else none."""
 
     index: BucketIndex | None
     hashing_config: HashingConfig | None = None
@@ -59,7 +59,7 @@ class Layout:
         return cls(index, HashingConfig.of(**in_force), tuple(HashingConfig.of(**each) for each in earlier))
 
     def to_json(self) -> dict[str, Any] | None:
-        """Returns the JSON that `stored` takes."""
+        """Returns JSON from which `stored` makes the same layout."""
         if self.hashing_config is None:
             return None
         return {**_json(self.hashing_config), "earlier": [_json(each) for each in self.earlier]}
@@ -91,7 +91,7 @@ class Layout:
 
 
 def _json(config: HashingConfig) -> dict[str, Any]:
-    """Returns the JSON that `HashingConfig.of` takes."""
+    """Returns JSON from which `HashingConfig.of` makes the same config."""
     return {
         "instant": config.instant,
         "expressions": config.expressions,
@@ -116,8 +116,8 @@ class Files:
     listed: frozenset[str] | None  # None for all partitions.
     partitions: tuple[PartitionDetail, ...]  # The listed partitions that have or had files.
     layout: Layout
-    # The file groups there (partition and file id) that were replaced before this poll, each with the replacing
-    # instant.
+    # File groups of the listed partitions (partition and file id) that were replaced before this poll, each with the
+    # replacing instant.
     replaced_before: Mapping[tuple[str, str], str] = field(default_factory=dict)
     undone: frozenset[str] = frozenset()  # Instants that are not part of the table any more.
 
@@ -166,7 +166,8 @@ def refresh(
         (path, file_id): instant
         for path, known_of in remembered.items()
         for file_id, instant in known_of.replaced.items()
-        # After a revert the timeline is right about replacements whose instant is not known.
+        # After a revert, remembered replacements of unknown instant are dropped, because the timeline has those that
+        # still hold.
         if instant not in undone and (instant or not is_reverted)
     }
     replaced.update(_replaced(rest))
@@ -226,7 +227,8 @@ def _describe(
     layout: Layout,
     small_file_bytes: int,
 ) -> tuple[PartitionDetail, ...]:
-    """Returns the details of partitions by the `metadata` of the new instants, and what was `remembered` before."""
+    """Returns the details of partitions, from the `metadata` of the new instants and the details `remembered`
+    before."""
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     replaced: dict[str, dict[str, str]] = defaultdict(dict)
     for path, known in remembered.items():

@@ -1,8 +1,8 @@
 """Finds new commits with rows that no reader sees, or that writers will not find.
 
-File ids prove a write to a replaced file group (`jobs.format.stale_writes`). Rows in buckets of an old number can only
-be suspected here: after an expansion a few rows may all lie in the low buckets by chance, but not many. After a
-contraction one row in a bucket that is gone is enough.
+File ids prove a write to a replaced file group (`jobs.format.stale_writes`). A write with an old number of buckets can
+only be suspected here. After an expansion, a few rows may all lie in the old buckets by chance, but not many. After a
+contraction, one row in a removed bucket is enough.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ if TYPE_CHECKING:
     from service.observation.timeline_diff import ObservedInstant
 
 MANY_ROWS = 20
-"""So many rows all lie in the low buckets by chance once in a million times, if the number was doubled."""
+"""If the number of buckets was doubled, this number of rows lies in the old buckets by chance once in a million
+times."""
 
 RECENT = timedelta(hours=24)
-"""For this long after an expansion fewer rows are suspected as well: late writers are likeliest then."""
+"""For this time after an expansion, fewer rows are suspected as well, because late writers are likeliest then."""
 
 _MAX_NAMED = 20
 """File groups and partitions in the details of an incident; the counts cover all."""
 
 
 def replacing(new_instants: Iterable[ObservedInstant], replaced_before: Mapping[Group, str]) -> set[str]:
-    """Returns the instants of earlier polls that replaced file groups to which the new ones wrote."""
+    """Returns the instants, seen in earlier polls, that replaced file groups to which the new instants wrote."""
     written = {group for seen in new_instants for group in seen.write.written}
     return set(hits_by(written, replaced_before).values())
 
@@ -102,7 +103,7 @@ def _by_old_number(
     for seen in new_instants:
         instant, metadata = seen.instant.requested_time, seen.metadata
         later.discard(instant)
-        # A repair puts rows where they belong, even if those are few buckets.
+        # The commit of a repair is not suspected, even if the rows that it moved belong in a few buckets.
         if not seen.write.brings_rows or metadata.repaired:
             continue
         suspected = []
@@ -132,7 +133,7 @@ def _beyond(rows: Mapping[str, int], contraction: Rescale) -> int:
 
 
 def _is_below(rows: Mapping[str, int], expansion: Rescale) -> bool:
-    """Returns whether all these file groups are of buckets that existed before the expansion."""
+    """Returns whether all these file groups belong to buckets that existed before the expansion."""
     buckets = [bucket_of(file_id) for file_id in rows]
     return bool(buckets) and all(bucket is not None and bucket < expansion.before for bucket in buckets)
 

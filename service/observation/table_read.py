@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,11 +26,12 @@ from service.incidents.incident import IncidentKind
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import with_marks
+from service.lake.metadata_table import metadata_table_of
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.table_lock import seen_lock
-from service.lake.timeline import parse_instant, timeline_files, timeline_of
+from service.lake.timeline import fingerprint, parse_instant, timeline_files, timeline_of
 from service.model.errors import GroundskeeperError
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from service.incidents.finding import Judged
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
+    from service.lake.metadata_table import MetadataTableState
     from service.lake.snapshot import Pending
     from service.lake.storage import Entry, Storage
     from service.lake.table import TableType
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WRITTEN_WITHIN = timedelta(minutes=1)
-# A storage that is slow, or that hangs, is read by many readers at once.
+# A call ends after this time, so that several readers share the tables of a slow storage.
 _QUIET_SECONDS = 0.5
 _FIRST_SECONDS = 2.0
 
@@ -82,15 +83,16 @@ class ChangedTable:
     commits: Sequence[Commit]
     pending: tuple[Pending, ...]
     files: Files
-    small_file_bytes: int  # Smaller base files counted as small.
+    small_file_bytes: int  # Size below which base files counted as small.
     judged: Judged  # The new commits whose rows are astray.
-    over: Mapping[str, str]  # Reasons, by the ids of incidents that are over.
+    over: Mapping[str, str]  # Reasons by the ids of incidents that have ended.
     timeline_commits: int = 0  # Completed commits on the active timeline.
     lock: SeenLock | None = None  # The table's lock, if it is held.
     vanished: tuple[str, ...] = ()  # Known commits that are not on the timeline (`vanished_commits`).
     undone: tuple[str, ...] = ()  # Known commits that were undone (`vanished_commits`).
     clock: Mapping[str, Any] = field(default_factory=dict)  # The writers' clock (`ClockFrame.to_json`).
     profile: Mapping[str, Any] = field(default_factory=dict)  # Members of the table's profile, as JSON.
+    metadata_table: MetadataTableState | None = None
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,12 @@ class TableReader:
 
     engine: Engine
     storage_options: Mapping[str, str] = field(repr=False)
-    small_file_bytes: int  # Smaller base files count as small.
-    allowed_roots: tuple[str, ...] | None = None  # Tables outside are not read; None allows all.
-    lock_roots: tuple[str, ...] = ()  # Locks outside of these and of their table are not read.
+    small_file_bytes: int  # Size below which base files count as small.
+    allowed_roots: tuple[str, ...] | None = None  # Tables outside of these roots are not read; None allows all.
+    lock_roots: tuple[str, ...] = ()  # Locks outside of these roots and of their table are not read.
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
-        """Reads a table. Costs one listing and a look at the lock's file while nothing has happened. Raises
+        """Reads a table. While nothing has happened, that costs one listing and one check of the lock's file. Raises
         TableNotFoundError and the errors of `service.lake`."""
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
         found: ChangedTable | UnchangedTable | None = self._unchanged(storage, watch, now)
@@ -122,28 +124,31 @@ class TableReader:
             found = self._changed(storage, watch, known, now) or UnchangedTable(None, {})
         return dataclasses.replace(found, lock=self._lock(storage, watch, now))
 
-    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
-        """Reads tables that were never polled. A table is left out if it cannot be read, or if the tables before
-        it have taken `_FIRST_SECONDS`."""
+    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable | None]:
+        """Reads tables that were never polled; None stands for one that cannot be read. The last ones are left out if
+        the tables before them have taken `_FIRST_SECONDS`."""
         with reading(self.engine) as connection:
             tables = table_store.get_all(connection, [watch.table_id for watch in watches])
-        found = []
-        for watch in _in_time([each for each in watches if each.table_id in tables], _FIRST_SECONDS):
-            nothing = KnownState(tables[watch.table_id], watch)
+        found: list[ChangedTable | None] = []
+        for watch in _in_time(watches, _FIRST_SECONDS):
+            read = None
             with contextlib.suppress(GroundskeeperError):
-                storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
-                if read := self._changed(storage, watch, partial(_as_known, nothing), now):
-                    found.append(dataclasses.replace(read, lock=self._lock(storage, watch, now)))
+                if (table := tables.get(watch.table_id)) is not None:
+                    storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
+                    read = self._changed(storage, watch, partial(_as_known, KnownState(table, watch)), now)
+                    read = read and dataclasses.replace(read, lock=self._lock(storage, watch, now))
+            found.append(read)
         return found
 
-    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
-        """Returns the ids of the tables of which a poll would find nothing to record. A table is left out if it cannot
-        be read, or if the tables before it have taken `_QUIET_SECONDS`."""
+    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[bool]:
+        """Returns for each table whether it can be read and a poll would have nothing to record. The last ones are left
+        out if the tables before them have taken `_QUIET_SECONDS`."""
         found = []
         for watch in _in_time(watches, _QUIET_SECONDS):
+            is_quiet = False
             with contextlib.suppress(GroundskeeperError):
-                if self._is_quiet(watch, now):
-                    found.append(watch.table_id)
+                is_quiet = self._is_quiet(watch, now)
+            found.append(is_quiet)
         return found
 
     def _known(self, table_id: str, timeline: Timeline) -> KnownState:
@@ -153,8 +158,8 @@ class TableReader:
     def _changed(
         self, storage: Storage, watch: Watch, known: Callable[[Timeline], KnownState], now: datetime
     ) -> ChangedTable | None:
-        """Returns None if instants are missing because a job changes the table version: some are on their way from one
-        folder to another then, and files may be gone when they are read."""
+        """Returns None if instants are missing because a job changes the table version: it moves instants from one
+        folder to another, so files may be gone when they are read."""
         try:
             found = _changed(self.engine, storage, known, self.small_file_bytes, now)
         except GroundskeeperError:
@@ -176,9 +181,7 @@ class TableReader:
 
     def _unchanged(self, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable | None:
         """Returns None if the timeline has changed."""
-        if not watch.fingerprint or not watch.timeline_path:
-            return None
-        if fingerprint(storage.names(watch.timeline_path)) != watch.fingerprint:
+        if not watch.timeline_path or fingerprint(storage.names(watch.timeline_path)) != watch.fingerprint:
             return None
         return _unchanged(self.engine, storage, watch, now)
 
@@ -196,10 +199,10 @@ class IsolatedTableReader:
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         return self._reader()(watch, now)
 
-    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
+    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable | None]:
         return self._reader().first(watches, now)
 
-    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
+    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[bool]:
         return self._reader().quiet(watches, now)
 
     def _reader(self) -> TableReader:
@@ -208,12 +211,6 @@ class IsolatedTableReader:
 
 
 _engine = cache(partial(open_engine, connections=1))
-
-
-def fingerprint(names: Iterable[str]) -> str:
-    """Returns a digest that is equal while the timeline is the same. All files of a timeline begin with a digit."""
-    relevant = sorted(name for name in names if name[:1].isdigit())
-    return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable:
@@ -233,7 +230,7 @@ def _as_known(known: KnownState, _: Timeline) -> KnownState:
 
 
 def _in_time(watches: Iterable[Watch], seconds: float) -> Iterator[Watch]:
-    """Yields the watches until that has taken so long."""
+    """Yields the watches until `seconds` have passed."""
     until = time.monotonic() + seconds
     for watch in watches:
         if time.monotonic() > until:
@@ -244,14 +241,14 @@ def _in_time(watches: Iterable[Watch], seconds: float) -> Iterator[Watch]:
 def _changed(
     engine: Engine, storage: Storage, known: Callable[[Timeline], KnownState], small_file_bytes: int, now: datetime
 ) -> ChangedTable:
-    """Reads the timeline and its new instants, and lists the partitions they touched. `known` returns the state before
-    this poll."""
+    """Reads the timeline and its new instants, and lists the partitions that these have touched. `known` returns the
+    state before this poll."""
     config = read_table_config(storage)
     listed = {entry.name: entry for entry in timeline_files(storage, config) if not _is_unfinished(entry, now)}
     config = config.in_frame_of(listed.values())
     timeline = timeline_of(listed)
     before = known(timeline)
-    table_id = before.table.id
+    table_id, stored = before.table.id, before.stored
     new = [
         read_instant(storage, config, instant, listed)
         for instant in timeline.instants
@@ -318,6 +315,10 @@ def _changed(
         undone=undone,
         clock=config.frame.to_json(),
         profile=msgspec.json.decode(msgspec.json.encode(config.profile(len(pending)))),
+        # The first poll leaves it out, since many tables are polled then.
+        metadata_table=metadata_table_of(storage, config, timeline, stored.snapshot.metadata_table, now)
+        if stored
+        else None,
     )
 
 
@@ -332,8 +333,9 @@ def _misdated(config: TableConfig, timeline: Timeline, listed: Mapping[str, Entr
 def _is_unfinished(entry: Entry, now: datetime) -> bool:
     """Returns whether a completed commit has just been created and not been written yet.
 
-    Hudi 1.2 creates it under its own name on storages like Azure's (`HoodieStorage.needCreateTempFile`). Without it the
-    fingerprint differs from the next poll's, which looks again; a file that stays empty is read as it is.
+    Hudi 1.2 creates it under its own name on storages like Azure's (`HoodieStorage.needCreateTempFile`). Such a file is
+    left out of the fingerprint, so that the next poll reads the timeline again; a file that stays empty is then read as
+    it is.
     """
     instant = None if entry.size or entry.modified_at is None else parse_instant(entry.name)
     if instant is None or not instant.is_completed or instant.action not in WRITING_ACTIONS:

@@ -69,9 +69,8 @@ def known_state(connection: Connection, table_id: str, timeline: Timeline) -> Kn
 
 @dataclass(frozen=True)
 class ObservedInstant:
-    """A completed instant, when its file was written, its metadata, and the mark of the engine that made it.
-
-    Unless it `is_ordered`, only its instant tells when it completed (`CompletionOrder`)."""
+    """A completed instant, the time when its file was written, its metadata, and the mark of the engine that made it.
+    If it is not `is_ordered`, only the instant itself shows when it completed (`CompletionOrder`)."""
 
     instant: Instant
     written_at: datetime | None
@@ -108,12 +107,12 @@ def read_instant(
 def missed_instants(
     storage: Storage, config: TableConfig, timeline: Timeline, before: KnownState, new: Sequence[ObservedInstant]
 ) -> tuple[list[ObservedInstant], bool]:
-    """Returns the instants that completed and were archived since the last poll, and whether there may be some that
-    cannot be read.
+    """Returns the instants that completed and were archived since the last poll, and whether some may have been missed
+    because their history cannot be read.
 
     Hudi archives the oldest first. So such instants can exist only if a pending instant is gone without a rollback, or
-    if nothing in the active timeline is as old as the newest known commit. The history since then is read if the table
-    version is 8 or later; the service cannot read an earlier one.
+    if nothing in the active timeline is as old as the newest known commit. The history since then can be read from
+    table version 8 on.
     """
     if before.watch.looked_at is None:
         return [], False
@@ -167,7 +166,7 @@ def commits_of(
     schema = before.watch.schema_digest
     for each in new_instants:
         instant, metadata = each.instant, each.metadata
-        written_at = each.written_at if each.is_ordered else None  # else it may be that of a copy
+        written_at = each.written_at if each.is_ordered else None  # Otherwise the time may be that of a copy.
         completed_at = config.moment(instant.completion_time) if instant.completion_time else written_at
         found.append(
             Commit(
@@ -192,7 +191,7 @@ def commits_of(
 
 
 def _is_news(seen: ObservedInstant, before: KnownState) -> bool:
-    """Returns whether an instant is news, which at the first poll it is only if it completed after the registration.
+    """Returns whether an instant is news. At the first poll, only an instant that completed after the registration is.
     The modification time of the file decides, because it does not depend on a time zone."""
     if before.watch.looked_at is not None:
         return True

@@ -1,7 +1,8 @@
 """Finds commits that have vanished from the middle of a table's timeline.
 
-Hudi archives the oldest instants first, and takes a completed one off the timeline only by a rollback or a restore. If
-one is gone otherwise, somebody deleted it or the storage lost it, and readers take its files for uncommitted ones.
+Hudi archives the oldest instants first, and otherwise removes a completed one from the timeline only by a rollback or a
+restore. If one disappears in another way, somebody deleted it or the storage lost it, and readers consider its files
+uncommitted.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from service.observation.timeline_diff import KnownState, ObservedInstant
 
 MOST_VANISHED = 20
-"""Commits that one poll looks for in the history; others are looked at once these are explained."""
+"""Most commits that one poll searches in the history; others follow once these are explained."""
 
 _UNDOING = ("rollback", "restore")
 
@@ -31,7 +32,7 @@ def vanished_commits(
     storage: Storage, config: TableConfig, timeline: Timeline, before: KnownState, new: Sequence[ObservedInstant]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the requested times of the commits that have vanished, oldest first, and of the known commits that were
-    undone. Reads nothing while every known commit is where it was."""
+    undone. Reads nothing while every known commit is on the timeline or older than it."""
     starts_at = Visibility.of(timeline, config.timeline_layout).starts_at
     if starts_at is None:
         return (), ()
@@ -41,11 +42,12 @@ def vanished_commits(
     undone = gone & set(before.stored.snapshot.undone if before.stored else ())
     undone.update(gone.intersection(time for seen in new for time in seen.metadata.rolled_back))
     if gone - undone:
-        # The poll that saw the rollback may have been one of an earlier version.
+        # All rollbacks on the timeline are read, because an earlier version of the service, which did not record them,
+        # may have polled the table before.
         for instant in timeline.instants:
             if instant.is_completed and instant.action in _UNDOING:
                 undone.update(gone.intersection(read_metadata(storage, config, instant).rolled_back))
     candidates = sorted(gone - undone)[:MOST_VANISHED]
-    # Hudi deletes archived instants in any order, so a poll may see a later one gone first.
+    # The history is checked, because Hudi deletes archived instants in any order, so a later one may be gone first.
     found = tuple(each for each in candidates if not is_archived(storage, config, timeline, each))
     return found, tuple(sorted(undone))

@@ -1,4 +1,4 @@
-"""The aim of decisions about a table: everything beside its state on which a decision by objective depends."""
+"""The aim of decisions about a table: the inputs of a decision by objective, other than the table's state."""
 
 from __future__ import annotations
 
@@ -19,24 +19,21 @@ LEAD_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Aim:
-    """The objective, and what is known about reads and costs. `lead_seconds`: time from a decision to the end of its
-    job."""
+    """The objective, and what is known about reads and costs. `lead_seconds` is the time from a decision to the end of
+    its job."""
 
     objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     rates: ReadRates = field(default_factory=ReadRates)
     reads: Reads = field(default_factory=Reads)
     oldest_log_at: datetime | None = None  # When the first commit after the last compaction completed.
-    gb_hours: float = 0.0  # What the table's jobs have cost in the last 24 hours.
-    spent_until: datetime | None = None  # When the first of these jobs counts no longer.
-    overspent: str | None = (
-        None  # How a budget is spent that the table shares, as a clause; None if there is some left.
-    )
+    gb_hours: float = 0.0  # Cost of the table's jobs in the last 24 hours.
+    spent_until: datetime | None = None  # When the first of these jobs no longer counts.
+    overspent: str | None = None  # A clause about a spent budget that the table shares; None if no budget is spent.
     lead_seconds: float = LEAD_SECONDS
 
     def cost_of_reads(self, snapshot: TableSnapshot) -> ReadCost:
         return read_cost(ReadWork.of(snapshot), self.rates)
 
     def oldest(self, snapshot: TableSnapshot, now: datetime) -> datetime:
-        """Returns about when the first log file was written. A clock that was set back does not make it younger than
-        now."""
+        """Returns about when the first log file was written, but not later than `now`, if a clock was set back."""
         return min(self.oldest_log_at or snapshot.since_compaction.at or snapshot.first_commit_at or now, now)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a job saves: processor seconds in each read of the whole table."""
+    """The gain of a job: processor seconds that it saves in each read of the whole table."""
 
     seconds_per_read: float
     reads_per_day: float
@@ -51,7 +51,7 @@ def gain_of(kind: JobKind, cost: ReadCost, reads: Reads) -> Gain | None:
 
 
 def saved_by(amounts: Mapping[str, float], rates: ReadRates) -> float:
-    """Returns the seconds of a read that a job has saved. `amounts` are the figures that its result contributes to
+    """Returns the seconds that a job has saved in each read. `amounts` are the figures that its result contributes to
     reports (`KindResult.amounts`)."""
     files = amounts.get("log_files", 0) + max(0, amounts.get("files_before", 0) - amounts.get("files_after", 0))
     return rates.open_seconds * files + rates.merge_seconds_per_gib * amounts.get("log_bytes", 0) / 2**30
@@ -59,8 +59,8 @@ def saved_by(amounts: Mapping[str, float], rates: ReadRates) -> float:
 
 @dataclass(frozen=True)
 class MeasuredGain:
-    """What a job was expected to save, and what it has saved, in processor seconds of one read. `overhead_after` is
-    that of the first poll after the job."""
+    """The expected and the actual gain of a job, in processor seconds of one read. `overhead_after` is the overhead at
+    the first poll after the job."""
 
     job_id: str
     kind: JobKind

@@ -1,4 +1,5 @@
-"""Reads of tables, by the OpenLineage events of those who read them (https://openlineage.io/spec/2-0-2)."""
+"""Reads of tables, according to the OpenLineage events of the programs that read them
+(https://openlineage.io/spec/2-0-2)."""
 
 from __future__ import annotations
 
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     from service.events.database import Database
 
 OWN_PRODUCER = open_lineage.PRODUCER
-"""The producer of this service's own events, whose jobs are no readers."""
+"""The producer of this service's own events. Its jobs do not count as readers."""
 
 DATASETS = "lineage_datasets"
-"""How many inputs of runs were registered tables, and how many were not."""
+"""Name of the counters of inputs of runs: registered tables, and others."""
 
-# Catalogs whose tables may be Hudi's. A table of a database server may have the same name as one of ours.
+# Catalogs that may have Hudi tables. Others are ignored, because a table of a database server may have the same name as
+# a registered table.
 _CATALOGS = {"hive", "arn", "trino", "presto", "awsathena", "thrift", "hudi", "unitycatalog"}
 _SCHEMES = {"s3": "s3a", "s3n": "s3a"}
 
@@ -54,7 +56,7 @@ class Dataset:
 
     @property
     def names(self) -> list[str]:
-        """The names in catalogs, each also without those of its catalog and database."""
+        """The names in catalogs, each also without catalog and without database."""
         given = [(self.namespace, self.name), *self.symlinks]
         found = [name for namespace, name in given if urlsplit(namespace).scheme in _CATALOGS]
         return [each for name in found for each in (name, name.rpartition(".")[2])]
@@ -62,8 +64,8 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Received:
-    """The outcome of an event: tables whose read was counted, those counted before for the same run, and datasets that
-    are no registered table."""
+    """The outcome of an event: the numbers of tables whose read was counted, of tables that were counted before for the
+    same run, and of datasets that are no registered table."""
 
     counted: int = 0
     repeated: int = 0
@@ -77,8 +79,8 @@ class _Matches:
 
 
 def receive(database: Database, run_id: str, inputs: Sequence[Dataset]) -> Received:
-    """Counts a read of each registered table among the inputs of a run, once for each run. The time of the event does
-    not count, because clocks of others may be wrong."""
+    """Counts a read of each registered table among the inputs of a run, once for each run. The time of the event is
+    ignored, because clocks of others may be wrong."""
     if not inputs:
         return Received()
     now = database.clock()

@@ -18,8 +18,9 @@ WEEK = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Look:
-    """What a look at a table finds. `overhead`: how many times a read costs what it would after the services that are
-    on. `missed`: how the objective is missed, as a sentence without a full stop; None if it is kept."""
+    """The result of a check of a table. `overhead` is the cost of a read, divided by its cost after the services that
+    are switched on. `missed` says how the objective is missed, as a sentence without a full stop; None if it is
+    kept."""
 
     overhead: float
     missed: str | None = None
@@ -27,7 +28,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Kept:
-    """For how long the objective was known in a period, and missed."""
+    """The time of a period for which the state of the objective was known, and the time for which it was missed."""
 
     seconds: float = 0.0
     missed_seconds: float = 0.0
@@ -37,14 +38,14 @@ class Kept:
         return 1 - self.missed_seconds / self.seconds if self.seconds else 1.0
 
     def burn(self, kept_percent: float) -> float:
-        """Returns how many times as much was missed as is allowed: at 1 the budget is used up at the end of the
+        """Returns the missed time divided by the allowed one: at 1 the error budget is used up at the end of the
         period."""
         return (1 - self.share) / (1 - kept_percent / 100)
 
 
 @dataclass(frozen=True)
 class ObjectiveState:
-    """The last look at a table with an objective, and how well that was kept in the last week."""
+    """The last check of a table with an objective, and how well that was kept in the last week."""
 
     looked_at: datetime
     overhead: float
@@ -59,7 +60,7 @@ class ObjectiveState:
 
 
 def look(aim: Aim, snapshot: TableSnapshot, now: datetime, *, merges_files: bool) -> Look:
-    """Returns what a look finds. Reads of a table that nobody reads cost nothing. `merges_files`: small files count,
+    """Checks a table. Reads of a table that nobody reads cost nothing. `merges_files` says that small files count,
     because clustering is on."""
     objective, cost = aim.objective, aim.cost_of_reads(snapshot)
     overhead = cost.overhead(merges_files=merges_files and not snapshot.num_buckets)
@@ -77,6 +78,6 @@ def look(aim: Aim, snapshot: TableSnapshot, now: datetime, *, merges_files: bool
 
 
 def storage_overhead(snapshot: TableSnapshot) -> float:
-    """Returns how many times the size of the files in use all files have together."""
+    """Returns the size of all files divided by the size of the files in use."""
     freed = sum(each.freed_bytes for each in snapshot.partitions)
     return 1 + freed / max(1, snapshot.base_bytes + snapshot.log_bytes)

@@ -23,14 +23,14 @@ _h = schema.objective_hours
 _s = schema.objective_states
 
 _LONGEST = timedelta(hours=2)
-"""Nothing is known of a longer time between two looks. Tables are decided about at least every hour."""
+"""If two checks are further apart, the time between them counts as unknown. Tables are checked at least every hour."""
 
 _STATE = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 
 
 def record(connection: Connection, table_id: str, found: Look, now: datetime) -> None:
-    """Adds the time since the last look, as that found the table, and keeps what this one finds. Clocks of replicas
-    differ, and may step: a look before the last one adds nothing."""
+    """Adds the time since the last check with the result of that check, and stores this result. Clocks of replicas
+    differ, and may be set: a check that is earlier than the last one adds no time."""
     last = connection.execute(_STATE, {"of_table": table_id}).one_or_none()
     passed = now - last.looked_at if last else timedelta()
     if last and timedelta() < passed <= _LONGEST:
@@ -57,7 +57,7 @@ def _add(dialect: str) -> sa.Insert:
 
 
 def kept(connection: Connection, table_id: str, since: datetime) -> Kept:
-    """Returns how well the objective was kept since the beginning of that hour."""
+    """Returns how well the objective was kept since the beginning of the hour of `since`."""
     sums = sa.select(sa.func.sum(_h.c.seconds), sa.func.sum(_h.c.missed_seconds))
     seconds, missed = connection.execute(sums.where(_h.c.table_id == table_id, _h.c.hour >= hour_of(since))).one()
     return Kept(seconds or 0.0, missed or 0.0)
@@ -66,7 +66,7 @@ def kept(connection: Connection, table_id: str, since: datetime) -> Kept:
 def states(
     connection: Connection, now: datetime, table_ids: Collection[str] | None = None
 ) -> dict[str, ObjectiveState]:
-    """Returns the states of these tables, or of all, that were looked at of late, by id."""
+    """Returns by id the states of the tables that were checked recently, among these or among all."""
     week = (
         sa.select(
             _h.c.table_id,
@@ -92,7 +92,7 @@ def states(
 def missed(
     connection: Connection, now: datetime, table_ids: Collection[str] | None = None
 ) -> dict[str, ObjectiveState]:
-    """Returns the states of those of these tables, or of all, whose last look found the objective missed, by id."""
+    """Returns by id the states of the tables whose last check found the objective missed, among these or among all."""
     query = sa.select(_s.c.table_id).where(_s.c.looked_at > now - _LONGEST, _s.c.missed.is_not(None))
     if table_ids is not None:
         query = query.where(_s.c.table_id.in_(table_ids))
@@ -101,6 +101,6 @@ def missed(
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Deletes at most `limit` hours from before, and returns how many."""
+    """Deletes at most `limit` hours before `before`, and returns how many."""
     old = sa.select(_h.c.table_id, _h.c.hour).where(_h.c.hour < hour_of(before)).limit(limit)
     return connection.execute(_h.delete().where(sa.tuple_(_h.c.table_id, _h.c.hour).in_(old))).rowcount

@@ -1,4 +1,4 @@
-"""The cost of a read: what log files and small files add to it."""
+"""The cost of a read, and the parts of it that come from log files and small files."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class ReadRates:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> ReadRates | None:
-        """Returns the rates of a probe, and those assumed that it does not have, such as the time to open a file, which
-        depends on the storage; None if a worker sends others than can be true."""
+        """Returns the rates of a probe. Rates that it lacks are assumed, such as the time to open a file, which depends
+        on the storage. None if a worker sends impossible rates."""
         try:
             values = {name: float(given[name]) for name in _BOUNDS if name in given}
         except (TypeError, ValueError):
@@ -53,7 +53,8 @@ class ReadRates:
 
     @classmethod
     def middle(cls, probed: Sequence[ReadRates]) -> ReadRates:
-        """Returns the medians, so that a single worker that was busy changes little; the assumed rates without any."""
+        """Returns the medians, so that a single busy worker changes little; the assumed rates if there are no
+        probes."""
         if not probed:
             return cls()
         return cls(**{name: median(getattr(each, name) for each in probed) for name in _BOUNDS}, basis=RatesBasis.PROBE)
@@ -92,8 +93,8 @@ class ReadWork:
 
 @dataclass(frozen=True, slots=True)
 class ReadCost:
-    """Seconds of one read of the whole table: now, after a compaction, and if then also the small files were
-    merged."""
+    """Seconds of one read of the whole table: now, after a compaction, and after a compaction and a merge of small
+    files."""
 
     now: float
     compacted: float
@@ -101,7 +102,7 @@ class ReadCost:
 
     @property
     def of_logs(self) -> float:
-        """How many times a read costs what it costs right after a compaction."""
+        """The cost of a read, divided by its cost right after a compaction."""
         return self.now / self.compacted if self.compacted else 1.0
 
     @property
@@ -109,13 +110,13 @@ class ReadCost:
         return self.compacted / self.merged if self.merged else 1.0
 
     def overhead(self, *, merges_files: bool) -> float:
-        """Returns how many times a read costs what it costs after the services that are on have run."""
+        """Returns the cost of a read, divided by its cost after the services that are switched on."""
         return self.of_logs * (self.of_small_files if merges_files else 1.0)
 
 
 def read_cost(work: ReadWork, rates: ReadRates) -> ReadCost:
-    """Returns the cost of a read. Rows that log files update are already in base files, so a compaction is taken not to
-    enlarge these."""
+    """Returns the cost of a read. It is assumed that a compaction does not enlarge base files, because these already
+    have the rows that log files update."""
     files = max(work.base_files, work.file_groups)
     base_bytes = work.base_bytes or work.log_bytes
     compacted = rates.open_seconds * files + rates.scan_seconds_per_gib * base_bytes / _GIB

@@ -1,4 +1,4 @@
-"""Store of the reads of tables: how many in each hour, and which runs have been counted."""
+"""Store of the reads of tables: their number in each hour, and the runs that have been counted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def count_run(connection: Connection, run: str, table_ids: Collection[str], sour
 
 
 def count(connection: Connection, reads: Mapping[str, int], source: ReadSource, now: datetime) -> None:
-    """Counts so many reads of each table."""
+    """Adds these numbers of reads to each table."""
     rows = [
         {"table_id": table_id, "source": source.value, "hour": hour_of(now), "reads": number}
         for table_id, number in sorted(reads.items())
@@ -68,8 +68,8 @@ def seen(connection: Connection, table_id: str, now: datetime) -> dict[ReadSourc
 
 
 def prune(connection: Connection, now: datetime, limit: int) -> int:
-    """Deletes at most `limit` reads and runs that are too old to count. The last reads of a table stay, so that it is
-    known to be read no more."""
+    """Deletes at most `limit` reads and runs that are too old to count. The last reads of a table stay, so that a table
+    that is no longer read can be told from one that never was."""
     later = _r.alias()
     is_last = ~sa.exists().where(
         later.c.table_id == _r.c.table_id, later.c.source == _r.c.source, later.c.hour > _r.c.hour

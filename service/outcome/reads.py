@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_PER_DAY = 24.0
-"""The number of reads a day that is assumed of a table about whose reads nothing is known."""
+"""Reads a day that are assumed for a table whose reads are unknown."""
 
 SEEN_FOR = timedelta(days=7)
 """How long a read counts."""
 
 _HALF_LIFE_HOURS = 24.0
-# The rate of the first hours says little.
+# The rate is computed over at least this time, because the first hours say little.
 _LEAST_HOURS = 6.0
-# Readers of less than this share of a read a day do not read the table.
+# A table with fewer reads a day counts as not read.
 _NEXT_TO_NEVER = 0.1
 
 
 class ReadSource(StrEnum):
-    """Who says how often a table is read. What the owner says counts before what was seen."""
+    """Where the frequency of reads comes from. The owner's declaration takes precedence over observed reads."""
 
     OWNER = "owner"
     LINEAGE = "lineage"
@@ -47,7 +47,7 @@ class Reads:
 
     @property
     def have_stopped(self) -> bool:
-        """Whether the table was read once, or its owner says so, and is not read any more."""
+        """Whether it is known, from the owner or from earlier reads, that the table is not read any more."""
         return self.is_known and self.per_day < _NEXT_TO_NEVER
 
     @property
@@ -70,7 +70,7 @@ def reads_of(declared: float | None, seen: Mapping[ReadSource, Mapping[int, int]
     """Returns the reads of a table. `declared` are those a day that its owner has declared. `seen` are the reads by
     source and age in hours.
 
-    Sources may tell of the same reads, so the largest number counts. The weight of a read halves with each day.
+    Several sources may report the same reads, so the largest number counts. The weight of a read halves with each day.
     """
     if declared is not None:
         return Reads(declared, ReadSource.OWNER)
@@ -82,9 +82,9 @@ def reads_of(declared: float | None, seen: Mapping[ReadSource, Mapping[int, int]
 
 
 def _rate(hours: Mapping[int, int]) -> float:
-    """Returns reads a day: the weighted number, divided by the weights of all hours since the first read."""
+    """Returns reads a day: the weighted number of reads, divided by the weights of all hours since the first read."""
     decay = math.log(2) / _HALF_LIFE_HOURS
-    # A clock that steps back makes ages negative.
+    # Ages are negative after a clock was set back.
     weighted = sum(number * math.exp(-decay * max(0, age)) for age, number in hours.items())
     observed = max(_LEAST_HOURS, max(hours) + 1.0)
     return 24 * weighted * decay / (1 - math.exp(-decay * observed))

@@ -1,4 +1,4 @@
-"""A calendar of what keeps automatic jobs from starting: freezes, and windows outside of which none starts."""
+"""A calendar of freezes, in which no automatic job starts, and of maintenance windows, in which jobs may start."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ class OpenWindows(Told):
     """The windows that some tables share: `spans` are the times in which one of them is open."""
 
     source: Annotated[
-        str, Spec("The level that has set them: `pattern <glob>` or `table`", examples=("pattern orders_*",))
+        str,
+        Spec(
+            "The level of the policy that has set the windows: `pattern <glob>` or `table`",
+            examples=("pattern orders_*",),
+        ),
     ]
-    time_zone: Annotated[str, Spec("That of their times of day", examples=("Europe/Berlin",))]
+    time_zone: Annotated[str, Spec("Time zone of the windows' times of day", examples=("Europe/Berlin",))]
     windows: Sequence[Window]
     names: Sequence[str]
     spans: Sequence[tuple[datetime, datetime]]
@@ -33,7 +37,7 @@ class OpenWindows(Told):
 
 @dataclass(frozen=True)
 class HeldTables:
-    """A freeze, and the names of the tables that it holds."""
+    """A freeze, and the names of the tables on which no automatic job starts."""
 
     freeze: Freeze
     names: Sequence[str]
@@ -44,11 +48,11 @@ class Calendar:
     freezes: Sequence[HeldTables]
     windows: Sequence[OpenWindows]
     always: int
-    """Number of tables whose jobs may start at any time but in freezes."""
+    """Number of tables without windows, whose jobs may start at any time except in freezes."""
 
 
 def between(connection: Connection, since: datetime, until: datetime) -> Calendar:
-    """Returns what lies in a period, the windows of the most tables first."""
+    """Returns the freezes and windows in a period; the windows of the most tables come first."""
     known = policy_registry.effective_of_all(connection, store.every(connection))
     subjects = policy_registry.subjects(connection).values()
     groups: dict[tuple[str, str, tuple[Window, ...]], list[str]] = defaultdict(list)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from service.policies.precedence import Subject
 
 MOST = 1000
-"""Most freezes that are kept: each decision reads those that have not ended."""
+"""Most freezes that may exist, because each decision reads those that have not ended."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Freeze(Told):
     tables: Annotated[
         tuple[str, ...], Spec("Patterns of tables, as those of policies", examples=(["orders_*", "tag:team=shop"],))
     ]
-    reason: Annotated[str, Spec("Why, for other users", examples=("the sale",))]
+    reason: Annotated[str, Spec("The reason, for other users", examples=("the sale",))]
     set_by: Annotated[str, Spec("Who has set it", examples=("ada (4f0c9d2b71aa)",))]
     created_at: datetime
     updated_at: datetime
@@ -41,7 +41,7 @@ class Freeze(Told):
 
 
 def lasting(freezes: Iterable[Freeze], table: Subject, now: datetime) -> Freeze | None:
-    """Returns the freeze that holds a table now; of several the one that ends last."""
+    """Returns the freeze that a table has now; if there are several, the one that ends last."""
     found = (each for each in freezes if each.starts_at <= now < each.ends_at and each.is_about(table))
     return max(found, key=lambda each: each.ends_at, default=None)
 

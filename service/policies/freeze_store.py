@@ -22,7 +22,7 @@ _NOT_ENDED = sa.select(_f).where(_f.c.ends_at > sa.bindparam("now")).order_by(_f
 
 
 def every(connection: Connection) -> list[Freeze]:
-    """Returns all freezes, the ended ones too, by name."""
+    """Returns all freezes, including ended ones, sorted by name."""
     return [_freeze(row) for row in connection.execute(sa.select(_f).order_by(_f.c.name).limit(MOST))]
 
 

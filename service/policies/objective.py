@@ -1,4 +1,5 @@
-"""The objective of a table: what its reads and its storage may cost, instead of thresholds for each table service."""
+"""The objective of a table: limits on the cost of its reads and its storage, in place of thresholds for each table
+service."""
 
 from __future__ import annotations
 
@@ -12,23 +13,23 @@ from service.policies.settings import Section
 @dataclass(frozen=True)
 class ObjectiveSettings(Section):
     """The service derives from these members when compaction, clustering and cleaning run. The thresholds of a table
-    service apply only where no member concerns it."""
+    service apply only if no member concerns that service."""
 
     read_overhead: Annotated[
         float | None,
         Spec(
-            "A read costs at most so many times what it costs right after a compaction, and a clustering if that is on;"
-            " or null",
+            "Highest cost of a read, divided by its cost right after a compaction (and a clustering, if that is "
+            "on); or null",
             gt=1,
             le=1000,
         ),
     ] = None
     log_age_seconds: Annotated[
-        int | None, Spec("No log file waits longer for a compaction; or null", ge=60, le=31_536_000)
+        int | None, Spec("Longest time that a log file may wait for a compaction; or null", ge=60, le=31_536_000)
     ] = None
     storage_overhead: Annotated[
         float | None,
-        Spec("All files together have at most so many times the size of those in use; or null", gt=1, le=1000),
+        Spec("Highest size of all files, divided by the size of the files in use; or null", gt=1, le=1000),
     ] = None
     max_gb_hours_per_day: Annotated[
         float | None,
@@ -46,19 +47,19 @@ class ObjectiveSettings(Section):
 
     @property
     def concerns_reads(self) -> bool:
-        """Whether it says when log files are merged."""
+        """Whether a member says when log files are merged."""
         return self.read_overhead is not None or self.log_age_seconds is not None
 
     @property
     def is_set(self) -> bool:
-        """Whether it can be kept or missed."""
+        """Whether there is an objective that can be kept or missed."""
         return self.concerns_reads or self.storage_overhead is not None
 
 
 @dataclass(frozen=True)
 class BudgetSettings(Section):
-    """What all tables together may cost that a pattern selects: a level of a policy that sets a member of the budget
-    shares it among its tables. Compaction, clustering and cleaning wait when it is spent. A day is one of UTC."""
+    """Limits on the cost of the jobs of all tables of a pattern together: the tables of a level that sets a member
+    share this budget. Compaction, clustering and cleaning wait when it is spent. A day is one in UTC."""
 
     gb_hours_per_day: Annotated[
         float | None, Spec("GB-hours of all jobs of these tables in a day; or null", gt=0, le=100_000_000)
@@ -67,5 +68,5 @@ class BudgetSettings(Section):
         float | None, Spec("Hours of workers' slots that these jobs may take in a day; or null", gt=0, le=100_000_000)
     ] = None
     carry_over_days: Annotated[
-        int, Spec("What was not spent on so many days before may be spent today in addition", ge=0, le=31)
+        int, Spec("Number of earlier days whose unspent rest may be spent today in addition", ge=0, le=31)
     ] = 1

@@ -1,4 +1,4 @@
-"""The policy of a table, and the levels that it is made of: defaults, patterns of names, single tables."""
+"""The policy of a table, and the levels from which it is merged: defaults, patterns of names, single tables."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from service.policies.settings import (
     ContractionSettings,
     DiagnosisSettings,
     ExpansionSettings,
+    MetadataTableSettings,
     PartitionTtlSettings,
     RepairSettings,
     RollbackSettings,
@@ -88,6 +89,7 @@ class Policy:
     repair: RepairSettings = field(default_factory=RepairSettings)
     rollback: RollbackSettings = field(default_factory=RollbackSettings)
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)
+    metadata_table: MetadataTableSettings = field(default_factory=MetadataTableSettings)
     partition_ttl: PartitionTtlSettings = field(default_factory=PartitionTtlSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     diagnosis: DiagnosisSettings = field(default_factory=DiagnosisSettings)

@@ -25,24 +25,24 @@ def effective_of(connection: Connection, table: Registration) -> Effective:
 
 
 def subjects(connection: Connection) -> dict[str, Subject]:
-    """Returns what patterns are compared with by table id, in the order of registration."""
+    """Returns by table id the names, owners and tags with which patterns are compared, in the order of registration."""
     return {row.id: Subject.of(row) for row in table_store.owned(connection)}
 
 
 def effective_of_all(connection: Connection, patterns: Sequence[PatternPolicy]) -> dict[str, tuple[str, Effective]]:
-    """Returns the name and the policy by these patterns of each table by its id, in the order of registration."""
+    """Returns by table id the name and the effective policy under these patterns, in the order of registration."""
     known = subjects(connection)
     policies = effective_of_each(patterns, store.of_tables(connection), known)
     return {table_id: (known[table_id].name, policy) for table_id, policy in policies.items()}
 
 
 def decided_for(connection: Connection) -> dict[str, list[str]]:
-    """Returns for each pattern the names of those tables that have a setting from it."""
+    """Returns for each pattern the names of the tables that have a setting from it."""
     patterns = store.every(connection)
     found: dict[str, list[str]] = {each.pattern: [] for each in patterns}
     if not patterns:
         return found
-    # Most tables share one of a few policies.
+    # The sources are collected once for each distinct policy, because most tables share one of a few.
     deciding: dict[int, list[str]] = {}
     for name, policy in effective_of_all(connection, patterns).values():
         if id(policy) not in deciding:
@@ -92,8 +92,8 @@ def put_table(engine: Engine, clock: Clock, table_id: str, settings: Mapping[str
 
 
 def set_paused(engine: Engine, clock: Clock, table_id: str, *, paused: bool) -> bool:
-    """Pauses the automatic jobs of one table, or ends that, also where a pattern pauses it. All other settings stay.
-    Returns whether it was different before. Raises TableNotFoundError."""
+    """Pauses or resumes the automatic jobs of one table, whatever its patterns say. All other settings stay. Returns
+    whether that changed anything. Raises TableNotFoundError."""
     now = clock()
     with writing(engine) as connection:
         table = table_store.get(connection, table_id, for_update=True)
@@ -113,8 +113,8 @@ def set_paused(engine: Engine, clock: Clock, table_id: str, *, paused: bool) -> 
 def change_table(
     engine: Engine, clock: Clock, table_id: str, settings: Mapping[str, Any], unset: Sequence[str]
 ) -> bool:
-    """Sets some settings of one table, and takes others out of its own level, such as `compaction.commits` or
-    `compaction`. All others stay. Returns whether its level was different before. Raises TableNotFoundError."""
+    """Sets some settings of one table, and removes others from its own level, such as `compaction.commits` or
+    `compaction`. Returns whether that changed anything. Raises TableNotFoundError."""
     now = clock()
     with writing(engine) as connection:
         table_store.get(connection, table_id, for_update=True)
@@ -141,7 +141,7 @@ def _merged(before: Any, after: Any) -> Any:
 
 
 def _without(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Returns the settings but for those named, and no kind of job whose settings are all left out."""
+    """Returns the settings without the named ones, and without kinds of jobs of which no setting remains."""
     left = {}
     for name, value in settings.items():
         kept = value

@@ -31,8 +31,8 @@ _WILD = re.compile(r"\[[^\]]*\]|[*?]")
 @dataclass(frozen=True)
 class Effective:
     """The effective policy of a table. `sources` maps each setting, such as `compaction.commits`, to its level:
-    `default`, `pattern <glob>` or `table`. `changed_at` is the time of the last change of these levels, or None if only
-    the defaults apply."""
+    `default`, `pattern <glob>` or `table`. `changed_at` is the time of the last change of a level that applies, or None
+    if only the defaults apply."""
 
     policy: Policy
     sources: Mapping[str, str]
@@ -41,7 +41,7 @@ class Effective:
 
 @dataclass(frozen=True)
 class Subject:
-    """What patterns are compared with: the name, the owner and the tags of a table."""
+    """The name, the owner and the tags of a table, with which patterns are compared."""
 
     name: str
     owner: str | None = None

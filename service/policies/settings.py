@@ -26,6 +26,7 @@ from jobs.kinds.cleaning import CleaningParams
 from jobs.kinds.clustering import ClusteringParams
 from jobs.kinds.compaction import CompactionParams
 from jobs.kinds.diagnosis import DiagnosisParams
+from jobs.kinds.metadata_table import MetadataTableParams
 from jobs.kinds.parameters import Parameters, Spec
 from jobs.kinds.partition_ttl import PartitionTtlParams
 from jobs.kinds.repair import RepairParams
@@ -73,7 +74,7 @@ Interval = Annotated[int, Spec("Minimum from the end of one job to the start of 
 StalePlan = Annotated[
     int,
     Spec(
-        "Age from which a pending plan causes a warning, and is executed if its runner is proved dead",
+        "Age at which a pending plan causes a warning, and is executed if its runner is proved dead",
         ge=60,
         le=31_536_000,
     ),
@@ -85,12 +86,12 @@ Cron = Annotated[
         "thresholds; null: the thresholds apply"
     ),
 ]
-Limit = Annotated[int | None, Spec("Parameter of the job; what it leaves is due at once; null: no limit")]
+Limit = Annotated[int | None, Spec("Parameter of the job; the work that it leaves is due at once; null: no limit")]
 
 
 class Section:
-    """Settings that belong together, such as those of one kind of job. `params` are the parameters of the job; others
-    have none."""
+    """Settings that belong together, such as those of one kind of job. `params` is the type of the job's parameters;
+    sections that are not about a kind have none."""
 
     params: ClassVar[type[Parameters]] = Parameters
 
@@ -129,7 +130,7 @@ class CompactionSettings(Section):
 
 @dataclass(frozen=True)
 class CleaningSettings(Section):
-    """Cleaning and archival keep nothing for a consumer that has not reported for `consumer_hours`."""
+    """Cleaning and archival ignore a consumer that has not reported for `consumer_hours`."""
 
     params = CleaningParams
 
@@ -141,15 +142,15 @@ class CleaningSettings(Section):
     min_interval_seconds: Interval = 600
     policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
     retain: int = _CLEANING.retain
-    consumer_hours: Annotated[
-        int, Spec("Nothing is kept for a consumer that has been silent for so long", ge=1, le=87_600)
-    ] = 168
+    consumer_hours: Annotated[int, Spec("Time after which nothing is kept for a silent consumer", ge=1, le=87_600)] = (
+        168
+    )
 
 
 @dataclass(frozen=True)
 class ClusteringSettings(Section):
-    """`small_file_share` and `unsorted_bytes` are separate triggers. A trigger that is None is off, and with `cron`
-    both are."""
+    """`small_file_share` and `unsorted_bytes` are separate triggers. A trigger that is None is off; with `cron`, both
+    are off."""
 
     params = ClusteringParams
 
@@ -250,6 +251,21 @@ class ArchivalSettings(Section):
 
 
 @dataclass(frozen=True)
+class MetadataTableSettings(Section):
+    """Compacts the metadata table apart from the writers. Off by default, because Hudi's writers compact it at every
+    tenth commit, which then takes longer than the others. `commits` should therefore be below ten."""
+
+    params = MetadataTableParams
+
+    enabled: Enabled = False
+    commits: Annotated[
+        int, Spec("Deltacommits of the metadata table since its last compaction", ge=1, le=1_000_000)
+    ] = 6
+    cron: Cron = None
+    min_interval_seconds: Interval = 300
+
+
+@dataclass(frozen=True)
 class PartitionTtlSettings(Section):
     """Off by default, and without a default number of days, since rows are removed for good."""
 
@@ -259,7 +275,7 @@ class PartitionTtlSettings(Section):
     days_retain: Annotated[int | None, Spec("Parameter of the job; without it nothing is ever dropped")] = None
     strategy: TtlStrategy = TtlStrategy.KEEP_BY_TIME
     partitions: Annotated[tuple[PartitionChoice, ...], Spec("Parameter of the job; empty: all", max_length=1000)] = ()
-    limit_partitions: Annotated[int, Spec("Parameter of the job; what it leaves is due at once")] = (
+    limit_partitions: Annotated[int, Spec("Parameter of the job; the work that it leaves is due at once")] = (
         _TTL.limit_partitions
     )
     seconds: Seconds = 86_400
@@ -298,7 +314,7 @@ class AuditSettings(CheckSettings):
 
 @dataclass(frozen=True)
 class SyncSettings(Section):
-    """Syncs after each commit; with `cron` at the times of the expression."""
+    """Syncs after each commit, or with `cron` at the times of the expression."""
 
     params = SyncParams
 

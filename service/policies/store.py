@@ -60,7 +60,7 @@ def of_table(connection: Connection, table_id: str) -> TableLevel | None:
 
 
 def of_tables(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, TableLevel]:
-    """Returns the settings of all tables that have their own, or of those of these, by table id."""
+    """Returns the own settings of all tables, or of these, by table id; tables without own settings are left out."""
     query = sa.select(_t) if table_ids is None else sa.select(_t).where(_t.c.table_id.in_(table_ids))
     return {row.table_id: TableLevel(row.settings, row.updated_at) for row in connection.execute(query)}
 

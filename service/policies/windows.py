@@ -1,8 +1,9 @@
 """Maintenance windows: when jobs of a policy may start.
 
 Windows are in local time, with the rule of calendars (RFC 5545, section 3.3.5): a time that daylight saving skips in
-spring counts by the clock from before the change, and a time that occurs twice in autumn as its first occurrence. So
-02:10 to 02:50 is open from 03:10 to 03:50 that day, while 02:00 to 03:00 has no length then and does not open.
+spring counts by the clock from before the change, and a time that occurs twice in autumn as its first occurrence. So if
+the clock goes from 02:00 to 03:00, the window 02:10 to 02:50 is open from 03:10 to 03:50, while 02:00 to 03:00 has no
+length and does not open.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def _around(
     zone = ZoneInfo(time_zone)
     today = now.astimezone(zone).date()
     for window in windows:
-        # Yesterday's window may extend into today; the search covers two weeks, since next week's may be in a skipped
-        # hour.
+        # Yesterday's window may extend into today. The search goes beyond a week, since next week's window may lie in a
+        # skipped hour.
         for days in range(-1, ahead):
             day = today + timedelta(days=days)
             if not window.days or DAYS[day.weekday()] in window.days:

@@ -1,6 +1,6 @@
 """The figures of ended attempts, and their sums for reports.
 
-A row has running totals, so a sum is a difference of two rows, whatever the length of the period."""
+Each row has running totals, so the sum over a period is the difference of two rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import re
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import sqlalchemy as sa
 
-from jobs.kinds.registry import KINDS
 from jobs.spec import Spec, Told
 from service.db import schema
 from service.db.upsert import insert_into
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jobs.contract import JobKind
+    from jobs.kinds.results import KindResult
     from service.queue.job import Job
 
 _f = schema.attempt_figures
@@ -46,7 +46,7 @@ _MEMORY = sa.select(_w.c.driver_memory, _w.c.slots, _w.c.executors, _w.c.spark_c
 
 @dataclass(frozen=True)
 class Figures(Told):
-    """What attempts have done and cost. Amounts are those that succeeded, without dry runs."""
+    """Work and cost of attempts. Amounts of data are those of successful attempts, without dry runs."""
 
     succeeded: Annotated[int, Spec("Attempts that succeeded, dry runs included", examples=(412,))] = 0
     failed: Annotated[int, Spec("Attempts that failed, or whose worker disappeared", examples=(3,))] = 0
@@ -62,18 +62,18 @@ class Figures(Told):
         ),
     ] = 0
     freed_bytes: Annotated[float, Spec("Size of the files that cleanings have deleted", examples=(53687091200.0,))] = 0
-    files_deleted: Annotated[float, Spec("How many files these are", examples=(1200.0,))] = 0
+    files_deleted: Annotated[float, Spec("Number of files that cleanings have deleted", examples=(1200.0,))] = 0
     files_before: Annotated[
         float, Spec("Files that clusterings, expansions and contractions have replaced", examples=(5000.0,))
     ] = 0
-    files_after: Annotated[float, Spec("Files that they have written instead", examples=(400.0,))] = 0
+    files_after: Annotated[float, Spec("Files that these jobs have written instead", examples=(400.0,))] = 0
     log_files: Annotated[float, Spec("Log files that compactions have merged", examples=(8000.0,))] = 0
-    log_bytes: Annotated[float, Spec("Their size in bytes", examples=(21474836480.0,))] = 0
+    log_bytes: Annotated[float, Spec("Size of the merged log files in bytes", examples=(21474836480.0,))] = 0
     locked_seconds: Annotated[
         float,
         Spec(
-            "Time for which commits of jobs held the lock of a table: a writer that wanted to commit waited at most so"
-            " long",
+            "Time for which commits of jobs held the lock of a table. Writers that wanted to commit waited for that "
+            "time at most",
             examples=(12.5,),
         ),
     ] = 0
@@ -86,14 +86,12 @@ NAMES = tuple(each.name for each in fields(Figures))
 _SECONDS = NAMES.index("seconds")
 
 
-def of_attempt(
-    job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime, *, gib: float = 0.0
-) -> Figures:
-    """Returns the figures of an attempt that has just ended. `job` is as it was leased, `details` are those of the
-    worker's result, `gib` is the memory of its slot."""
+def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime, *, gib: float = 0.0) -> Figures:
+    """Returns the figures of an attempt that has just ended. `job` is in its state at the lease, `result` is
+    what the worker has reported, `gib` is the memory of its slot."""
     seconds = max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
     is_good = outcome is AttemptOutcome.SUCCEEDED
-    amounts = KINDS[job.kind].result.parse(details).amounts if is_good and not job.dry_run else {}
+    amounts = result.amounts if is_good and not job.dry_run else {}
     return Figures(
         succeeded=int(is_good),
         failed=int(outcome in _FAILED),
@@ -108,7 +106,7 @@ def _stopped(job: Job, now: datetime) -> float:
     hand_over = job.hand_over
     if hand_over is None or hand_over.flink is None or hand_over.flink.ended_at is None:
         return 0.0
-    # Earlier attempts have counted the time before this one.
+    # The time before this attempt was counted by the earlier ones.
     begun = hand_over.flink.ended_at if job.attempt <= 1 or job.leased_at is None else job.leased_at
     return max(0.0, (now - begun).total_seconds())
 
@@ -120,24 +118,23 @@ def gib_of_slot(driver: str | None, slots: int | None, executors: int | None, co
 
 
 def _gib(text: str | None) -> float:
-    """Returns a size in Spark's notation in GiB; 0 for what has no unit."""
+    """Returns a size in Spark's notation in GiB; 0 if the text has no unit."""
     found = re.fullmatch(r"(\d{1,9})([kmgt])b?", (text or "").strip().lower())
     return int(found[1]) * _GIB[found[2]] if found else 0.0
 
 
-def record(
-    connection: Connection, job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime
-) -> None:
+def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> None:
     """Stores the figures of an attempt that has just ended (`of_attempt`), and what further jobs are expected to cost
     because of it. Call it last in a transaction, like `outbox.publish`."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
     gib = gib_of_slot(*worker) if worker else 0.0
-    figures = of_attempt(job, outcome, details, now, gib=gib)
+    figures = of_attempt(job, outcome, result, now, gib=gib)
     add(connection, job.table_id, job.kind, figures, now)
     if figures.succeeded or figures.failed:
-        work = KINDS[job.kind].result.parse(details).work
         is_good = bool(figures.succeeded)
-        ended = Ended(job.table_id, job.kind.value, job.dry_run, figures.seconds, work=work, gib=gib, is_good=is_good)
+        ended = Ended(
+            job.table_id, job.kind.value, job.dry_run, figures.seconds, work=result.work, gib=gib, is_good=is_good
+        )
         cost_store.record(connection, ended, now)
     if figures.succeeded and job.worth is not None:
         saved = saved_by(vars(figures), worker_store.read_rates(connection))
@@ -145,7 +142,7 @@ def record(
 
 
 def add(connection: Connection, table_id: str, kind: JobKind, figures: Figures, ended_at: datetime) -> None:
-    # The totals of a table and kind are the same for all that add to them.
+    # The lock keeps concurrent transactions from adding to the same totals.
     outbox.lock(connection)
     row = {"table_id": table_id, "kind": kind.value, "ended_at": ended_at, **vars(figures)}
     totals = connection.execute(_add(connection.dialect.name), row).one()
@@ -157,7 +154,7 @@ def _add(dialect: str) -> sa.Executable:
     statement = insert_into(dialect, _t)
     new = statement.excluded
     amounts = {name: _t.c[name] + new[name] for name in NAMES}
-    # Clocks of replicas differ a little, and a later row may not be the earlier one.
+    # Clocks of replicas differ a little, but a row that is added later must not have an earlier time.
     later = sa.case((new.ended_at > _t.c.ended_at, new.ended_at), else_=_t.c.ended_at)
     return statement.on_conflict_do_update(
         index_elements=["table_id", "kind"], set_={"ended_at": later, **amounts}
@@ -179,7 +176,7 @@ class Sums:
 
 def sums(connection: Connection, since: datetime, until: datetime, *, by_kind: bool) -> list[Sums]:
     """Returns the sums of the attempts that ended from `since` on and before `until`, by table, or by table and kind.
-    The time that this takes depends on the number of tables, and not on that of attempts."""
+    The duration depends on the number of tables, not on that of attempts."""
     last, before = _f.alias("last"), _f.alias("before")
     amounts = [last.c[name] - sa.func.coalesce(before.c[name], 0) for name in NAMES]
     keys = [_t.c.table_id, *([_t.c.kind] if by_kind else [])]
@@ -197,7 +194,7 @@ def sums(connection: Connection, since: datetime, until: datetime, *, by_kind: b
 
 
 def gb_hours_since(connection: Connection, table_id: str, since: datetime) -> tuple[float, datetime | None]:
-    """Returns the GB-hours of the table's attempts that have ended since, and when the first of these ended."""
+    """Returns the GB-hours of the table's attempts that have ended since `since`, and when the first of these ended."""
     ended = _f.c.table_id == table_id, _f.c.ended_at >= since
     before = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most")).where(
         _f.c.table_id == table_id, _f.c.ended_at < since
@@ -225,9 +222,9 @@ def _newest(before: datetime) -> sa.ScalarSelect[int]:
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Deletes at most `limit` figures of attempts that ended before, and returns how many. The newest of them stays if
-    later ones of its table and kind go on from it; then it stands at the beginning of time, so that every period
-    begins after it."""
+    """Deletes at most `limit` figures of attempts that ended before `before`, and returns how many. The newest of these
+    rows stays if later rows of its table and kind continue its totals. Its time is then set to the beginning of time,
+    so that every period begins after it."""
     later = _f.alias("later")
     is_same = sa.and_(later.c.table_id == _f.c.table_id, later.c.kind == _f.c.kind)
     has_later = sa.exists().where(is_same, later.c.ended_at < before, later.c.id > _f.c.id)

@@ -24,7 +24,8 @@ SHARE = 10
 
 MOST = timedelta(hours=1)
 IDLE = timedelta(minutes=1)
-"""The longest pause if other jobs wait for a slot, and the pause after a first failure if none does."""
+"""`MOST` is the longest pause while other jobs wait for a slot. `IDLE` is the longest pause after a first failure while
+none does."""
 
 _DOUBLED = 5
 """The most doublings, after which `IDLE` reaches half of `MOST`."""
@@ -110,7 +111,7 @@ def after_failure(
     failures = (before.failures if before else 0) + 1
     pause = _pause(seconds, failures, pressure)
     if outcome is AttemptOutcome.LOST and not pressure.others_wait:
-        # The next attempt may start at once, to find what this one has left behind.
+        # The next attempt may start at once, to clean up what this one has left behind.
         pause = timedelta()
     elif outcome is AttemptOutcome.LOST and before is None:
         # Workers are lost occasionally, which is usually not the table's fault.

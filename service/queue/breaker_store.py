@@ -93,7 +93,7 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 
 
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
-    """Lets the next attempt of one kind of job or of all start now, and makes the jobs due that wait for it.
+    """Lets the next attempt of one kind of job, or of all kinds, start now, and makes due the jobs that wait for it.
 
     `next_try_at` becomes the time of the failure, which marks the attempt as requested (`Breaker.put_off`).
     """

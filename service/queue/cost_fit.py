@@ -1,4 +1,5 @@
-"""The fit of the time of jobs to what they work on: a time for the job, one for each GiB and one for each file."""
+"""The fit of the durations of jobs: a time for each job, plus one for each GiB and one for each file that it works
+on."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Seconds for each job, for each GiB of its files, and for each file. `most_bytes` is the size of the largest job
-    that is known."""
+    """Seconds for each job, for each GiB of its files, and for each file. `most_bytes` is the size of the largest known
+    job."""
 
     seconds: float = 0.0
     seconds_per_gib: float = 0.0
@@ -64,7 +65,7 @@ def fitted(known: Sequence[Observation]) -> Fit:
 def _solved(rows: NDArray[Any], seconds: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
     """Returns the coefficients with the least absolute errors; those of other columns are 0.
 
-    Least squares are repeated, each time with weights from the errors of the time before.
+    Least squares are repeated, each time with weights from the errors of the previous solution.
     """
     relative = rows[:, columns] / seconds[:, None]
     found = np.zeros(3)

@@ -1,4 +1,4 @@
-"""The cost of jobs, learned from those that have ended: the time of an attempt follows from what it works on."""
+"""The cost of jobs, learned from ended ones: the duration of an attempt depends on the files that it works on."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 DEFAULT_SECONDS = 30.0
-# A kind's fit follows from its latest jobs, a table's factor and a shape's from fewer.
+# The numbers of latest jobs from which the fit of a kind, the factor of a shape and the factor of a table are made.
 _MOST_OF_KIND, _MOST_OF_SHAPE, _MOST_OF_TABLE = 300, 40, 5
-# The factor of a shape is drawn towards 1, as if so many jobs more had taken what the fit expects.
+# The factor of a shape is drawn towards 1, as if this number of further jobs had taken exactly the expected time.
 _DOUBT = 3.0
-# Share of new jobs with which the fit is made again.
+# The fit is made again once this share of its jobs is new.
 _NEW_SHARE = 0.05
 # Share of the jobs that take less than the lower end of an interval, and more than the upper end.
 _OUTSIDE = 0.1
-# The interval before anything is known about errors: a factor.
+# The factor between the expected time and the ends of its interval while no error is known.
 _UNKNOWN = 3.0
 
 
 class Basis(StrEnum):
-    """The source of an expected cost. All but the first are guesses."""
+    """The source of an expected cost. All sources but `TABLE` make it a guess."""
 
     TABLE = "table"
     SHAPE = "shape"
@@ -41,7 +41,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an attempt is expected to cost, from its lease to its end. Eight of ten take from `low` to `high` seconds.
+    """Expected cost of an attempt, from its lease to its end. Eight of ten attempts take from `low` to `high` seconds.
     `gib` is the memory of the slot, 0 if workers do not report it."""
 
     seconds: float
@@ -68,8 +68,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An attempt that has ended. `is_good`: it succeeded. Another one only tells that the job takes at least as
-    long."""
+    """An attempt that has ended. `is_good` says that it succeeded. The duration of a failed attempt is only a lower
+    bound for the job."""
 
     table_id: str
     kind: str
@@ -85,8 +85,8 @@ class Accuracy:
     """The error of the expectations about one kind, over the latest jobs from which they are learned. Errors are
     shares of the seconds that a job took; None if too few jobs are known.
 
-    `of_other_tables`: median error if a job's table is unknown to the model. `of_known_tables`: if the model knows the
-    table's job before.
+    `of_other_tables` is the median error for tables that the model does not know, `of_known_tables` the one for tables
+    of which it knows the previous job.
     """
 
     jobs: int
@@ -97,7 +97,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Learned:
-    """What is learned about one kind of job, or about its dry runs."""
+    """The learned cost of one kind of job, or of its dry runs."""
 
     kind: str
     dry_run: bool
@@ -107,7 +107,7 @@ class Learned:
 
 @dataclass
 class _OfKind:
-    """What is known about the jobs of one kind, dry runs apart."""
+    """What is known about the jobs of one kind, or about its dry runs."""
 
     latest: deque[tuple[str, Observation]] = field(default_factory=lambda: deque(maxlen=_MOST_OF_KIND))
     of_shapes: defaultdict[str, deque[Observation]] = field(
@@ -118,7 +118,8 @@ class _OfKind:
     fit: Fit = field(default_factory=Fit)
     of_others: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
     of_known: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
-    # The answers since the fit was made, by table id: the outlook asks for the same jobs again and again.
+    # A cache of answers since the fit was made, by table id, because the outlook asks for the same jobs again and
+    # again.
     answers: dict[str, tuple[Work, Cost]] = field(default_factory=dict)
     gib: float = 0.0
     new: int = 0
@@ -191,7 +192,7 @@ class CostModel:
         else:
             basis, factor, spread = Basis.KIND, 1.0, known.of_others
         seconds = factor * known.fit.of(work)
-        # Nobody knows how the time grows beyond what was seen.
+        # Beyond the largest known job, the growth of the duration is uncertain, so the interval widens.
         beyond = max(1.0, work.bytes / known.fit.most_bytes) if known.fit.most_bytes else 1.0
         return Cost(seconds, seconds * spread[0], seconds * spread[1] * beyond, basis, known.gib)
 
@@ -220,8 +221,8 @@ def _renew(known: _OfKind) -> None:
 
 
 def _errors(known: _OfKind) -> tuple[list[float], list[float]]:
-    """Returns the errors for tables that the fit does not know, and for jobs of which it knows the one before. An error
-    is the logarithm of the seconds that a job took, divided by those expected."""
+    """Returns the errors for tables that the fit does not know, and for jobs whose predecessor on the table it knows.
+    An error is the logarithm of actual divided by expected seconds."""
     halves: tuple[list[tuple[str, Observation]], list[tuple[str, Observation]]] = ([], [])
     numbers = {table_id: number for number, table_id in enumerate(dict.fromkeys(each for each, _ in known.latest))}
     of_tables: defaultdict[str, list[Observation]] = defaultdict(list)
@@ -246,7 +247,7 @@ def _error(observation: Observation, expected: float) -> float:
 
 
 def _interval(errors: Sequence[float]) -> tuple[float, float]:
-    """Returns the factors between which eight of ten jobs are. Few errors say less, so that the interval is wider."""
+    """Returns the factors between which eight of ten jobs lie. If few errors are known, the interval is wider."""
     ordered = sorted(errors)
     if len(ordered) < 3:
         return 1 / _UNKNOWN, _UNKNOWN
@@ -255,14 +256,14 @@ def _interval(errors: Sequence[float]) -> tuple[float, float]:
 
 
 def _factor(fit: Fit, known: Sequence[tuple[Observation, bool]], doubt: float = 0.0) -> float:
-    """Returns the median of what attempts took, divided by what the fit expects. The second member of each tells
-    whether it succeeded."""
+    """Returns the median of the actual duration of attempts divided by the expected one. The second member of each
+    observation says whether the attempt succeeded."""
     good: list[float] = []
     failed: list[float] = []
     for each, is_good in known:
         (good if is_good else failed).append(_error(each, fit.of(each.work)))
     middle = _median(good)
-    # A failed attempt that ended sooner tells nothing.
+    # A failed attempt says nothing if it ended sooner than the median of the successful ones.
     ratios = good + [each for each in failed if middle is None or each > middle]
     return math.exp((_median(ratios) or 0.0) * len(ratios) / (len(ratios) + doubt))
 

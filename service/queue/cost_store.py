@@ -1,4 +1,4 @@
-"""Stores and reads what the cost model learns from: ended attempts, and the sizes of tables."""
+"""Stores and reads the input of the cost model: ended attempts, and the sizes of tables."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _t = schema.tables
 
 MOST_LEARNED = 50_000
 _AT_ONCE = 4000
-# Sizes that are older are read again.
+# Sizes are read again after this time.
 _FRESH_SECONDS = 10.0
-# The report of a broken worker must not be too large for the column.
+# Larger numbers, which only a broken worker reports, are cut to this one, so that they fit into the column.
 _MOST = 2**50
 _ENDED_AFTER = sa.select(_c).where(_c.c.id > sa.bindparam("after")).order_by(_c.c.id).limit(_AT_ONCE)
 _ENDED_BEFORE = sa.select(_c).where(_c.c.id < sa.bindparam("before")).order_by(_c.c.id.desc()).limit(_AT_ONCE)
@@ -40,8 +40,8 @@ _KINDS = {each.value: each for each in JobKind}
 
 @dataclass
 class Lessons:
-    """The cost model, and how far ended attempts have been read. Each reading is short, and the oldest attempts are
-    read last."""
+    """The cost model, and the position up to which ended attempts were read. Each reading is short, and goes from newer
+    to older attempts."""
 
     model: CostModel = field(default_factory=CostModel)
     totals: dict[str, Totals] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Lessons:
     _measured_at: float = 0.0
 
     def look_up_shapes(self, connection: Connection) -> None:
-        """Reads what is in common to tables: the kind of their storage."""
+        """Reads the shape of each table: the kind of its storage."""
         rows = connection.execute(sa.select(_t.c.id, _t.c.base_path))
         self.model.shapes = {row.id: urlsplit(row.base_path).scheme for row in rows}
 
@@ -79,12 +79,12 @@ class Lessons:
         self._first = rows[-1].id if rows else self._first or 0
 
     def read_all(self, connection: Connection) -> None:
-        """Reads all that `go_on` reads one after another."""
+        """Reads in one call what repeated calls of `go_on` read."""
         while self._first is None or self._read < MOST_LEARNED:
             self.go_on(connection)
 
     def expected(self, table_id: str, kind: str, *, dry_run: bool, work: Work | None = None) -> Cost:
-        """Returns the expected cost of a job that works on this, or on what the last poll suggests."""
+        """Returns the expected cost of a job that works on `work`, or on what the last poll suggests."""
         return self.model.expected(table_id, kind, work or self._work(table_id, kind), dry_run=dry_run)
 
     def _work(self, table_id: str, kind: str) -> Work:

@@ -30,9 +30,9 @@ class Queued:
 class Demand(Told):
     """The queued jobs and the workers of a group."""
 
-    queued: Annotated[int, Spec("Queued jobs, also those that nothing can start yet")] = 0
+    queued: Annotated[int, Spec("Queued jobs, including those that cannot start yet")] = 0
     startable: Annotated[int, Spec("Queued jobs that a free slot would take at once")] = 0
-    bytes: Annotated[int, Spec("Size of the tables of startable jobs, of each table once")] = 0
+    bytes: Annotated[int, Spec("Size of the tables of startable jobs; each table counts once")] = 0
     oldest_seconds: Annotated[float, Spec("How long the oldest startable job has been due")] = 0.0
     running: Annotated[int, Spec("Jobs that workers hold")] = 0
     workers: Annotated[int, Spec("Ready workers that were seen within a minute")] = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _j = schema.jobs
 _p = schema.partitions
 
-# Literals, not parameters: only then does SQLite use the small partial indexes of queued and of held jobs.
+# States are literals, because SQLite uses the small partial indexes of queued and held jobs only with literals.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
 

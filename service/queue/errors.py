@@ -13,8 +13,8 @@ class JobNotRetriableError(ConflictError):
     title = "Only a job that failed or was cancelled can be submitted again"
     hint = "Wait for its end. Submit a new job to do the same work once more."
     why = (
-        "A retry repeats the work of a job that came to nothing. This job has succeeded, or has not ended yet, or its"
-        " end is not known, so a repetition might do the work twice."
+        "A retry repeats a job that has failed or was cancelled. This job has succeeded, has not ended yet, or "
+        "ended with an unknown outcome, so a repetition might do its work twice."
     )
     example = "Job job_4be1c0d2f6a89b37 is running."
 
@@ -48,4 +48,4 @@ REFUSALS_OF_CLUSTERING: Final[tuple[type[ConflictError], ...]] = (
     BucketFilesNotMergeableError,
     PlanUnusableError,
 )
-"""What a worker would refuse for certain (`jobs.clustering_refusals`)."""
+"""Requests that a worker would certainly refuse (`jobs.clustering_refusals`)."""

@@ -47,8 +47,8 @@ def next_try_at(
 
 
 def put_off(connection: Connection, job: Job, now: datetime) -> datetime | None:
-    """Returns until when a due attempt has to wait because more tables fail now than when its time was set; None if it
-    may start. The wait is at most a minute, because then other jobs may no longer wait for a slot."""
+    """Returns until when a due attempt has to wait if more tables fail now than when its time was set; None if it may
+    start. The wait is at most a minute; then it is checked again whether other jobs still need the slots."""
     breaker = None if job.dry_run else breaker_store.find(connection, job.table_id, job.kind, now)
     if breaker is None:
         return None
@@ -68,8 +68,8 @@ def _pressure(connection: Connection, job: Job, now: datetime) -> Pressure:
 
 
 def _others_need_all(connection: Connection, job: Job, slots: int, now: datetime) -> bool:
-    """Returns whether all slots are needed, by the last minute, though nobody waits at this moment: others would soon
-    wait for the one that an attempt keeps for long."""
+    """Returns whether other jobs needed all slots in the last minute, even if none waits at this moment: they would
+    soon wait for a slot that a failing attempt keeps for long."""
     since = now - IDLE
     spent = lease_store.slot_seconds_of_others(connection, job.worker_group, since, now, without=job.table_id)
     return spent > max(slots - 1, 0) * IDLE.total_seconds()

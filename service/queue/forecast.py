@@ -54,7 +54,7 @@ def course(
 
     Jobs of policies (`is_last`) get no more than `slots`; submitted jobs also get the `spare` slots.
 
-    The course ends as soon as a job has waited longer than `most_wait`.
+    The simulation ends as soon as a job has waited longer than `most_wait`.
     """
     found = Course()
     slots_used = dict(used)
@@ -64,7 +64,7 @@ def course(
     heapq.heapify(ends)
     free, own = slots + spare - len(here), sum(each.is_last for each in here)
     later = [(job.due, number) for number, job in enumerate(jobs)]
-    # A job takes another turn when it becomes overdue.
+    # The turn of a job changes when the job becomes overdue.
     later += [(job.starts_by, number) for number, job in enumerate(jobs) if job.due < job.starts_by < inf]
     heapq.heapify(later)
     ready: list[_Ready] = []
@@ -142,8 +142,8 @@ def course(
 
 def wanted_slots(jobs: Sequence[Candidate], held: Sequence[HeldSlot], used: Mapping[str, float], *, goal: float) -> int:
     """Returns the smallest number of slots with which no due job waits for a slot longer than `goal` seconds, but at
-    least the number of jobs that are held here. If the queue is long the number is an upper bound: with n slots each
-    job starts at the latest after the n-th part of the work."""
+    least the number of jobs that are held here. For a long queue the result is an upper bound, which assumes that with
+    n slots each job starts after the n-th part of all work."""
     due = [job for job in jobs if job.due <= 0.0]
     taken = sum(each.is_here for each in held)
     if not due:

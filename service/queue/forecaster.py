@@ -33,9 +33,9 @@ _FRESH_SECONDS = 1.0
 # If the last computation took no longer than this, the call waits for a new one.
 _AT_ONCE_SECONDS = 0.02
 _MOST_AGE = timedelta(seconds=10)
-# So long a computation waits for the calls that are being answered.
+# A computation waits at most so long for the calls that are being answered.
 _GIVEN_WAY_SECONDS = 1.0
-# The outlook of a shorter queue always includes a job that has just been submitted.
+# Up to this length of the queue, the outlook always includes a job that has just been submitted.
 _SHORT = 200
 _SHAPE_SECONDS = 3600.0
 
@@ -71,9 +71,10 @@ class Forecaster:
         is_scaled: bool = False,
         most_age: timedelta = _MOST_AGE,
     ) -> Outlook:
-        """Returns the last outlook, and has a new one made for later calls if it is due. If the queue is short, the
-        call waits for a new one if the last one does not have all of these active jobs, or if an external scaler uses
-        it; if it is long, if the last one is older than `most_age`. Raises DatabaseUnavailableError."""
+        """Returns the last outlook; if that is old, a new one is computed in the background for later calls. If the
+        queue is short, the call waits for a new outlook if the last one lacks one of these active jobs, or if an
+        external scaler uses it; if the queue is long, it waits if the last one is older than `most_age`. Raises
+        DatabaseUnavailableError."""
         asked = time.monotonic()
         if self._last is not None and len(self._last.jobs) < _SHORT:
             most_age = _MOST_AGE
@@ -91,8 +92,8 @@ class Forecaster:
         return self._last
 
     def costs(self, engine: Engine, jobs: Mapping[Key, Planned]) -> dict[Key, Cost]:
-        """Returns what these jobs would cost, without those of kinds about which nothing is learned yet. Raises
-        DatabaseUnavailableError."""
+        """Returns the expected cost of these jobs. Jobs of kinds about which nothing is learned yet are left out.
+        Raises DatabaseUnavailableError."""
         if not jobs:
             return {}
         with self._computing, reading(engine) as connection:
@@ -140,7 +141,7 @@ class Forecaster:
                 calls.give_way(_GIVEN_WAY_SECONDS)
             self._compute(engine, clock())
         except Exception:
-            # A call that cannot use the last outlook any more computes it again, and gets the error.
+            # The last outlook is kept. Once it is too old for a call, that call computes a new one and gets the error.
             log.exception("The outlook of the queue could not be computed")
         finally:
             self._computing.release()

@@ -1,4 +1,4 @@
-"""Store of gains: what each job of a policy was expected to save readers, and what it has saved."""
+"""Store of gains: the cost that each job of a policy was expected to save readers, and the cost that it has saved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SEEN = _g.update().where(
 
 
 def expect(connection: Connection, job: Job, gain: Gain, overhead: float) -> None:
-    """Stores what a job that has just been queued is expected to save."""
+    """Stores the expected gain of a job that has just been queued."""
     row = {
         "job_id": job.id,
         "table_id": job.table_id,
@@ -44,12 +44,13 @@ def expect(connection: Connection, job: Job, gain: Gain, overhead: float) -> Non
 
 
 def end(connection: Connection, job_id: str, saved_seconds: float, at: datetime) -> None:
-    """Stores what a job has saved, if it was expected to save anything."""
+    """Stores the actual gain of a job, if an expected gain was stored."""
     connection.execute(_ENDED, {"of_job": job_id, "saved_seconds": saved_seconds, "ended_at": at})
 
 
 def see(connection: Connection, table_id: str, overhead: float, polled_at: datetime) -> None:
-    """Stores the overhead of reads that a poll has found, for the jobs that had ended before and not been seen."""
+    """Stores the overhead of reads that a poll has found with the jobs that had ended before, unless an earlier poll
+    did."""
     connection.execute(_SEEN, {"of_table": table_id, "polled_at": polled_at, "overhead_after": overhead})
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _j = schema.jobs
 
 _OF_LOCK = (TABLE_LOCKED, LOCK_UNAVAILABLE)
-# A literal, not a parameter: only then does SQLite use the partial index.
+# The state is a literal, because SQLite uses the partial index only with a literal.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
 _WAITING = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error")).where(
@@ -33,7 +33,7 @@ _KEPT_OUT = _WAITING.where(_j.c.error["type"].as_string().in_(_OF_LOCK)).with_on
 
 
 def hold(connection: Connection, job_id: str, *, until: datetime, because: str | None = None) -> None:
-    """Delays a queued job, which the caller has locked. `because` is None if its breaker has the reason."""
+    """Delays a queued job, which the caller has locked. `because` is None if the breaker states the reason."""
     connection.execute(_j.update().where(_j.c.id == job_id).values(not_before=until, held_back=because))
 
 
@@ -44,8 +44,8 @@ def release(connection: Connection, now: datetime) -> None:
 
 
 def waiting_for_lock(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, str | None]:
-    """Returns the tables, of all or of these, with a queued job that takes the table's lock, if no worker holds such a
-    job, each with the error type of the job's last attempt. If there are several types, one of the lock is
+    """Returns the tables, of all or of these, with a queued job that takes the table's lock, unless a worker holds such
+    a job. The values are the error types of the jobs' last attempts; if a table has several, one about the lock is
     preferred."""
     query = _WAITING if table_ids is None else _WAITING.where(_j.c.table_id.in_(table_ids))
     found: dict[str, str | None] = {}
@@ -71,14 +71,14 @@ def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
 def begun_or_locked_out(
     connection: Connection, locks: Collection[str], table_ids: Collection[str] | None = None
 ) -> list[Job]:
-    """Returns the jobs that have begun, of all tables or of these, and the queued ones of the tables whose `locks` hold
-    them back: these may never have been tried."""
+    """Returns the jobs that have begun, of all tables or of these, and the queued jobs of the tables whose `locks` hold
+    them back, even if these were never tried."""
     jobs = [*job_store.begun(connection, table_ids), *locked_out(connection, locks)]
     return list({job.id: job for job in jobs}.values())
 
 
 def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes the queued jobs due that found the table's lock held, or its server away."""
+    """Makes due the queued jobs that found the table's lock held or its server away."""
     is_locked_out = _j.c.error["type"].as_string().in_(_OF_LOCK)
     is_waiting = sa.and_(_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
     connection.execute(_j.update().where(is_waiting, is_locked_out).values(not_before=now))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP, JobKind, Problem, Progress, WorkOrder
 from jobs.kinds.registry import KINDS
-from jobs.kinds.results import KindResult
 from jobs.spec import Spec
 from jobs.trace_context import of_job
 from jobs.web_url import filled
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jobs.contract import Table
+    from jobs.kinds.results import KindResult
 
 
 class JobState(StrEnum):
@@ -73,10 +73,8 @@ class JobVerdict(StrEnum):
 
 
 def verdict_of(state: JobState, *, dry_run: bool, refused: bool, nothing_to_do: bool) -> JobVerdict | None:
-    """Returns the verdict of a dry run that has ended, and of another job if it was refused or had nothing to do.
-
-    The job's result says whether it was refused, and whether it had nothing to do.
-    """
+    """Returns the verdict of an ended dry run, and of another ended job if it was refused or had nothing to do; else
+    None. `refused` and `nothing_to_do` come from the job's result."""
     if state not in (JobState.SUCCEEDED, JobState.FAILED):
         return None
     if refused:
@@ -109,8 +107,8 @@ class Attempt(Record):
     ui_url: str | None = None  # The UI of that application, while it runs.
 
     def spark_url(self, template: str | None) -> str | None:
-        """Returns the address of the application, by a template for those that have ended too, or as the worker has
-        reported it."""
+        """Returns the address of the Spark application: from the template, which also serves ended applications, or
+        else as the worker has reported it."""
         return filled(template, self.application_id) if template and self.application_id else self.ui_url
 
 
@@ -130,7 +128,7 @@ class Spent:
 class Holder:
     """The worker that takes or holds a lease."""
 
-    worker_id: str | None = None  # None if an earlier version does not say.
+    worker_id: str | None = None  # None if an earlier version did not store it.
     token_id: str | None = None  # None without a token.
 
 
@@ -169,13 +167,13 @@ class Job(Record):
     error: Problem | None = None  # Error of the last attempt: stays until the job succeeds.
     cancel_requested: Annotated[bool, Spec("Whether somebody has asked to cancel it", examples=(False,))] = False
     idempotency_key: str | None = None
-    priority: Annotated[int, Spec("Jobs with a higher one start first", examples=(0,))] = 0
+    priority: Annotated[int, Spec("Jobs with a higher priority start first", examples=(0,))] = 0
     worker_group: Annotated[str, Spec("Only workers of this group get the job")] = DEFAULT_GROUP
     timeout_seconds: Annotated[int | None, Spec("Time limit of one attempt; null: the service's setting")] = None
     requested_by: Annotated[
         str | None, Spec("The caller that submitted it, or `policy`", examples=("ada (4f0c9d2b71aa)",))
     ] = None
-    retry_of: Annotated[str | None, Spec("The job that it repeats; that may have been deleted")] = None
+    retry_of: Annotated[str | None, Spec("The job that it repeats, which may have been deleted")] = None
     traceparent: str | None = None  # The trace that it belongs to (W3C Trace Context).
     reason: Annotated[
         str | None,
@@ -186,14 +184,15 @@ class Job(Record):
     ] = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    waits_for_writers: bool = False  # Queued, but no worker gets it until its `hand_over` says that they have stopped.
+    # True while a queued job must not be leased, because its writers have not been stopped yet (`hand_over`).
+    waits_for_writers: bool = False
     hand_over: HandOver | None = None
     worth: Annotated[
         float | None,
         Spec("Processor seconds an hour that each second of its work is expected to save readers; null if unknown"),
     ] = None
-    starts_by: Annotated[datetime | None, Spec("From then on it starts before others, whatever these save")] = None
-    held_back: str | None = None  # The pause or window for which a further attempt waits although it is due.
+    starts_by: Annotated[datetime | None, Spec("From then on it starts before other jobs, whatever these save")] = None
+    held_back: str | None = None  # The pause or window because of which a due further attempt waits.
 
     def evolve(self, **changes: Any) -> Job:
         return dataclasses.replace(self, **changes)
@@ -204,7 +203,7 @@ class Job(Record):
 
     @property
     def parsed_result(self) -> KindResult:
-        """The result as far as this version knows it; no member is set without a result."""
+        """The result as far as this version knows it. Without a result no member is set."""
         return KINDS[self.kind].result.parse(self.result)
 
     @property
@@ -212,7 +211,7 @@ class Job(Record):
         """The verdict of the job; None without a result."""
         if self.result is None:
             return None
-        parsed = KindResult.parse(self.result)
+        parsed = self.parsed_result
         is_idle = bool(parsed.nothing_to_do)
         return verdict_of(self.state, dry_run=self.dry_run, refused=bool(parsed.refusals), nothing_to_do=is_idle)
 
@@ -220,7 +219,7 @@ class Job(Record):
         """Returns how long the job waited and worked until now, by all of its `attempts`."""
         end = self.finished_at or now
         worked = sum(max(0.0, ((each.ended_at or end) - each.started_at).total_seconds()) for each in attempts)
-        # An attempt that was lost is ended a little later than the worker stopped, and never after the job.
+        # The maximum keeps `waited` from becoming negative.
         took = max(worked, (end - self.created_at).total_seconds())
         return Spent(waited=took - worked, worked=worked)
 

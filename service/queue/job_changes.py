@@ -37,7 +37,7 @@ def of_heartbeat(connection: Connection, before: Job, after: Job, now: datetime)
     has_started = before.state is JobState.LEASED
     step = _step(after)
     if not has_started and step == _step(before):
-        return []  # The usual heartbeat, once a second, needs no further query.
+        return []  # The usual heartbeat, which comes once a second, ends here without a query.
     table = table_store.get(connection, after.table_id)
     events = [job_events.job_started(after, table, now)] if has_started else []
     if not _is_under_way(after):

@@ -43,7 +43,8 @@ def job_ended(job: Job, table: Registration, at: datetime) -> Event:
 
 
 def expansion_draining(job: Job, table: Registration, at: datetime) -> Event:
-    """Returns `expansion.draining`, the same event for a whole attempt, however often it rewrites what changed."""
+    """Returns `expansion.draining`. All calls of one attempt return the same event, however often the attempt rewrites
+    changed files."""
     return _of_expansion(EventType.EXPANSION_DRAINING, job, table, at, job.attempt)
 
 

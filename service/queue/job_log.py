@@ -1,4 +1,4 @@
-"""The logs of jobs, as their workers send them. The newest lines of a job are kept, and as long as the job."""
+"""The logs of jobs, as their workers send them. The newest lines of a job are kept for as long as the job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 1024 * 1024
 """The most bytes of one job's log, beyond which its oldest lines are dropped."""
 
-# Bytes that a line takes beside its text.
+# Bytes that a line takes in addition to its text.
 _BYTES_OF_LINE = 100
 _l = schema.job_log_lines
 _IN_ORDER = (_l.c.attempt, _l.c.number)
@@ -46,7 +46,7 @@ class LogPage:
 
     items: Sequence[StoredLine]
     position: str  # The cursor behind the last line, where later lines will follow.
-    next_cursor: str | None  # The position, if there are more lines already.
+    next_cursor: str | None  # The same position if there are more lines already, else None.
 
 
 def append(connection: Connection, job_id: str, attempt: int, lines: Sequence[LogLine]) -> None:
@@ -103,7 +103,7 @@ def page(
 
 
 def whole(connection: Connection, job_id: str, level: LogLevel = LogLevel.DEBUG) -> LogPage:
-    """Returns all lines of this level and above: they are few enough, since each counts for its bytes."""
+    """Returns all lines of this level and above. `MOST_BYTES` limits their number."""
     return page(connection, job_id, limit=MOST_BYTES // _BYTES_OF_LINE + MOST_LOG_LINES, level=level)
 
 

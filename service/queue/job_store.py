@@ -145,12 +145,13 @@ def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
     return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(_COUNT_ACTIVE)})
 
 
-# A literal, not a parameter: only then does SQLite use the small partial index of queued jobs.
+# The state is a literal, because SQLite uses the small partial index of queued jobs only with a literal.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 
 
 def count_weighed(connection: Connection, group: str, priority: int, worth: float) -> tuple[int, int]:
-    """Counts the queued jobs of this group and priority with a worth: those with a higher one, and all."""
+    """Counts the queued jobs of this group and priority that have a worth: first those with a higher worth, then
+    all."""
     is_better = sa.func.coalesce(sa.func.sum(sa.case((_j.c.worth > worth, 1), else_=0)), 0)
     found = connection.execute(
         sa.select(is_better, sa.func.count()).where(
@@ -220,13 +221,13 @@ def unknown(connection: Connection, table_id: str) -> list[Job]:
 
 
 def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]:
-    """Returns those of these tables that have jobs of unknown outcome."""
+    """Returns the ids among these of tables that have jobs of unknown outcome."""
     return set(connection.execute(_WITH_UNKNOWN, {"of_tables": list(table_ids)}).scalars())
 
 
 def begun(connection: Connection, table_ids: Collection[str] | None = None) -> list[Job]:
-    """Returns the jobs that workers hold, those of unknown outcome, and those that found their table's lock held and
-    are queued again, of all tables or of these, the oldest first."""
+    """Returns the jobs that have begun, of all tables or of these, oldest first: those that workers hold, those of
+    unknown outcome, and those that are queued again because they found their table's lock held."""
     states = [JobState.UNKNOWN.value, *(state.value for state in HELD)]
     locked_out = sa.and_(_j.c.state == JobState.QUEUED.value, _j.c.error["type"].as_string() == TABLE_LOCKED)
     query = sa.select(_j).where(sa.or_(_j.c.state.in_(states), locked_out)).order_by(_j.c.created_at, _j.c.id)
@@ -266,7 +267,7 @@ def cancel_queued(connection: Connection, job_id: str, *, error: Problem | None,
 
 
 def fail_queued(connection: Connection, job_id: str, *, error: Problem, now: datetime) -> None:
-    """Fails a job that no worker holds and none can run. The caller has locked it."""
+    """Fails a job that no worker holds and that no worker could run. The caller has locked it."""
     connection.execute(
         _j.update().where(_j.c.id == job_id).values(state=JobState.FAILED.value, error=error.to_json(), finished_at=now)
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.kinds.registry import KINDS
 from service.delivery import outbox
 from service.events import tally
 from service.events.tally import Count
@@ -14,16 +13,17 @@ from service.lake.commit import BUCKET_RESCALE, CLUSTERING, COMPACTION
 from service.queue.job import AttemptOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
 
     from sqlalchemy import Connection
 
+    from jobs.kinds.results import KindResult
     from service.lake.commit import Commit
     from service.queue.job import Job
 
 ATTEMPTS = "job_attempts"
-"""How many attempts ended, by kind, outcome and the smallest of `BUCKETS` that is not below their seconds."""
+"""Number of ended attempts, by kind, outcome, and the smallest bound in `BUCKETS` that their seconds do not exceed."""
 ATTEMPT_SECONDS = "job_attempt_seconds"
 LEASES_LOST = "leases_lost"
 LOCK_WAIT_SECONDS = "lock_wait_seconds"
@@ -35,14 +35,14 @@ BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
 """Upper bounds in seconds."""
 
 _KINDS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING, BUCKET_RESCALE: JobKind.BUCKET_EXPANSION}
-# No attempt can read or write more: the report of a broken worker must not spoil a counter for ever.
+# Larger numbers, which only a broken worker reports, are not counted, so that they do not spoil a counter for ever.
 _MOST = 2.0**50
 
 
-def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime) -> list[Count]:
+def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> list[Count]:
     """Returns the counts of an attempt that has just ended; a dry run only counts if its lease was lost. `job` is as it
-    was leased, `details` are those of the worker's result."""
-    kind, parsed = job.kind.value, KINDS[job.kind].result.parse(details)
+    was leased, `result` is what the worker has reported."""
+    kind = job.kind.value
     counts = [Count(LEASES_LOST, (kind,))] if outcome is AttemptOutcome.LOST else []
     if job.dry_run:
         return counts
@@ -50,15 +50,16 @@ def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], no
     bucket = next(bound for bound in BUCKETS if seconds <= bound)
     counts.append(Count(ATTEMPTS, (kind, outcome.value, f"{bucket:g}")))
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
-    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), amount(parsed.lock_wait_seconds)))
-    counts.append(Count(READ_BYTES, (kind,), amount(parsed.input_bytes)))
-    if outcome is AttemptOutcome.SUCCEEDED and "freed_bytes" in parsed.amounts:
-        counts.append(Count(FREED_BYTES, (kind,), amount(parsed.amounts["freed_bytes"])))
+    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), amount(result.lock_wait_seconds)))
+    counts.append(Count(READ_BYTES, (kind,), amount(result.input_bytes)))
+    if outcome is AttemptOutcome.SUCCEEDED and "freed_bytes" in result.amounts:
+        counts.append(Count(FREED_BYTES, (kind,), amount(result.amounts["freed_bytes"])))
     return counts
 
 
 def of_commits(commits: Iterable[Commit]) -> list[Count]:
-    """Returns the counts of new commits of table services, whoever has run these: bytes written, by the kind of job."""
+    """Returns the counts of new commits of table services, whether this service or a writer has run them: bytes
+    written, by kind of job."""
     services = [(_KINDS.get(each.operation or ""), each) for each in commits if each.is_news]
     return [Count(WRITTEN_BYTES, (kind.value,), amount(each.bytes_written)) for kind, each in services if kind]
 
@@ -71,5 +72,5 @@ def add(connection: Connection, counts: Iterable[Count]) -> None:
 
 
 def amount(given: object) -> float:
-    """Returns a measured amount; anything that cannot be one counts as 0."""
+    """Returns a measured amount; 0 for a value that cannot be an amount."""
     return float(given) if isinstance(given, int | float) and 0 <= given <= _MOST else 0.0

@@ -41,7 +41,7 @@ def ended(job: Job) -> None:
 
 
 def have_ended(engine: Engine, job_ids: Iterable[str]) -> None:
-    """Exports the spans of jobs that were not read after their end."""
+    """Reads these jobs, which have just ended, and exports their spans."""
     if not tracing.is_on():
         return
     with reading(engine) as connection:

@@ -19,8 +19,8 @@ class Candidate:
     due: float  # When it may be leased at the earliest.
     mutating: bool  # Workers hold only one such job of a table at a time.
     seconds: float
-    worth: float | None = None  # What a second of its work saves readers; None if unknown.
-    starts_by: float = float("inf")  # When it starts before others, whatever these save.
+    worth: float | None = None  # Processor seconds that a second of its work saves readers; None if unknown.
+    starts_by: float = float("inf")  # From this time on it starts before others, whatever these save.
     is_last: bool = False  # Whether it starts after other jobs of its priority, because a policy has submitted it.
 
 

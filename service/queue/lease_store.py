@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from service.db import schema
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
-from service.queue import lock_sighting_store, slot_use
+from service.queue import lock_sighting_store, repeat_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.lock_sighting import FRESH
@@ -47,6 +47,7 @@ def take(
     *,
     worker_id: str,
     token_id: str | None = None,
+    request_id: str | None = None,
     group: str,
     now: datetime,
     deadline: datetime,
@@ -55,16 +56,17 @@ def take(
     only_submitted: bool = False,
 ) -> Job | None:
     """Leases the next due job of this worker group to `worker_id`; None when there is none. `may_start` is called last,
-    with the job locked; a job that it rejects is skipped. `only_submitted` leaves out jobs that the service started.
+    with the job locked; a job that it rejects is skipped. `only_submitted` leaves out jobs that the service started. If
+    a call for the same `request_id` comes first, both return the same job.
 
-    Jobs with a higher priority go first; among equal ones, with `requested_first`, those that somebody submitted before
-    those that the service started by itself; then those whose worth is not known; then those that are overdue
-    (`starts_by`); then those of the highest worth; then those of the table that has had the fewest slot-seconds of late
-    (`service.queue.slot_use`), so that a table with many or long jobs does not starve others; then the oldest job.
+    Jobs with a higher priority go first. Among equal ones the order is: submitted jobs before those of the service
+    (only with `requested_first`); jobs of unknown worth; overdue jobs (`starts_by`); the highest worth; the table that
+    has had the fewest slot-seconds of late (`service.queue.slot_use`), so that a table with many or long jobs does not
+    starve others; the oldest job.
 
     Concurrent calls are safe: SQLite serializes writers, and on PostgreSQL each call skips rows that another one has
-    locked. Neither detects that another call is leasing a job of the same table at this moment; then the constraint on
-    held jobs is violated, and the query is repeated.
+    locked. If two calls lease jobs of the same table at the same moment, the constraint on held jobs fails one of them,
+    which repeats the query.
     """
     passed_over: list[str] = []
     first = _first_due(only_submitted, requested_first)
@@ -97,6 +99,7 @@ def take(
                         attempt=taken.attempt,
                         worker_id=worker_id,
                         lease_token=token_id,
+                        lease_request=request_id,
                         lease_deadline=deadline,
                         leased_at=now,
                         progress=None,
@@ -104,7 +107,10 @@ def take(
                     )
                 )
         except IntegrityError as error:
-            if violated(error) != schema.JOB_HOLDING_TABLE:
+            broken = violated(error)
+            if broken == schema.JOB_OF_REQUEST and request_id:
+                return repeat_store.leased_with(connection, request_id, Holder(worker_id, token_id))
+            if broken != schema.JOB_HOLDING_TABLE:
                 raise
             passed_over.append(job.id)
             continue
@@ -117,8 +123,8 @@ def take(
 def slot_seconds_of_others(
     connection: Connection, group: str, since: datetime, now: datetime, *, without: str
 ) -> float:
-    """Returns for how long since then jobs of other tables than `without` have had slots of this worker group. Only the
-    last attempt of each job counts."""
+    """Returns for how many seconds since `since` jobs of other tables than `without` have had slots of this worker
+    group. Only the last attempt of each job counts."""
     taken = sa.select(_j.c.leased_at, _j.c.finished_at).where(
         _j.c.worker_group == group, _j.c.table_id != without, _j.c.leased_at.is_not(None)
     )
@@ -134,10 +140,8 @@ def next_due(connection: Connection, now: datetime, group: str, limit: int) -> l
 
 
 def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
-    """Returns the job that this attempt holds, locked until the transaction ends.
-
-    Raises LeaseLostError, also for a holder that the lease does not belong to.
-    """
+    """Returns the job that this attempt holds, locked until the transaction ends. Raises LeaseLostError if the attempt
+    or the holder does not have the lease."""
     row = connection.execute(_HELD, {"of_job": job_id, "of_attempt": attempt}).one_or_none()
     job = Job.of_row(row) if row is not None else None
     if job is None or not job.is_leased_to(holder):
@@ -180,7 +184,7 @@ def end(
         "finished_at": now,
     }
     if outcome is not AttemptOutcome.LOST:
-        # A short job may end before its first heartbeat; it has run nevertheless.
+        # A short job may end before its first heartbeat; then it started with its lease.
         values["started_at"] = job.started_at or job.leased_at
     _write(connection, job, values)
     _end_attempt(connection, job, outcome, error, now)
@@ -234,18 +238,19 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
 
 
 def give_up(connection: Connection, worker_ids: str, token_id: str, at: datetime) -> int:
-    """Moves the deadlines of a dead worker's jobs to `at`, and returns their number. `worker_ids` is how its id begins;
-    jobs that were leased with another token than this one are not its own."""
+    """Moves the deadlines of a dead worker's jobs to `at`, and returns their number. `worker_ids` is the beginning of
+    its id. Jobs that were leased with another token than `token_id` belong to other workers."""
     is_its = sa.or_(_j.c.lease_token.is_(None), _j.c.lease_token == token_id)
     is_its &= _j.c.worker_id.startswith(worker_ids, autoescape=True)
     return connection.execute(_j.update().where(_IS_HELD, is_its).values(lease_deadline=at)).rowcount
 
 
 def _due(*, locked_out: bool = False, only_submitted: bool = False) -> sa.Select[Any]:
-    """Selects the jobs that a free slot would take, in no order; a spare slot takes `only_submitted` ones.
-    `locked_out` includes jobs whose table's lock others were seen to hold. The statement takes `_due_now`."""
+    """Selects the jobs that a free slot could take, in no order; `only_submitted` selects those that a spare slot could
+    take. `locked_out` includes jobs whose table's lock was last seen held. The parameters of the statement come from
+    `_due_now`."""
     other = schema.jobs.alias("other")
-    # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
+    # States are literals, because SQLite uses the small partial index of held jobs only with literals.
     states: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state.value}'") for state in HELD]
     busy = sa.select(other.c.table_id).where(other.c.state.in_(states), other.c.mutating)
     is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
@@ -266,7 +271,7 @@ def _due_now(now: datetime, group: str) -> dict[str, Any]:
     return {"now": now, "of_group": group, "looked_after": now - FRESH}
 
 
-# To build these statements takes far longer than to execute them.
+# Statements are kept, because building takes far longer than executing.
 @cache
 def _any_due(only_submitted: bool) -> sa.Select[Any]:
     return _due(only_submitted=only_submitted).with_only_columns(_j.c.id).limit(1)
@@ -274,7 +279,8 @@ def _any_due(only_submitted: bool) -> sa.Select[Any]:
 
 @cache
 def _first_due(only_submitted: bool, requested_first: bool) -> sa.Select[Any]:
-    """Only ids are sorted, since thousands of jobs may be due."""
+    """Selects the id of the first due job. Whole rows are read afterwards, since sorting thousands of them would take
+    long."""
     due = in_turn(_due(only_submitted=only_submitted), requested_first=requested_first).with_only_columns(_j.c.id)
     return due.limit(1).with_for_update(skip_locked=True, of=_j)
 
@@ -304,7 +310,8 @@ _ON_TABLES = (
 _WRITE = _j.update().where(_IS_OF_ATTEMPT)
 _ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))
-# The Spark application is that of the worker now; a worker that starts again is another one.
+# The Spark application comes from the worker's row. A worker that starts again has another id, so the row names the
+# application that runs the attempt.
 _ATTEMPT = _a.insert().values(
     {
         each.name: sa.select(each).where(_w.c.id == sa.bindparam("of_worker")).scalar_subquery()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def facts(connection: Connection, event: Event) -> Facts:
-    """Returns what is known of the event's table and job now; nothing if they are gone."""
+    """Returns what is known about the event's table and job; empty if they were deleted."""
     if event.table_id is None:
         return Facts()
     try:

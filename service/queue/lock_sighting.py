@@ -29,8 +29,9 @@ class LockSighting(Record):
     holder: str | None = None
     since: datetime | None = None  # When the lock was taken, or when this holder or a silent server was first seen.
     detail: str = ""  # Why the state is unknown.
-    token: str | None = None  # A value that a live holder changes, for locks whose end shows only by that.
-    token_since: datetime | None = None  # When this token was seen first.
+    # A value that a live holder keeps changing, for locks where only this shows that the holder is alive.
+    token: str | None = None
+    token_since: datetime | None = None  # When the present `token` was first seen.
 
     def is_in_the_way(self, now: datetime) -> bool:
         """Returns whether jobs that take the lock are held back."""

@@ -57,7 +57,7 @@ def claim(
     connection: Connection, *, now: datetime, next_look_at: datetime, limit: int, without: Collection[str] = ()
 ) -> list[LockSighting]:
     """Claims at most `limit` locks that are due for a check, longest due first. Claimed ones are due again at
-    `next_look_at`, so a claim needs no release. Replicas claim different ones."""
+    `next_look_at`, so a claim needs no release. Concurrent replicas claim different locks."""
     due = (
         sa.select(_l.c.table_id)
         .where(_l.c.next_look_at <= now, _l.c.table_id.not_in(without))

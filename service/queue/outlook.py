@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.queue.worker import Worker
 
 _YET = 0.1
-"""A job that takes longer than expected is expected to take this share of its time so far in addition."""
+"""The expected remaining time of a job that already takes longer than expected, as a share of its time so far."""
 _FOREVER = float("inf")
 
 
@@ -107,7 +107,8 @@ class Goals:
     """The goals of the queue."""
 
     seconds: float = 300.0  # Longest time that a job should wait for a slot.
-    by_group: Mapping[str, float] = field(default_factory=dict)  # The same for single worker groups.
+    # The longest wait in single worker groups, if it differs.
+    by_group: Mapping[str, float] = field(default_factory=dict)
     requested_first: bool = True  # Whether submitted jobs go before those of policies.
 
     def of(self, group: str) -> float:
@@ -143,7 +144,8 @@ def outlook(
     goals: Goals,
     now: datetime,
 ) -> Outlook:
-    """Returns the outlook. `numbers` counts all queued jobs by group, of which `queued` may have only the first."""
+    """Returns the outlook. `queued` may have only the first of the queued jobs; `numbers` counts all of them by
+    group."""
     jobs: dict[str, JobOutlook] = {}
     lefts = {}
     for each in held:
@@ -217,7 +219,7 @@ def _held_back(row: QueuedRow, now: datetime) -> HeldBack | None:
         return HeldBack.LOCK
     if row.not_before <= now:
         return None
-    # `not_before` is only the time of the next check.
+    # The job's `not_before` is only the time of the next check, not of its start.
     if row.held_back is not None:
         return HeldBack.WINDOW if is_window(row.held_back) else HeldBack.PAUSE
     return HeldBack.NEXT_ATTEMPT

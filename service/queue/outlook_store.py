@@ -23,7 +23,7 @@ _t = schema.turns
 MOST_QUEUED = 10_000
 """Jobs beyond this number are only counted."""
 
-# Literals, not parameters: only then does SQLite use the small partial indexes of queued and of held jobs.
+# States are literals, because SQLite uses the small partial indexes of queued and held jobs only with literals.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
 _IS_OF_POLICY = _j.c.reason.is_not(None).label("is_of_policy")
@@ -81,7 +81,7 @@ class HeldRow:
 
 
 def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
-    """Returns the queued jobs, at most MOST_QUEUED of them, those with the highest priority and the oldest first."""
+    """Returns the queued jobs, at most MOST_QUEUED of them: highest priority first, then oldest first."""
     return [QueuedRow(*row) for row in connection.execute(_QUEUED, {"looked_after": now - FRESH})]
 
 

@@ -1,4 +1,4 @@
-"""The types of problems that the queue finds, and not a worker."""
+"""The types of problems of jobs that the queue finds, not a worker."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ INSTANT_NOT_ARCHIVED: Final = ProblemType(
 WITHDRAWN: Final = ProblemType(
     "withdrawn",
     "The service withdrew the job before it began",
-    why="A job that a policy had queued was no longer wanted before a worker took it: automatic jobs were paused, its"
-    " window closed, or an incident was opened.",
+    why="A policy had queued the job. Before a worker took it, automatic jobs were paused, the maintenance window "
+    "closed, or an incident was opened.",
     example="Upkeep was paused.",
-    hint="It is decided again afterwards.",
+    hint="The policy decides again when that has ended.",
 )

@@ -24,8 +24,8 @@ _GROUPS = sa.select(_j.c.worker_group).where(_IS_QUEUED, _j.c.not_before <= sa.b
 
 @dataclass(frozen=True)
 class QueueStatistics:
-    """`active` counts the jobs that have not ended or are of unknown outcome, by kind and state. `oldest` is since
-    when the oldest queued job of a worker group is due: those that wait for a retry or for the writers are left out."""
+    """`active` counts the jobs that have not ended or are of unknown outcome, by kind and state. `oldest` has, for each
+    worker group, when its oldest due job became due; jobs that wait for a retry or for the writers are left out."""
 
     active: Mapping[tuple[str, str], int]
     oldest: Mapping[str, datetime]
@@ -39,7 +39,8 @@ def groups(connection: Connection, now: datetime) -> list[str]:
 def statistics(connection: Connection, now: datetime) -> QueueStatistics:
     """Reads only the jobs that have not ended, by the partial indexes."""
     active: dict[tuple[str, str], int] = {}
-    # A query for each index, with literals: only then does SQLite use one.
+    # There is one query for each partial index, because SQLite uses such an index only if the query has its states as
+    # literals.
     for states in ((JobState.QUEUED,), HELD, (JobState.UNKNOWN,)):
         literals: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state.value}'") for state in states]
         is_in = _j.c.state == literals[0] if len(literals) == 1 else _j.c.state.in_(literals)

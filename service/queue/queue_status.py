@@ -30,8 +30,8 @@ def waits_for(
     lock: LockSighting | None = None,
     breaker: Breaker | None = None,
 ) -> str | None:
-    """Returns what a job waits for; None if it has ended or waits for nothing. For a queued job this is the first
-    reason that prevents its lease, in the order of the checks in `lease_store`; for a held job it is what its step
+    """Returns what a job waits for; None if it has ended or waits for nothing. For a queued job the result is the first
+    reason that prevents its lease, in the order of the checks in `lease_store`; for a held job, what its present step
     waits for. `of_table` are the held jobs of its table, `workers` all known workers; `lock` is the last sighting of
     the table's lock, `breaker` the breaker of the table and this kind of job."""
     if job.state in HELD:
@@ -74,8 +74,8 @@ def waits_for(
 
 
 def awaited_lock(job: Job, lock: LockSighting | None = None, now: datetime | None = None) -> str | None:
-    """Returns the table's lock with its holder, as far as known, if the job waits for it, in its step or in the queue.
-    `lock` is the sighting that holds the job back."""
+    """Returns words for the table's lock and its holder if the job waits for the lock, at its worker or in the queue;
+    else None. `lock` is the sighting that holds the job back."""
     if lock is not None and now is not None and job.state is JobState.QUEUED and lock.is_in_the_way(now):
         return f"{_LOCK}, {lock.held(now)}"
     if job.state in HELD:

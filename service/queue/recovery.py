@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from sqlalchemy.exc import DBAPIError
 
+from jobs.kinds.results import KindResult
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -63,7 +64,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
                 with connection.begin_nested():
                     ends[job.id] = _take_back(connection, job, now)
                 lost.append(job)
-                counts += job_tally.of_attempt(job, AttemptOutcome.LOST, {}, now)
+                counts += job_tally.of_attempt(job, AttemptOutcome.LOST, KindResult(), now)
             except DBAPIError:
                 raise  # The database failed, not the job.
             except Exception:
@@ -78,7 +79,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
         ]
         outbox.publish(connection, events, now=now)
         for job in lost:
-            attempt_figures.record(connection, job, AttemptOutcome.LOST, {}, now)
+            attempt_figures.record(connection, job, AttemptOutcome.LOST, KindResult(), now)
         job_tally.add(connection, counts)
     notifier.notify()
     job_trace.have_ended(engine, recovered.ended)
@@ -87,8 +88,8 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
 
 
 def take_back(database: Database, worker_ids: str, token_id: str) -> None:
-    """Takes back the jobs of a worker that is known to be gone, without waiting until its leases run out. `worker_ids`
-    is how its id begins, and `token_id` the token that it had."""
+    """Takes back the jobs of a worker that is known to be gone, before its leases expire. `worker_ids` is the beginning
+    of its id, and `token_id` the token that it had."""
     with writing(database.engine) as connection:
         given_up = lease_store.give_up(connection, worker_ids, token_id, database.clock() - timedelta(seconds=1))
     if given_up:

@@ -1,4 +1,5 @@
-"""Instants and files that the service and consumers still need, for the work orders of jobs that remove old ones."""
+"""Instants and files that the service and consumers still need. Jobs that remove old ones get them in their work
+orders."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
     """Returns parameters that are added when a worker leases the job; empty for most kinds. `consumers` are the
     consumers that have reported recently, each with its last instant. `seen` is the last instant that the service has
-    recorded and announced: a commit that is archived before a poll has seen it is announced late, or never in table
-    version 6. `keep` are limits of `jobs.protocol.archival_limits` for unresolved incidents, which are closed by facts
-    on the timeline."""
+    recorded. A later one must not be archived yet: if no poll has seen it before, its event is late, or is lost in
+    table version 6. `keep` are limits (`jobs.protocol.archival_limits`) for unresolved incidents, whose end is
+    recognized on the timeline."""
     wanted = KINDS[job.kind].by_service()
     if not wanted:
         return {}

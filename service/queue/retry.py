@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from service.queue.job import Job
 
 
-# Waiting for a table's lock does no harm, and the holder may be found only the next day.
+# Waiting for a table's lock does no harm, and people may find the holder only the next day.
 _LOCKED_FOR = timedelta(hours=24)
 # An attempt waits only seconds for the lock's server, but a restart of the server may take longer.
 _AWAY_FOR = timedelta(minutes=2)
@@ -35,8 +35,8 @@ class End:
 
 @dataclass(frozen=True)
 class Retry:
-    """The job is queued again and may be leased from `not_before` on. `error` is why the last attempt ended.
-    `counts` says whether it counts towards the limit of attempts."""
+    """The job is queued again and may be leased from `not_before` on. `error` is the reason why the last attempt ended.
+    `counts` says whether that attempt counts towards the limit of attempts."""
 
     not_before: datetime
     error: Problem
@@ -46,7 +46,7 @@ class Retry:
 def after_result(
     job: Job, result: Result, *, now: datetime, backoff: BackOff, rng: Random, contradiction: Problem | None = None
 ) -> End | Retry:
-    """Decides after a reported result. `job` is in its state at the lease, so `attempt` includes this one.
+    """Decides after a reported result. `job` is in its state at the lease, so its `attempt` is the one that has ended.
     `contradiction` says why the timeline does not agree with a reported success. An unknown outcome is retried, because
     only another attempt, which reads the timeline, can determine it."""
     match result.outcome:

@@ -1,6 +1,6 @@
 """The slot-seconds of each table, for a fair order by time instead of by number of jobs. The weight of slot-seconds
-halves with each `HALF_LIFE`. The column has the logarithm of their weighted sum at a fixed moment: so the order of two
-tables does not depend on the time of the query, and the database can sort by the column ("forward decay")."""
+halves with each `HALF_LIFE`. The column has the logarithm of the weighted sum at a fixed moment ("forward decay"), so
+the order of two tables does not depend on the time of the query, and the database can sort by the column."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _USED = sa.select(_t.c.used).where(_t.c.table_id == sa.bindparam("of_table"))
 
 def used_after(before: float | None, seconds: float, at: float) -> float | None:
     """Returns the value of the column after a table has had a slot for `seconds` until `at`. `at` is in seconds since
-    the epoch; if `since` has moved `before` to another moment, `at` counts from that one."""
+    the epoch, or since the moment to which `since` has moved `before`."""
     if seconds <= 0:
         return before
     more = math.log2(seconds) + at / HALF_LIFE.total_seconds()
@@ -40,7 +40,7 @@ def used_after(before: float | None, seconds: float, at: float) -> float | None:
 
 
 def since(used: float, moment: datetime) -> float:
-    """Returns a value of the column as one for times in seconds since `moment`."""
+    """Converts a value of the column, so that its times count from `moment` instead of the epoch."""
     return used - moment.timestamp() / HALF_LIFE.total_seconds()
 
 

@@ -97,7 +97,7 @@ class Submission:
 
 
 def submit(database: Database, permissions: Permissions, asked: JobRequest) -> Submission:
-    """Queues a job. At most one job that repeats the same one is active at a time.
+    """Queues a job. Only one active job at a time may repeat the same earlier one.
 
     Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, MetastoreForbiddenError,
     SecretUnreadableError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError, IncidentOpenError, or one
@@ -120,7 +120,8 @@ def submit(database: Database, permissions: Permissions, asked: JobRequest) -> S
             _refuse_impossible(job, table)
             _refuse_beside_incidents(connection, job)
             if not asked.dry_run:
-                # The caller may have removed the cause of earlier failures.
+                # A submitted job need not wait for the breaker, because the caller may have removed the cause of the
+                # failures.
                 breaker_store.half_open(connection, table_id, now, kind=kind)
             outbox.publish(
                 connection, [job_queued(job, table, now), *wait_for_writers.draining_events(job, table, now)], now=now

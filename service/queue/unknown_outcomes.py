@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 def settle(connection: Connection, table_id: str, polled_at: datetime, now: datetime) -> list[Event]:
     """Ends the table's unknown jobs and returns their events. Call it when a poll has recorded the completed instants.
 
-    A job has succeeded if the last instant it reported has completed, and else it has failed. `polled_at` is when the
-    poll began: one that began before the job's last attempt ended proves nothing, so the table is polled once more.
+    A job has succeeded if the last instant that it reported has completed; otherwise it has failed. `polled_at` is when
+    the poll began. If that was before the job's last attempt ended, the poll proves nothing, so the table is polled
+    once more.
     """
     events: list[Event] = []
     for job in job_store.unknown(connection, table_id):

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 WITHDRAWN_BY_PAUSE = WITHDRAWN.because("Upkeep was paused.")
 WITHDRAWN_BY_FREEZE = WITHDRAWN.because(
-    "A freeze of the table began before a worker was free.", hint="It is decided again when the freeze ends."
+    "A freeze of the table began before a worker was free.", hint="The policy decides again when the freeze ends."
 )
 WITHDRAWN_BY_WINDOW = WITHDRAWN.because(
     "The maintenance window closed before a worker was free.",
-    hint="It is decided again when the next window opens. Longer windows or more workers help.",
+    hint="The policy decides again when the next window opens. Longer windows or more workers help.",
 )
 WITHDRAWN_BY_INCIDENT = WITHDRAWN.because(
     "Rows of the table are astray, and the job might have removed the files that a repair needs.",
@@ -32,11 +32,9 @@ WITHDRAWN_BY_INCIDENT = WITHDRAWN.because(
 
 
 def withdraw_beside_incidents(connection: Connection, table_id: str, now: datetime) -> list[Event]:
-    """Withdraws the queued jobs that must not start while rows are astray, manual ones included. Returns the events.
-
-    A rewriting job that has begun stays: its next attempt has to complete or undo what the last one left. A cleaning
-    leaves nothing to undo.
-    """
+    """Withdraws the queued jobs that must not start while rows are astray, manual ones included. Returns the events. A
+    rewriting job that has begun stays, because its next attempt has to complete or undo what the last one left. A
+    cleaning leaves nothing to undo, so it is withdrawn even then."""
     queued = [
         job
         for job in job_store.queued(connection, table_id, HELD_BACK)

@@ -36,10 +36,12 @@ def contradiction(
 ) -> Problem | None:
     """Returns the difference between a reported success and the timeline; None if they agree.
 
-    They agree if each reported instant has completed or is older than the active timeline, and if archived instants are
-    not on it. A table that cannot be read contradicts nothing, because the worker has read its timeline itself.
+    The two agree if each reported instant has completed or is older than the active timeline, and if archived instants
+    are no longer on it. If the table cannot be read, the report is believed, because the worker has read the timeline
+    itself.
     """
-    archived = ArchivalResult.parse(result.details).last_archived
+    details = result.details
+    archived = ArchivalResult.parse(details).last_archived if "last_archived" in details else None
     if result.outcome is not Outcome.SUCCEEDED or not (result.instants or archived):
         return None
     try:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wait:
-    """The reason why a job waits: `what` it waits for now, None if for nothing. `breaker` is the breaker of its table
-    and kind, if the job is queued."""
+    """The reason why a job waits. `what` it waits for is None if it does not wait. `breaker` is the breaker of its
+    table and kind, if the job is queued."""
 
     at: datetime
     what: str | None = None
@@ -33,8 +33,8 @@ class Wait:
 def waits_of(
     connection: Connection, jobs: Sequence[Job], now: datetime, workers: Sequence[Worker] | None = None
 ) -> dict[str, Wait]:
-    """Returns what each of the jobs waits for, by job id. It reads the held jobs and, unless they are given, the
-    workers once for all of them, and only if one is queued."""
+    """Returns what each of the jobs waits for, by job id. If one is queued, the held jobs and the workers are read,
+    once for all jobs; `workers` saves the second query."""
     tables = {job.table_id for job in jobs if job.state is JobState.QUEUED}
     held = lease_store.on_tables(connection, tables) if tables else {}
     if workers is None:

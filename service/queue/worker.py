@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 ALIVE = timedelta(minutes=1)
-"""An idle worker calls three times in this period (`jobs.worker`), others more often."""
+"""A worker counts as alive for this time after its last call. An idle worker calls three times in it (`jobs.worker`),
+others more often."""
 
 
 @dataclass(frozen=True)
@@ -38,5 +39,5 @@ class Worker:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes jobs. A worker of an older version, which does not report its state, does."""
+        """Whether it takes jobs. A worker of an older version, which does not report its state, counts as ready."""
         return self.info.state in (None, WorkerState.READY)

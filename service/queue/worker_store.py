@@ -25,7 +25,7 @@ _w = schema.workers
 _j = schema.jobs
 
 _PROBED = 9
-"""Number of workers whose probes count."""
+"""Number of workers, latest calls first, whose measured read rates count."""
 
 # Every job executes these statements, so they are built once.
 _IS_WORKER = _w.c.id == sa.bindparam("of_worker")
@@ -42,7 +42,7 @@ _HELD = (
 _RATES = sa.select(_w.c.read_rates).where(_w.c.read_rates.is_not(None)).order_by(_w.c.last_seen.desc()).limit(_PROBED)
 
 _PRECISION = timedelta(seconds=5)
-"""Accuracy of `last_seen`. It saves writes, because workers call all the time."""
+"""Accuracy of `last_seen`. A coarse one saves writes, because workers call all the time."""
 
 
 _FAILED_FOR = timedelta(minutes=10)
@@ -88,7 +88,7 @@ def every(connection: Connection) -> list[Worker]:
 
 
 def read_rates(connection: Connection) -> ReadRates:
-    """Returns what a read costs on the workers that have called last, by their probes: the medians."""
+    """Returns the median read rates of the workers that have called last, as they have measured them."""
     found = [each for row in connection.execute(_RATES) if (each := ReadRates.from_json(row.read_rates))]
     return ReadRates.middle(found)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def work_of(kind: JobKind, totals: Totals) -> Work:
-    """Returns what the job would work on without limits of its own. The job itself finds out what there really is."""
+    """Returns the work of a job without limits, as an estimate: the job itself finds out the real amount."""
     match works_on := KINDS[kind].works_on:
         case WorksOn.EVERYTHING:
             return Work(totals.base_bytes + totals.log_bytes, totals.base_files + totals.log_files)

@@ -1,8 +1,8 @@
 """Admission of due jobs: the rules for one table, and the limits for all tables.
 
 A table has at most one active job that writes. If several jobs are due, they start in the order of `DECIDED`, but a
-kind that has run since another one began to wait comes after that one. So each kind runs at some time, however often
-the others are due. Everything that prevents a job from starting is a `Wait` with its reason.
+kind that has run since another one began to wait comes after that one. So each kind gets its turn, however often the
+others are due. Everything that prevents a job from starting is a `Wait` with its reason.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from service.scheduling.decision import Admission, Proposal
 
 _POLL_PATIENCE = timedelta(minutes=5)
-"""How long to wait until a poll has seen the result of a successful job. A job that had nothing to do is never seen,
-because poll results are recorded only when something has changed."""
+"""How long to wait for a poll that has seen the result of a successful job. The wait must end, because no poll result
+shows a job that had nothing to do: results are recorded only when something has changed."""
 
 _NEVER = JobHistory()
 
@@ -36,8 +36,8 @@ _NEVER = JobHistory()
 class Limits:
     """Maximum numbers of jobs.
 
-    Each limit is nested in the one before. If limits overlapped otherwise, they could have capacity only at different
-    moments, and a job could wait for ever.
+    The limits are nested: each counts a part of the jobs that the one before counts. If limits overlapped otherwise,
+    they might never have capacity at the same moment, and a job could wait for ever.
     """
 
     active: int = 100  # Active on all tables.
@@ -96,7 +96,8 @@ class Load:
 LIMITED = "limit-reached"
 GROUP_LIMITED = "group-limit-reached"
 KIND_LIMITED = "kind-limit-reached"
-"""Codes of waits for other tables' jobs: for any jobs, those of the worker group, or those of the kind in the group."""
+"""Codes of waits because of other tables' jobs: any jobs, jobs of the worker group, or jobs of the kind in the
+group."""
 
 ANY_CAPACITY = "*"
 
@@ -113,7 +114,8 @@ class Situation:
 
     now: datetime
     polled_at: datetime  # The time of the last poll result.
-    ran_at: Mapping[JobKind, datetime] = field(default_factory=dict)  # When each service last ran, by that result.
+    # When each service last ran, according to that result.
+    ran_at: Mapping[JobKind, datetime] = field(default_factory=dict)
     active: Sequence[Job] = ()  # Active jobs without dry runs.
     group: str = DEFAULT_GROUP  # The worker group that runs them.
     paused: str | None = None  # Why nothing may start, as a sentence without a full stop.
@@ -172,7 +174,7 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
         description = f"the last {_name(kind)} ended {ago} ago; the next may start at {_at(rested_at)}"
         return Wait("too-soon", description, rested_at)
     seldom_until = history.seldom_until
-    # Delegated plans, which have no minimum interval, do not wait for it either.
+    # Delegated plans, which have no minimum interval, do not wait for this reason either.
     if seldom_until and seldom_until > situation.now and situation.rest.get(kind, 0):
         description = (
             f"the last {count(history.fruitless, f'{_name(kind)} job')} gained nothing; the next may start at"

@@ -1,4 +1,4 @@
-"""Reads what a decision by objective depends on, beside the state of the table."""
+"""Reads the inputs of a decision by objective, other than the state of the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DAY = timedelta(days=1)
 def aim_of(
     connection: Connection, table: Registration, effective: Effective, now: datetime, budgets: Budgets | None = None
 ) -> Aim:
-    """Returns the aim of a table. `budgets` are those that are spent, None to read them."""
+    """Returns the aim of a table. `budgets` are the spent budgets; None to read them."""
     objective = effective.policy.objective
     spends = budgets or budgets_now.read(connection, now, [table.id])
     overspent = spends.over(effective, table.id)

@@ -21,7 +21,8 @@ def propose(inputs: PolicyInputs) -> Proposal:
 
 
 def decide(settings: AuditSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
-    """Returns the proposal, by the calendar or else by the time since the last run, or since the first commit."""
+    """Returns the proposal, by the calendar or else by the time since the last run (since the first commit if there was
+    none)."""
     if not settings.enabled:
         return Skip("off", "the audit is switched off")
     timing = (

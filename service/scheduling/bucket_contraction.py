@@ -1,4 +1,5 @@
-"""Policy of bucket contraction: whether buckets are far too small, in which partitions, and how many become one.
+"""Policy of bucket contraction: whether buckets are far too small, in which partitions, and how many are merged into
+one.
 
 Contraction and expansion never alternate: after a contraction the largest bucket has at most a fourth of what an
 expansion allows, and after an expansion at least half of it (`bucket_expansion.factor_for`).
@@ -103,7 +104,8 @@ def factor_for(partition: PartitionState, wanted: int, limit: int) -> int:
 
 
 def _most_saving(partitions: Sequence[PartitionState], factors: dict[str, int]) -> list[PartitionState]:
-    """Returns the partitions with the factor that takes away the most buckets: one job has one factor."""
+    """Returns the partitions whose factor takes away the most buckets, because a job has one factor for all its
+    partitions."""
     by_factor: dict[int, list[PartitionState]] = {}
     for each in partitions:
         by_factor.setdefault(factors[each.path], []).append(each)

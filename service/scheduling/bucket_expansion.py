@@ -25,8 +25,8 @@ MAX_FACTOR = 8
 """Largest factor of one job (see `BucketExpansionParams`); a table that needs more is expanded again later."""
 
 _UNEVEN = 4
-"""A bucket is uneven if it is too large although the average bucket is below the target divided by this: its rows share
-few keys, and no number of buckets would separate them."""
+"""A bucket is uneven if it is too large although the average bucket is below the target divided by this. Its rows share
+few keys, so more buckets would not separate them."""
 
 _MOST_PARTITIONS = 10_000
 """If there are more partitions than this, the job names none and covers the whole table."""
@@ -39,7 +39,7 @@ def propose(inputs: PolicyInputs) -> Proposal:
 def decide(
     settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, hazard: WriterHazard = NO_HAZARD
 ) -> Run | Suggest | Skip:
-    """Returns the proposal, with the hazard's warning. It is `Run` only in the mode `auto`, `Skip` with an obstacle.
+    """Returns the proposal, with the hazard's warning: `Run` only in the mode `auto`, `Skip` with an obstacle.
 
     The parameters name partitions when most of them are small enough.
     """
@@ -97,7 +97,7 @@ def factor_for(largest: int, target: int) -> int:
 
 
 def _partitions(large: Sequence[PartitionState], known: Sequence[PartitionState]) -> list[str] | None:
-    """Returns the partitions to expand, None for the whole table."""
+    """Returns the partitions to expand; None for the whole table."""
     if 2 * len(large) > len(known) or len(large) > _MOST_PARTITIONS:
         return None
     return sorted(each.path for each in large)

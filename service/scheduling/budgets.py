@@ -1,4 +1,4 @@
-"""Budgets that the tables of a pattern share: what is left of them today."""
+"""Budgets that the tables of a pattern share, and whether they are spent today."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _MEMBERS = {"gb_hours_per_day": ("gb_seconds", "GB-hours"), "worker_hours_per_da
 
 @dataclass(frozen=True)
 class Budgets:
-    """The budgets that are spent: a clause for each level of a policy and member. The day ends at `ends_at`."""
+    """The spent budgets: a clause for each level of a policy and member of the budget. The day ends at `ends_at`."""
 
     spent: Mapping[tuple[str, str], str] = field(default_factory=dict)
     ends_at: datetime | None = None
 
     def over(self, effective: Effective, table_id: str) -> str | None:
-        """Returns how a budget is spent that applies to the table; None if none is."""
+        """Returns the clause about a spent budget of the table; None if no budget of the table is spent."""
         for member in _MEMBERS:
             level = effective.sources.get(f"budget.{member}", "")
             if found := self.spent.get((_own(table_id) if level == TABLE else level, member)):
@@ -84,7 +84,7 @@ def _own(table_id: str) -> str:
 
 @dataclass
 class _Used:
-    """The figures of periods by table id, each period read once."""
+    """Reads the figures of periods by table id, each period once."""
 
     connection: Connection
     known: dict[tuple[datetime, datetime], dict[str, tuple[float, ...]]] = field(default_factory=dict)
@@ -97,5 +97,5 @@ class _Used:
 
 
 def _sum(used: Mapping[str, tuple[float, ...]], tables: Collection[str], place: int) -> float:
-    """Returns the hours."""
+    """Returns the sum over the tables, in hours."""
     return sum(amounts[place] for table_id, amounts in used.items() if table_id in tables) / 3600

@@ -1,4 +1,4 @@
-"""The timing of jobs by the objective of a table: they are due just before it would be missed."""
+"""The timing of jobs by the objective of a table: a job is due just before the objective would be missed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from service.scheduling.trigger_context import TriggerContext
 
 UNREAD_FOR = timedelta(days=1)
-"""How long logs wait of a table that nobody seems to read. Whoever tells of reads may be wrong."""
+"""How long logs wait on a table that nobody seems to read. The wait has an end, because reads may be unknown."""
 
 
 def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
@@ -53,7 +53,7 @@ def of_versions(snapshot: TableSnapshot, aim: Aim) -> Timing:
 
 
 def within_budget(timing: Timing, aim: Aim) -> Timing:
-    """Returns the timing, which is due only if the objective and the budget leave something to spend."""
+    """Returns the timing; a job is due only if the objective and the budget leave something to spend."""
     most = aim.objective.max_gb_hours_per_day
     if timing.is_due and aim.overspent is not None:
         return Timing(False, f"{timing.because}; but {aim.overspent}", aim.spent_until)
@@ -68,7 +68,7 @@ def _by_overhead(snapshot: TableSnapshot, context: TriggerContext) -> Timing | N
     if most is None:
         return None
     overhead = context.aim.cost_of_reads(snapshot).of_logs
-    # A job is due before the commit that would cost more than is left.
+    # A job is due if the next commit would exceed the limit.
     next_one = (overhead - 1) / max(1, snapshot.since_compaction.commits)
     because = f"for its logs a read costs {overhead:.2f} times as much, at most {most:g}"
     return Timing(overhead + next_one > most, f"{because}; {context.aim.reads.text}")
@@ -79,14 +79,15 @@ def _by_age(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
     if most is None:
         return None
     oldest = _oldest(snapshot, context)
-    # The job takes time too, but logs are not compacted all the time.
+    # The job begins early, because it takes time itself, but not before half of the limit, so that logs are not
+    # compacted all the time.
     due_at = oldest + timedelta(seconds=max(most - context.aim.lead_seconds, most / 2))
     because = f"the oldest log file is about {duration(context.now - oldest)} old, at most {duration(most)}"
     return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at)
 
 
 def _oldest(snapshot: TableSnapshot, context: TriggerContext) -> datetime:
-    """Returns about when the first log file was written. What the last job has left does not make the next one due at
-    once."""
+    """Returns about when the first log file was written; logs that the last job has left count from that job on, so
+    that they do not make the next job due at once."""
     oldest = context.aim.oldest(snapshot, context.now)
     return min(max(oldest, context.last_run_at or oldest), context.now)

@@ -36,10 +36,11 @@ def decide(
     incidents: Sequence[Incident] = (),
     consumers: Sequence[Consumer] = (),
 ) -> Run | Skip:
-    """Returns the proposal, by the calendar or else by the thresholds; `Skip` when nothing could be freed.
+    """Returns the proposal, by the calendar or else by the thresholds; `Skip` when no file could be freed.
 
-    `consumers` are shown; the job itself keeps what they need. Late files of fenced writers must be removed before the
-    timeline is archived past their instants, so a cleaning for them waits for neither calendar nor thresholds.
+    `consumers` are only for the text, because the job itself keeps the files that they need. Late files of fenced
+    writers must be removed before the timeline is archived past their instants, so a cleaning for them waits for
+    neither calendar nor thresholds.
     """
     late = sum(each.is_unresolved and each.kind is IncidentKind.LATE_FILES for each in incidents)
     finding = f"{count(late, 'fenced write')} may have left late files"
@@ -52,7 +53,7 @@ def decide(
     files = sum(each.freed_files for each in snapshot.partitions)
     if files == 0:
         return Skip("nothing-to-free", "no file is out of use", warning=warning)
-    # Under KEEP_LATEST_BY_HOURS files come out of use even without new commits.
+    # Under KEEP_LATEST_BY_HOURS files become removable even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last cleaning job", warning=warning)
     timing = within_budget(_timing(settings, snapshot, context), context.aim)

@@ -1,4 +1,5 @@
-"""Policy of clustering: whether to sort the rows of a table, which also merges its small files, or only to merge."""
+"""Policy of clustering: whether to sort the rows of a table now, which also merges small files, or only to merge small
+files."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def propose(inputs: PolicyInputs) -> Proposal:
 
 
 def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
-    """Returns the proposal. Pending plans that can be executed go at once; else the calendar or a threshold decides."""
+    """Returns the proposal. Pending plans that can be executed are due at once; else the calendar or a threshold
+    decides."""
     plans = plans_of(snapshot, JobKind.CLUSTERING, settings.stale_plan_seconds, context)
     warning = plans.warning
     if not settings.enabled:
@@ -58,7 +60,7 @@ def _timing(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trig
 
 def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Timing:
     figures: list[str] = []
-    # Without an order only small files matter.
+    # If no order is set, only small files matter.
     prepares = settings.expansion_factor and snapshot.num_buckets
     if settings.unsorted_bytes is not None and (settings.sort_by or prepares):
         unsorted = snapshot.since_clustering.bytes_written
@@ -66,7 +68,7 @@ def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Tim
         if unsorted >= settings.unsorted_bytes:
             return Timing(True, by_bytes)
         figures.append(by_bytes)
-    # Clustering inside buckets merges no files: a bucket is one file group, however small.
+    # Clustering inside buckets cannot merge files, because a bucket is one file group, however small.
     if settings.small_file_share is not None and not snapshot.num_buckets:
         files = sum(each.base_files for each in snapshot.partitions)
         # A file that is alone in its partition cannot be merged with another.
@@ -84,6 +86,6 @@ def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Tim
 def _params(settings: ClusteringSettings, snapshot: TableSnapshot) -> dict[str, object]:
     given = settings.job_params()
     if not snapshot.num_buckets:
-        # A default for many tables may name it; it is refused where there are no buckets.
+        # A policy for many tables may have this member, but a job on a table without buckets would be refused for it.
         given.pop("expansion_factor", None)
     return given if settings.sort_by else {**given, "layout": ClusteringLayout.LINEAR.value}

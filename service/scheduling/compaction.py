@@ -26,7 +26,7 @@ def propose(inputs: PolicyInputs) -> Proposal:
 
 
 def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
-    """Returns the proposal. Pending plans go at once; else the calendar decides, or the thresholds."""
+    """Returns the proposal. Pending plans are due at once; else the calendar or the thresholds decide."""
     if snapshot.table_type is not TableType.MERGE_ON_READ:
         return Skip("not-merge-on-read", "only merge-on-read tables have log files to compact")
     plans = plans_of(snapshot, JobKind.COMPACTION, settings.stale_plan_seconds, context)
@@ -43,7 +43,7 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
     if snapshot.log_bytes == 0:
         return Skip("no-logs", "there are no log files to compact", warning=warning)
     if context.is_unfinished:
-        because = "the last compaction has left something to the next one, by its limit"
+        because = "the last compaction has reached its limit and left work for the next one"
         return Run(JobKind.COMPACTION, _params(settings), because, warning)
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last compaction job", warning=warning)

@@ -18,7 +18,7 @@ _FIELDS = {
     "month": "1 to 12, or JAN to DEC",
     "day-of-week": "0 to 7, or SUN to SAT",
 }
-"""The fields in their order, by the names that the library's errors have, with the values of each."""
+"""The fields in their order: the names that the library's errors use, and the values of each."""
 
 
 def next_after(expression: str, time_zone: str, moment: datetime) -> datetime | None:
@@ -34,7 +34,7 @@ def next_after(expression: str, time_zone: str, moment: datetime) -> datetime | 
 
 
 def _wrong(said: str) -> str:
-    """Returns the library's error as a sentence about the expression."""
+    """Returns the library's error as a predicate about the expression."""
     named = said.removeprefix("Bad ")
     if named in _FIELDS:
         name = named.replace("-", " ")

@@ -26,8 +26,8 @@ class Run:
     kind: JobKind
     params: Mapping[str, Any]
     because: str
-    warning: str | None = None  # For the owner of the table, here and below.
-    worker_group: str | None = None  # None for that of the table's policy.
+    warning: str | None = None  # A sentence for the owner of the table, here and below.
+    worker_group: str | None = None  # None for the worker group of the table's policy.
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Skip:
 
     code: str  # The reason, in kebab-case.
     because: str
-    until: datetime | None = None  # When that may change by time alone.
+    until: datetime | None = None  # When the result may change although only time passes.
     warning: str | None = None
 
 
@@ -86,7 +86,7 @@ class Decision(Record):
         str, Spec("The reason as a sentence", examples=("3 commits since the last compaction, threshold 5",))
     ]
     first_at: Annotated[datetime, Spec("When it was first made", examples=("2026-01-01T12:00:00Z",))]
-    last_at: Annotated[datetime, Spec("Time of the latest such decision, and of the figures")]
+    last_at: Annotated[datetime, Spec("Time of the latest decision in the row, from which the figures are")]
     count: Annotated[int, Spec("Number of such decisions in a row")] = 1
     params: Annotated[
         Mapping[str, Any], Spec("Parameters of the job that was started or suggested", examples=({},))

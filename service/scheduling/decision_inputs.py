@@ -68,7 +68,7 @@ class DecisionInputs:
     situation: Situation
     before: Mapping[JobKind, Decision]  # The last decisions.
     calendars: Mapping[JobKind, Calendar]
-    closes_at: datetime | None  # When the open maintenance window ends, or a freeze begins; None without both.
+    closes_at: datetime | None  # When the open maintenance window ends or a freeze begins; None if neither is known.
     withdrawal: Problem | None  # Why queued jobs should not start any more; None if they may.
     snapshot: TableSnapshot
     plans: Sequence[DelegatedPlan] = ()  # The open plans that writers delegate, without `ended_plans`.
@@ -85,8 +85,8 @@ class DecisionInputs:
 
     @property
     def withdrawable(self) -> list[Job]:
-        """The jobs that the service may withdraw: it submitted them itself, no worker has leased them, and no writer
-        had to stop for them."""
+        """The jobs that the service may withdraw: automatic ones that no worker has leased, and for which no writer had
+        to stop."""
         of_policy = [job for job in self.situation.active if job.reason is not None and job.attempt == 0]
         return [job for job in of_policy if job.hand_over is None]
 
@@ -94,8 +94,8 @@ class DecisionInputs:
 def inputs_of(
     connection: Connection, table_id: str, now: datetime, budgets: Budgets | None = None
 ) -> DecisionInputs | None:
-    """Returns the decision inputs, or None before the first poll of the table. `budgets` are those that are spent; None
-    to read them. Raises TableNotFoundError."""
+    """Returns the decision inputs, or None before the first poll of the table. `budgets` are the spent budgets; None to
+    read them. Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
     stored = snapshot_store.find(connection, table_id)
     if stored is None:
@@ -191,7 +191,7 @@ def _facts(
 
 
 def _unproved(table: Registration, sightings: Sightings) -> str | None:
-    """Returns why no job can prove that a writer of the table is dead, or roll its write back."""
+    """Returns why no job can prove that a writer of the table is dead, or roll back its write; None if a job can."""
     if not is_provable(table.lock.provider):
         return "the table's lock cannot be proved, so a cleaning has to roll it back"
     if has_flink(table, sightings):

@@ -38,7 +38,7 @@ _LATEST = sa.select(_d).where(
 
 def _current() -> sa.Select[Any]:
     kinds = sa.union_all(*(sa.select(sa.literal(kind.value).label("kind")) for kind in DECIDED)).subquery("kinds")
-    # Each table and kind takes one step in the index, whatever the length of the history.
+    # Each pair of table and kind takes one step in the index, whatever the length of the history.
     each, tables = _d.alias("each"), schema.tables
     last = (
         sa.select(sa.func.max(each.c.id))

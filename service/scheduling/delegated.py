@@ -1,4 +1,4 @@
-"""Policy of delegated plans: which plans of writers to execute now, whatever the table's own policy decides."""
+"""Policy of delegated plans: which plans of writers to execute now, independent of the table's own policy."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from service.scheduling.decision import Admission
     from service.scheduling.trigger_context import TriggerContext
 
-# No poll is recorded while a timeline does not change, so after this time a plan that no poll has seen is gone.
+# A plan that no poll has seen after this time is gone. There must be a time limit, because no poll is recorded while a
+# timeline does not change.
 _UNSEEN = timedelta(minutes=10)
 _WITHOUT_COMMITS = timedelta(minutes=10)
 _JUST_REQUESTED = timedelta(seconds=5)
 
 IN_METADATA = (
-    "It is a plan of the metadata table, whose executions must hold the lock of the data table: the next job that"
-    " commits to the table executes it with its own commit to the metadata table."
+    "It is a plan of the metadata table, which must be executed under the lock of the data table. The next job that "
+    "commits to the table executes this plan with its own commit to the metadata table."
 )
 
 
@@ -58,7 +59,7 @@ def ended(plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: Trig
         if plan.instant in facts.completed:
             found.append(Seen(plan, PlanState.DONE))
         elif plan.is_metadata:
-            # No poll reads the timeline of a metadata table.
+            # Polls do not read the timeline of a metadata table, so requests show whether the plan is still pending.
             if context.now - plan.last_requested_at > _UNSEEN:
                 found.append(Seen(plan, PlanState.GONE, "Its writer no longer asks for it."))
         elif snapshot.taken_at > plan.requested_at or context.now - plan.last_requested_at > _UNSEEN:
@@ -75,8 +76,8 @@ def decide(
 ) -> Run | Skip | None:
     """Returns the proposal for the delegated plans of one kind; None if none of them is on the timeline.
 
-    An inflight plan that its process seems to have abandoned gets a job of its own, which checks whether that process
-    is dead, because the whole job is refused if it is not.
+    An inflight plan that its process seems to have abandoned gets a job of its own. That job is refused if the process
+    is not dead, and other plans must not be refused with it.
     """
     asked = {plan.instant: plan for plan in plans if not plan.is_metadata and plan.service.kind is kind}
     pending = [replace(item, is_plan=True) for name in sorted(asked) if (item := _pending(asked[name], snapshot))]
@@ -114,7 +115,8 @@ def decide(
 def _grace(
     kind: JobKind, plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext
 ) -> Skip | None:
-    """Returns why plans that their writer may execute itself are left to it for a while, None if they are not."""
+    """Returns why plans are left for a while to their writer, which may execute them itself; None if they are executed
+    now."""
     requested_at = max(plan.requested_at for plan in plans)
     names = ", ".join(plan.instant for plan in plans)
     if kind is JobKind.CLEANING:
@@ -127,7 +129,7 @@ def _grace(
             )
             return Skip("plan-of-writer", because, quiet_from + _WITHOUT_COMMITS)
     if kind is JobKind.CLUSTERING and context.now - requested_at < _JUST_REQUESTED:
-        because = f"{names} was requested a moment ago; a writer that delegates compaction only executes it itself"
+        because = f"{names} was requested a moment ago; a writer that delegates only compaction executes it itself"
         return Skip("plan-just-requested", because, requested_at + _JUST_REQUESTED)
     return None
 
@@ -138,8 +140,8 @@ def waiting(
     admissions: Mapping[JobKind, Admission],
     active: Collection[str],
 ) -> list[Seen]:
-    """Returns the state of the plans that are on the timeline. `admissions` are what was decided about each kind,
-    `active` the plans of active jobs."""
+    """Returns the state of the plans that are on the timeline. `admissions` are the decisions about each kind, `active`
+    the plans of active jobs."""
     found = []
     for plan in plans:
         if plan.is_metadata:

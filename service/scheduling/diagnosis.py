@@ -20,7 +20,8 @@ def propose(inputs: PolicyInputs) -> Proposal:
 
 
 def decide(settings: DiagnosisSettings, context: TriggerContext) -> Run | Skip:
-    """Returns the proposal, by the calendar or else by the time since the last run: damages come without commits."""
+    """Returns the proposal, by the calendar or else by the time since the last run. Commits do not matter, because
+    damages occur without them."""
     if not settings.enabled:
         return Skip("off", "diagnosis is switched off")
     params = settings.job_params()

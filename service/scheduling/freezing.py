@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def put(database: Database, freeze: Freeze) -> tuple[Freeze, bool]:
     """Sets or replaces a freeze, and returns it and whether it is new. Raises TooManyFreezesError.
 
-    Every table is decided about anew: its decision withdraws the jobs that no worker has taken.
+    Every table gets a new decision, which withdraws the jobs that no worker has taken.
     """
     now = database.clock()
     with writing(database.engine) as connection:
         decision_times.wake_all(connection, now)
-        # No other replica starts jobs meanwhile.
+        # The lock keeps other replicas from starting jobs meanwhile.
         pause_store.pause_of(connection, for_update=True)
         is_new = freeze_store.put(connection, replace(freeze, created_at=now, updated_at=now))
         if is_new and (number := freeze_store.number(connection)) > MOST:
@@ -37,7 +37,7 @@ def put(database: Database, freeze: Freeze) -> tuple[Freeze, bool]:
 
 
 def delete(database: Database, name: str) -> None:
-    """Deletes a freeze: what it held is decided about anew. Raises FreezeNotFoundError."""
+    """Deletes a freeze. The tables that it had frozen get new decisions. Raises FreezeNotFoundError."""
     now = database.clock()
     with writing(database.engine) as connection:
         freeze_store.delete(connection, name)

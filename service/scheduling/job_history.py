@@ -22,7 +22,7 @@ _FIRST = timedelta(minutes=10)
 _MOST = timedelta(days=1)
 _MOST_SELDOM = timedelta(hours=6)
 FRUITLESS = 3
-"""Number of jobs in a row that have gained nothing, after which the policy starts them more seldom."""
+"""After this number of jobs in a row that have gained nothing, the policy starts them more seldom."""
 
 _WITHHELD_FOR = timedelta(days=1)
 _LIMITS = frozenset({"limit_bytes", "limit_file_groups", "limit_partitions"})
@@ -38,9 +38,11 @@ class JobHistory:
     failures: int = 0  # Jobs that failed or were cancelled since then.
     failed_at: datetime | None = None  # When the last of these ended.
     error: str | None = None  # Its error; None if it was cancelled.
-    is_unfinished: bool = False  # The last successful job had a limit by its policy, and left something to the next.
-    fruitless: int = 0  # The last successful jobs of the policy in a row that have gained nothing.
-    last_instant: str | None = None  # The last completed instant that this job saw, if its result says.
+    # Whether the last successful job reached a limit of its policy and left work for the next one.
+    is_unfinished: bool = False
+    fruitless: int = 0  # Number of the policy's last successful jobs, in a row, that have gained nothing.
+    # The last completed instant that the last successful job saw, if its result says so.
+    last_instant: str | None = None
 
     @property
     def next_try_at(self) -> datetime | None:
@@ -62,7 +64,7 @@ class JobHistory:
         return self.ended_at + min(_MOST_SELDOM, _FIRST * (1 << doublings))
 
     def description(self, now: datetime) -> str:
-        """Returns the last failure as the second half of a sentence."""
+        """Returns a clause about the last failure, such as "failed 5 min ago: ..."."""
         ago = duration(now - self.failed_at) if self.failed_at else "never"
         times = f", the {self.failures}th time in a row" if self.failures > 3 else ""
         return f"failed {ago} ago{times}: {self.error}" if self.error else f"was cancelled {ago} ago{times}"
@@ -71,7 +73,7 @@ class JobHistory:
 def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | None = None) -> JobHistory:
     """Returns the history of one kind. `jobs` are the table's jobs without dry runs, newest first.
 
-    Failures of jobs submitted before `forgive_before`, when the policy was changed, do not count, nor do jobs that have
+    Jobs submitted before `forgive_before`, when the policy was changed, count neither as failures nor as jobs that have
     gained nothing.
     """
     ours = [
@@ -105,8 +107,8 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
 
 
 def _fruitless(jobs: Iterable[Job]) -> int:
-    """Counts the newest successful jobs that have gained nothing. A job that a person has submitted, or of which that
-    cannot be told, ends the row."""
+    """Counts the newest successful jobs that have gained nothing. The row ends with a job that a person has submitted,
+    or whose result does not say what it gained."""
     number = 0
     for job in jobs:
         if job.state is not JobState.SUCCEEDED:
@@ -118,7 +120,7 @@ def _fruitless(jobs: Iterable[Job]) -> int:
 
 
 def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
-    """Returns the instants of the plans that successful jobs of the last day left out, as their results name them."""
+    """Returns the instants of the plans that successful jobs of the last day left out, according to their results."""
     found: set[str] = set()
     for job in jobs:
         is_recent = job.finished_at is not None and now - job.finished_at < _WITHHELD_FOR
@@ -130,7 +132,7 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
 def _is_unfinished(job: Job) -> bool:
     if job.reason is None or not job.params.keys() & _LIMITS:
         return False
-    # An attempt that reports the commit of a dead one does not know what that one has left.
+    # An attempt that only reports the commit of a dead one does not know whether work is left.
     return job.parsed_result.leaves_work is not False
 
 

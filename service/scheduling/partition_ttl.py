@@ -24,8 +24,9 @@ def propose(inputs: PolicyInputs) -> Proposal:
 def decide(
     settings: PartitionTtlSettings, snapshot: TableSnapshot, context: TriggerContext, *, must_stop_flink: bool = False
 ) -> Run | Skip:
-    """Returns the proposal, by the calendar or else by the time since the last run: only a job can tell whether
-    anything has expired. `must_stop_flink`: Flink writes the table, and would have to be stopped for each job."""
+    """Returns the proposal, by the calendar or else by the time since the last run, because only a job can find out
+    whether a partition has expired. `must_stop_flink` says that Flink writes the table and would have to be stopped for
+    each job."""
     if not settings.enabled:
         return Skip("off", "partition TTL is switched off")
     if settings.days_retain is None:
@@ -40,7 +41,11 @@ def decide(
     params = settings.job_params()
     kept = f"{count(len(paths), 'partition')}, those older than {count(settings.days_retain, 'day')} are dropped"
     if context.is_unfinished:
-        return Run(JobKind.PARTITION_TTL, params, f"the last partition TTL has left expired ones, by its limit; {kept}")
+        return Run(
+            JobKind.PARTITION_TTL,
+            params,
+            f"the last partition TTL has reached its limit and left expired partitions; {kept}",
+        )
     if context.calendar:
         return by_calendar(context.calendar).proposal(JobKind.PARTITION_TTL, params, kept)
     if context.last_run_at is None:

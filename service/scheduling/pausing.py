@@ -1,4 +1,4 @@
-"""Pauses and resumes what the service starts by itself."""
+"""Pauses and resumes automatic jobs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pause(engine: Engine, notifier: Notifier, clock: Clock, *, by: str, reason: 
 def resume(engine: Engine, notifier: Notifier, clock: Clock) -> None:
     """Ends the pause and schedules a new decision about every table. Idempotent."""
     with writing(engine) as connection:
-        # The tables come before the row of the pause: the scheduler takes its locks in this order too.
+        # The tables are locked before the row of the pause, in the same order as by the scheduler.
         decision_times.wake_all(connection, clock())
         pause_store.resume(connection)
         held_store.release(connection, clock())

@@ -22,16 +22,17 @@ class Plans:
     """The pending plans of a table for one kind of job."""
 
     waiting: tuple[str, ...] = ()  # Plans that can be executed.
-    # Plans that another process seems to execute and that must be left alone: two executions of one plan corrupt it.
+    # Plans that another process seems to execute. Nobody else may execute them, because two executions of one plan
+    # corrupt the table.
     running: tuple[str, ...] = ()
-    withheld: tuple[str, ...] = ()  # Plans that would harm the table; the next job that is due tries them again.
+    withheld: tuple[str, ...] = ()  # Plans whose execution would harm the table; the next due job tries them again.
     running_until: datetime | None = None  # When the first running plan counts as stuck.
-    warning: str | None = None  # About stale and withheld plans.
+    warning: str | None = None  # A sentence about stale and withheld plans.
 
 
 ACTIONS = {
     JobKind.COMPACTION: frozenset({"compaction"}),
-    # Before table version 8 a clustering is a replacecommit from its plan on.
+    # Before table version 8 the action of a pending clustering is already replacecommit.
     JobKind.CLUSTERING: frozenset({"clustering", "replacecommit"}),
     JobKind.CLEANING: frozenset({"clean"}),
 }
@@ -41,8 +42,8 @@ ACTIONS = {
 def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context: TriggerContext) -> Plans:
     """Returns the pending plans of one kind.
 
-    An inflight plan counts as pending if a job of this service began it. An older one than `stale_seconds` counts too:
-    a job has to find out whether the process that began it is dead.
+    An inflight plan counts as pending if a job of this service began it, or if it is older than `stale_seconds`: then a
+    job has to find out whether the process that began it is dead.
     """
     every = [item for item in snapshot.pending if item.is_plan and item.action in ACTIONS[kind]]
     stale_after = timedelta(seconds=stale_seconds)

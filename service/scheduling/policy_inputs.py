@@ -1,4 +1,5 @@
-"""Inputs of all policies about one table; each takes those that it needs (`propose` in the module of its kind)."""
+"""Inputs of all policies about one table; each policy takes the inputs that it needs (`propose` in the module of its
+kind)."""
 
 from __future__ import annotations
 

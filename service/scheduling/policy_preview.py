@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChangedSetting(Told):
-    """A setting of a table's effective policy before and after an edit, and the level that it would come from."""
+    """A setting of a table's effective policy before and after an edit, and the level from which it would then come."""
 
     setting: Annotated[str, Spec("Name of the setting", examples=("compaction.commits",))]
     before: Any
     after: Any
-    source: Annotated[str, Spec("The level that it would come from", examples=("pattern orders_*",))]
+    source: Annotated[str, Spec("The level from which it would come", examples=("pattern orders_*",))]
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class _UndoneError(Exception):
 def of_pattern(
     database: Database, config: SchedulerConfig, pattern: str, policy: PatternPolicy | None, *, limit: int
 ) -> tuple[list[ChangedTable], int]:
-    """Returns at most `limit` tables that would have another policy, and the number of all; without a `policy` for its
-    deletion. Raises PolicyNotFoundError.
+    """Returns at most `limit` tables whose policy would change, and the number of all such tables. A `policy` of None
+    previews the deletion. Raises PolicyNotFoundError.
 
     For each table the edit is made in a transaction that is never committed, so a preview decides exactly as the
     service would, and keeps nobody waiting for long.
@@ -73,7 +73,8 @@ def of_pattern(
 def _starts(
     database: Database, config: SchedulerConfig, table_id: str, edit: PatternPolicy | str
 ) -> Sequence[Decision]:
-    """Returns the jobs that would start after the edit: the new policy, or the pattern of one that is deleted."""
+    """Returns the jobs that would start after the edit, which is a new policy, or the pattern whose policy is
+    deleted."""
     starts: Sequence[Decision] = ()
     try:
         with writing(database.engine) as connection:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_INSTANTS = 1000
 _AGAIN_AFTER = timedelta(hours=1)
-"""Pause after a successful job, because the next one will most likely not repair more."""
+"""Pause after a successful job that left incidents open, because the next one will most likely not repair more."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
@@ -38,7 +38,7 @@ def decide(
     """Returns the proposal: due while an open incident needs a repair. `tried` are the instants in the parameters of
     the last successful job.
 
-    Instants about which there is a doubt are repaired only if a person asks for it.
+    Doubtful instants are repaired only if a person submits the job.
     """
     unresolved = with_misplaced_rows(incidents)
     if not unresolved:

@@ -27,10 +27,10 @@ def propose(inputs: PolicyInputs) -> Proposal:
 def decide(
     settings: RollbackSettings, snapshot: TableSnapshot, context: TriggerContext, *, obstacle: str | None = None
 ) -> Run | Skip:
-    """Returns the proposal for the oldest such write. A job is due when its writer has sent heartbeats and then none
-    for `after_seconds`; the job itself looks again, with the table's lock held, whether the writer is dead.
+    """Returns the proposal for the oldest write of a dead writer. A job is due when the writer has sent heartbeats and
+    then none for `after_seconds`. The job itself checks again, under the table's lock, whether the writer is dead.
 
-    `obstacle` is why no writer of this table can be proved dead, as a sentence without a full stop.
+    `obstacle` says why no writer of this table can be proved dead, as a sentence without a full stop.
     """
     if not settings.enabled:
         return Skip("off", "rollback of dead writers is switched off")
@@ -40,7 +40,7 @@ def decide(
         if each.heartbeat_at
         and each.action in _WRITES
         and not each.is_plan
-        # The next job of their kind continues or undoes these.
+        # Instants of this service's own jobs are left to the next job of their kind.
         and each.requested_time not in context.own_instants
     )
     after = timedelta(seconds=settings.after_seconds)

@@ -60,8 +60,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SchedulerConfig:
-    """`tables_at_once` and `seconds_at_once`, which the processor works, limit a round, so that decisions about very
-    many tables leave time for calls and polls. Each round decides about one table at least."""
+    """The settings of the scheduler. `tables_at_once` and `seconds_at_once` (of processor time) limit a round, so that
+    decisions about very many tables leave time for calls and polls. A round decides about at least one table."""
 
     limits: Limits = field(default_factory=Limits)
     max_attempts: int = 3
@@ -91,7 +91,7 @@ class Evaluation:
 
 def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster | None = None) -> SchedulerResult:
     """Decides about the tables that are due, each in its own transaction. Every replica may run it at any time.
-    `forecaster` tells what jobs are expected to cost."""
+    `forecaster` knows the expected cost of jobs."""
     now = database.clock()
     _wake_deferred(database.engine, now, config.limits)
     with reading(database.engine) as connection:
@@ -134,7 +134,7 @@ def evaluate(database: Database, table_id: str, config: SchedulerConfig) -> Eval
 
 
 def evaluated(connection: Connection, table_id: str, now: datetime, config: SchedulerConfig) -> Evaluation:
-    """Does the same in a transaction of the caller."""
+    """Does the same as `evaluate`, in a transaction of the caller."""
     inputs = inputs_of(connection, table_id, now)
     if inputs is None:
         return Evaluation()
@@ -203,7 +203,7 @@ def _decide(
 def _record_plans(
     connection: Connection, inputs: DecisionInputs, admissions: Mapping[JobKind, Admission], job: Job | None
 ) -> None:
-    """Records what becomes of the plans that writers delegate."""
+    """Records the states of the plans that writers delegate."""
     now = inputs.situation.now
     submitted = set(job.params.get("plans") or ()) if job else set()
     active = inputs.plans_of_active_jobs | submitted
@@ -239,7 +239,8 @@ def _settle(
 def _admit(connection: Connection, inputs: DecisionInputs, limits: Limits, started: int) -> dict[JobKind, Admission]:
     if not any(isinstance(proposal, Run) for proposal in inputs.proposals.values()):
         return admit(inputs.proposals, inputs.situation, limits, Load())
-    # Until the transaction ends no other replica starts jobs by policy or pauses them, so these values stay valid.
+    # The lock on the pause keeps other replicas from starting or pausing automatic jobs until the transaction ends, so
+    # these values stay valid.
     pause = pause_store.pause_of(connection, for_update=True)
     now = inputs.situation.now
     frozen = frozen_by(freeze_store.not_ended(connection, now), inputs.subject, now)

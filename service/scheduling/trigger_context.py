@@ -33,13 +33,14 @@ class TriggerContext:
 
     now: datetime
     calendar: Calendar | None = None  # None without a cron expression.
-    # The start of the last successful job of the kind, which leaves no trace on the timeline if it had nothing to do.
+    # The start of the last successful job of the kind. The timeline does not show a job that had nothing to do.
     last_run_at: datetime | None = None
     own_instants: frozenset[str] = frozenset()  # Instants that jobs of this service created.
     withheld: frozenset[str] = frozenset()  # Plans that a job left out a short while ago, because they harm the table.
-    is_unfinished: bool = False  # The last successful job of a policy had a limit, and left something.
+    is_unfinished: bool = False  # Whether the policy's last successful job reached its limit and left work.
     aim: Aim = field(default_factory=Aim)
-    seen_instant: str | None = None  # The last completed instant that the last successful job saw, by its result.
+    # The last completed instant that the last successful job saw, according to its result.
+    seen_instant: str | None = None
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:
         """Returns whether something was committed since the last run."""
@@ -57,7 +58,7 @@ class Timing:
     def proposal(
         self, kind: JobKind, params: Mapping[str, Any], further: str = "", warning: str | None = None
     ) -> Run | Skip:
-        """Returns the job if it is due; `further` are figures that are further reasons for it."""
+        """Returns the job if it is due; `further` are additional figures for the reason."""
         if not self.is_due:
             return Skip("not-yet", self.because, self.until, warning)
         return Run(kind, params, f"{self.because}; {further}" if further else self.because, warning)
@@ -71,7 +72,8 @@ def by_calendar(calendar: Calendar) -> Timing:
 
 
 def by_time(seconds: int, first_commit_at: datetime | None, context: TriggerContext, noun: str) -> Timing:
-    """Returns whether so many seconds have passed since the last run, or since the first commit without one.
+    """Returns whether this number of seconds has passed since the last run, or since the first commit if there was no
+    run.
 
     `noun` names the kind in sentences.
     """
@@ -96,7 +98,7 @@ class Thresholds(Protocol):
 def by_thresholds(
     thresholds: Thresholds, since: Since, first_commit_at: datetime | None, context: TriggerContext, noun: str
 ) -> Timing:
-    """Evaluates the thresholds. Time counts from the last run, or from the first commit.
+    """Evaluates the thresholds. Time counts from the last run, or from the first commit if there was no run.
 
     `noun` names the kind in sentences.
     """

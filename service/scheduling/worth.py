@@ -1,4 +1,4 @@
-"""The worth of a job: what it would save readers, which orders it among others that wait for a slot."""
+"""The worth of a job is the cost that it would save readers. Jobs that wait for a slot are ordered by it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from service.scheduling.decision_inputs import DecisionInputs
 
 WEIGHED = (JobKind.COMPACTION, JobKind.CLUSTERING)
-"""The kinds that make reads cheaper. Jobs of all others keep their turn before these."""
+"""The kinds that make reads cheaper. Jobs of other kinds start before them."""
 
 LONGEST_WAIT = timedelta(days=1)
-"""A job starts after this time whatever it saves, unless its priority is lower."""
+"""After this time a job starts before others of its priority, whatever it saves."""
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """A job with its worth, and the gain that it follows from."""
+    """A job with its worth, and the gain from which the worth is computed."""
 
     job: Job
     gain: Gain | None = None
@@ -44,8 +44,8 @@ class Weighed:
 
 @dataclass(frozen=True)
 class RoundFacts:
-    """What is read once for a round of decisions: the expected costs of jobs by table and kind, as far as they are
-    known, and the budgets that are spent."""
+    """Facts that are read once for a round of decisions: the known expected costs of jobs by table and kind, and the
+    spent budgets."""
 
     costs: Mapping[tuple[str, JobKind], Cost]
     budgets: Budgets
@@ -61,11 +61,11 @@ class RoundFacts:
 
 
 def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost | None) -> Weighed:
-    """Returns the job with its worth. `cost` is what it is expected to cost, None if nobody knows."""
+    """Returns the job with its worth. `cost` is its expected cost, None if unknown."""
     now = inputs.situation.now
     of_reads = inputs.aim.cost_of_reads(inputs.snapshot)
     gain = gain_of(job.kind, of_reads, inputs.aim.reads)
-    # Nobody knows what the order of rows saves.
+    # The gain from sorting rows is unknown, so such a job has no worth.
     if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
         return Weighed(job)
     worth = gain.per_second(cost.seconds if cost else DEFAULT_SECONDS)
@@ -83,7 +83,7 @@ def _starts_by(inputs: DecisionInputs, now: datetime) -> datetime:
 
 
 def _place(connection: Connection, job: Job, worth: float) -> str:
-    """Returns a clause about the job's place among those that wait; an empty one if none does."""
+    """Returns a clause about the job's place among the waiting jobs; an empty one if no other job waits."""
     better, waiting = job_store.count_weighed(connection, job.worker_group, job.priority, worth)
     return f"; {_ordinal(better + 1)} of {waiting + 1}" if waiting else ""
 

@@ -1,4 +1,4 @@
-"""The hazards of another number of buckets: writers that would lose rows, or keep the old number."""
+"""The hazards of a change of the number of buckets: writers that would lose rows, or keep the old number."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ OBSTACLES = frozenset({"sql-statements-lose-rows", "writers-too-old"})
 
 @dataclass(frozen=True)
 class WriterHazard:
-    """The effect of another number of buckets on the table's writers."""
+    """The effect of a change of the number of buckets on the table's writers."""
 
     obstacle: Obstacle | None = None
-    warning: str | None = None  # A sentence for the owner about a hashing config that the table has already.
+    warning: str | None = None  # A sentence for the owner about a hashing config that the table already has.
 
 
 NO_HAZARD = WriterHazard()
 
 
 def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> WriterHazard:
-    """Returns the hazard of a table whose writers may be too old, or that is written by Spark SQL, unless its owner has
+    """Returns the hazard for a table whose writers may be too old, or that Spark SQL writes while its owner has not
     declared query pruning off.
 
     Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT` on a table with a hashing config, so a job would refuse to
@@ -71,7 +71,7 @@ def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_conf
 
 
 def unless_refused(proposal: Run | Suggest | Skip, obstacle: Obstacle | None) -> Run | Suggest | Skip:
-    """Returns the proposal, or why its job would be refused."""
+    """Returns the proposal, or instead of a `Run` the reason why its job would be refused."""
     if obstacle is None or isinstance(proposal, Skip):
         return proposal
     return Skip(obstacle.code, f"{proposal.because}. But {obstacle.because}")

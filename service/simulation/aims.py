@@ -1,4 +1,4 @@
-"""Reads what is known about the reads of simulated tables."""
+"""Reads the cost and the frequency of reads of simulated tables."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 def add(connection: Connection, pasts: dict[str, TablePast], now: datetime) -> None:
-    """Adds what reads cost, and how often each table is read at present: objectives and the order of jobs depend on
-    both."""
+    """Adds the present cost and frequency of reads of each table, on which objectives and the order of jobs depend."""
     rates = worker_store.read_rates(connection)
     for table_id, table in table_store.get_all(connection, list(pasts)).items():
         reads = reads_of(table.readers.reads_per_day, read_store.seen(connection, table_id, now))

@@ -1,4 +1,4 @@
-"""An edit of policies that is tried and not made."""
+"""A hypothetical edit of policies."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Edit:
-    """The policy of a pattern, or settings of single tables beside those that they have. `settings` of None delete the
-    pattern's policy."""
+    """A new policy of a pattern, or settings that are added to those of single tables. If `settings` is None, the
+    pattern's policy is deleted."""
 
     settings: Mapping[str, Any] | None
     pattern: str | None = None
@@ -39,8 +39,8 @@ class EditedTable:
 
 
 def edited(connection: Connection, edit: Edit, now: datetime) -> dict[str, EditedTable]:
-    """Returns the tables that the edit is about by id: those named, or those that would get another policy. Raises
-    TableNotFoundError, and PolicyNotFoundError for the deletion of what is not there."""
+    """Returns by id the tables that the edit is about: the named ones, or those whose policy would change. Raises
+    TableNotFoundError, or PolicyNotFoundError if the policy to delete does not exist."""
     if edit.pattern is not None:
         return _of_pattern(connection, edit, edit.pattern, now)
     patterns = store.every(connection)

@@ -16,13 +16,13 @@ _WEIGHTS = (0.01, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Shares of the bytes that writers write.
+    """The growth of a table, as shares of the bytes that writers write.
 
-    `logged`: the share that becomes log files; the rest becomes base files at once. `kept`: the share of log bytes that
-    a compaction adds to the base files, and of a copy-on-write table the share of written bytes that are new; the rest
-    replaces what was there. `hot_groups`: the number of file groups among which writes are spread; 0 means all.
-    `weight`: the size of such a file group, compared with the average. `new_files` and `small_files`: base files, and
-    small ones, that a commit adds on average.
+    `logged` is the share that becomes log files; the rest becomes base files at once. `kept` is the share of log bytes
+    that a compaction adds to the base files (on a copy-on-write table, the share of written bytes); the rest replaces
+    older rows. `hot_groups` is the number of file groups among which writes are spread; 0 means all. `weight` is the
+    size of such a file group, divided by the average. `new_files` and `small_files` are the numbers of base files, and
+    of small ones, that a commit adds on average.
     """
 
     logged: float = 1.0
@@ -35,8 +35,8 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A poll of a table. `written` are the bytes that writers had written until then, `unmerged` those since the last
-    compaction, None if that is not known; `commits` counts the commits until then."""
+    """A poll of a table. `written` are the bytes that writers had written until then, and `unmerged` the bytes since
+    the last compaction, None if unknown; `commits` counts the commits until then."""
 
     log_bytes: int
     base_bytes: int
@@ -49,8 +49,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A compaction that has ended: the file groups and bytes that it wrote, and how many file groups each commit since
-    the one before had touched."""
+    """A compaction that has ended: the file groups and bytes that it wrote, and the number of file groups that each
+    commit since the previous compaction had touched."""
 
     file_groups: int
     bytes: int
@@ -58,8 +58,8 @@ class Merged:
 
 
 def fitted(seen: Sequence[Seen], merged: Sequence[Merged], *, is_merge_on_read: bool) -> Growth:
-    """Returns the growth that explains these polls, the oldest first. Without polls nothing is kept and all file groups
-    are written to."""
+    """Returns the growth that explains these polls, the oldest first. Without polls, `kept` is 0, and writes are spread
+    among all file groups."""
     logged = _logged(seen) if is_merge_on_read else 0.0
     first, last = (seen[0], seen[-1]) if seen else (None, None)
     written = last.written - first.written if first and last else 0
@@ -83,24 +83,26 @@ def fitted(seen: Sequence[Seen], merged: Sequence[Merged], *, is_merge_on_read: 
 
 
 def distinct(groups: float, untouched: float) -> float:
-    """Returns how many of `groups` are touched, if this is the share that no commit has touched."""
+    """Returns how many of `groups` commits have touched; `untouched` is the share that they have not."""
     return groups * (1 - untouched)
 
 
 def _logged(seen: Sequence[Seen]) -> float:
-    """A poll shows the logs since the last compaction, and the commits say what was written since then."""
+    """Compares the log bytes that polls have seen with the bytes that commits have written since the last
+    compaction."""
     known = [each for each in seen if each.unmerged]
     written = sum(each.unmerged or 0 for each in known)
     return min(1.0, sum(each.log_bytes for each in known) / written) if written else 1.0
 
 
 def _risen(numbers: Sequence[int]) -> int:
-    """What falls is the work of a clustering."""
+    """Sums the increases only, because decreases are the work of clusterings."""
     return sum(max(0, after - before) for before, after in itertools.pairwise(numbers))
 
 
 def _hot(merged: Sequence[Merged], groups: int) -> float:
-    """Returns the number of file groups among which random writes would have touched as many as compactions rewrote."""
+    """Returns the number of file groups for which random writes would have touched as many as the compactions
+    rewrote."""
     rewritten = sum(each.file_groups for each in merged if each.touched)
     if not rewritten or not groups:
         return 0.0

@@ -19,7 +19,7 @@ class KindOutcome(Told):
 
     kind: JobKind
     jobs: Annotated[int, Spec("Jobs that succeeded", examples=(412,))]
-    seconds: Annotated[float, Spec("Time that workers spent on them", examples=(5400.0,))]
+    seconds: Annotated[float, Spec("Time that workers spent on these jobs", examples=(5400.0,))]
     gb_hours: Annotated[float, Spec("That time in hours, times the memory of a slot in GiB", examples=(3.0,))]
 
 
@@ -32,14 +32,14 @@ class Point(Told):
     base_bytes: Annotated[int, Spec("Size of the base files", examples=(50 << 30,))]
     freed_bytes: Annotated[int, Spec("Size of files that are out of use", examples=(1 << 30,))]
     read_overhead: Annotated[
-        float, Spec("What a read of all tables costs, compared with one right after compactions", examples=(1.08,))
+        float, Spec("Cost of a read of all tables, divided by the cost right after compactions", examples=(1.08,))
     ]
 
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """One table: `overhead` is the read overhead that it has not exceeded in 95 % of the time, `logs_seconds` what its
-    logs added to a read on average, in processor seconds."""
+    """One table. `overhead` is the read overhead that was not exceeded in 95 % of the time; `logs_seconds` are the
+    processor seconds that logs added to a read on average."""
 
     id: str
     jobs: int
@@ -51,7 +51,7 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What happened, or would have happened. `rewritten_bytes` are those of the base files that jobs wrote anew.
+    """What happened, or would have happened. `rewritten_bytes` are the bytes of base files that jobs wrote.
     `longest_wait` is the longest time for which a due job waited for a slot, in seconds; None if it is not known."""
 
     kinds: Sequence[KindOutcome] = ()
@@ -79,5 +79,5 @@ class Outcome:
 
 
 def percentile(values: Sequence[float], share: float = 0.95) -> float | None:
-    """Returns the smallest value that so many are not above; None without values."""
+    """Returns the smallest value that at least this share of the values does not exceed; None without values."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else None

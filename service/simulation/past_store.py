@@ -1,4 +1,4 @@
-"""Reads the past of tables: their commits, their samples, and what jobs have really done."""
+"""Reads the past of tables: their commits, their samples, and the work of their real jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from service.policies.precedence import Subject
 
 MOST_COMMITS = 400_000
-"""More commits in one simulation are refused."""
+"""A simulation with more commits is refused."""
 
 LOOK_BACK = timedelta(days=1)
 """How long before the period the last runs of services are searched."""
@@ -48,7 +48,7 @@ _AT_ONCE = 500
 
 @dataclass
 class Past:
-    """The past of tables, as far as it does not depend on a policy."""
+    """The past of tables, without the parts that depend on a policy."""
 
     begin: datetime
     end: datetime
@@ -91,7 +91,7 @@ def read(
     *,
     points: int = 168,
 ) -> Past:
-    """Returns the past of these tables, without those that were never polled. Raises TooManyCommits."""
+    """Returns the past of these tables; tables that were never polled are left out. Raises TooManyCommits."""
     past = Past(begin, end)
     ids = list(tables)
     snapshots = _snapshots(connection, ids)
@@ -208,7 +208,7 @@ def _beginning(known: _Known, begin: float) -> Beginning:
     else:
         base_files, base, log = found.base_files, found.base_bytes, found.log_bytes
         small, freed, timeline = found.small_files, found.freed_bytes, found.timeline_commits
-        # The commits between the sample and the beginning come on top, or are still to come.
+        # Commits between the sample and the beginning are added, or taken away if the sample is later.
         at, is_merged = found.at.timestamp(), snapshot.table_type is TableType.MERGE_ON_READ
         for each in commits if is_merged else ():
             if each.run is None and min(at, begin) < each.at <= max(at, begin):
@@ -272,7 +272,7 @@ def _kinds(connection: Connection, known: Collection[str], begin: datetime, end:
 
 
 def _points(known: Mapping[str, _Known], rates: ReadRates, begin: datetime, end: datetime, points: int) -> list[Point]:
-    """Returns the sums of all tables at equidistant moments. A sample counts until the next one."""
+    """Returns the sums of all tables at equidistant moments. A sample holds until the next one."""
     moments = [begin + (end - begin) * (number + 1) / points for number in range(points)]
     logs, base, freed = [0] * points, [0] * points, [0] * points
     reads, compacted = [0.0] * points, [0.0] * points

@@ -1,4 +1,4 @@
-"""The files of a simulated table: what commits add to them, and what jobs make of them."""
+"""The files of a simulated table, as commits and jobs change them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEVER_RAN = Ran()
 
 @dataclass(slots=True)
 class Taken:
-    """What a job that has begun works on. `share` is the part of the logs that its limit allows."""
+    """The input of a job that has begun. `share` is the share of the logs that the job's limit allows."""
 
     kind: JobKind
     work: Work = NO_WORK
@@ -61,12 +61,12 @@ class SimulatedFiles:
         size = begin.base_bytes + begin.log_bytes
         self.largest_share = begin.largest_bucket_bytes / size if size else 0.0
         self.commits, self.written = 0, 0
-        # The first commit whose logs wait, and the first one since the last compaction has begun.
+        # The times of the first commit whose logs wait, and of the first commit since the last compaction began.
         self.oldest_at: float | None = None
         self._first_at: float | None = None
         # The share of the file groups without logs.
         self.untouched = 1 - min(1.0, begin.log_files / begin.base_files) if begin.base_files else 1.0
-        # Commit, time, number and bytes of files that came out of use together, the oldest first.
+        # Commit, time, number and bytes of files that became old versions together, oldest first.
         self._freed: deque[tuple[int, float, float, float]] = deque()
         if begin.freed_files:
             self._freed.append((0, 0.0, self.freed_files, self.freed_bytes))
@@ -111,7 +111,7 @@ class SimulatedFiles:
         return self.commits - commits, self.written - written
 
     def begin(self, kind: JobKind, policy: Policy, now: float) -> Taken:
-        """Returns what a job that begins now works on."""
+        """Returns the input of a job that begins now."""
         taken = Taken(kind, commits=self.commits, written=self.written)
         if kind is JobKind.COMPACTION:
             self._begin_compaction(taken, policy.compaction.limit_bytes, policy.compaction.limit_file_groups)
@@ -145,7 +145,7 @@ class SimulatedFiles:
         self._first_at = None
 
     def end(self, taken: Taken, policy: Policy, now: float) -> None:
-        """Changes the files as the job has done that ends now."""
+        """Applies the work of the job that ends now."""
         match taken.kind:
             case JobKind.COMPACTION:
                 self.oldest_at = self._first_at
@@ -159,7 +159,7 @@ class SimulatedFiles:
                     self._freed.popleft()
                 self.freed_files, self.freed_bytes = self.freed_files - files, self.freed_bytes - size
                 if not number:
-                    # A cleaning without work leaves no instant.
+                    # A cleaning without work makes no instant.
                     return
             case JobKind.CLUSTERING:
                 if not self.num_buckets:
@@ -217,7 +217,7 @@ class SimulatedFiles:
         return read_cost(work, self.past.aim.rates)
 
     def state(self) -> PartitionState:
-        """Returns all files as those of one partition."""
+        """Returns the state of all files, as if they were in one partition."""
         return PartitionState(
             "",
             file_groups=int(self.base_files),

@@ -1,4 +1,5 @@
-"""A table on the clock of a simulation: it decides as the service does, about what its commits have made of it."""
+"""A table on the clock of a simulation. Decisions about it are made as in the service, from the files that its commits
+have made."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from service.simulation.table_past import TablePast, Write
 
 NOT_SIMULATED = frozenset({JobKind.REPAIR, JobKind.ROLLBACK, JobKind.BUCKET_CONTRACTION, JobKind.PARTITION_TTL})
-"""Kinds whose jobs follow from damages, from dead writers or from values of partitions, which commits do not show."""
+"""Kinds whose jobs depend on damages, dead writers or values of partitions, which commits do not show."""
 
 SIMULATED = tuple(kind for kind in DECIDED if kind not in NOT_SIMULATED)
 
@@ -52,8 +53,8 @@ _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a decision: the job that starts, or when time alone may change something. `is_limited`: a job waits
-    for those of other tables."""
+    """The result of a decision: the job that starts, or the time at which the result may change although nothing
+    happens. `is_limited` says that a job waits for jobs of other tables."""
 
     run: Run | None
     until: float | None
@@ -87,7 +88,7 @@ class SimulatedTable:
         # The ends of the jobs of the last day, and their GB-hours.
         self._spent: deque[tuple[datetime, float]] = deque()
         self._next = 0
-        # The number of commits at the last start of a job, and of those since the start before.
+        # The number of commits at the last start of a job, and between the last two starts.
         self._run_at = self._stride = 0
         self._first_at = _moment(past.first_commit_at) if past.first_commit_at is not None else None
         self._last_at: datetime | None = None
@@ -139,14 +140,15 @@ class SimulatedTable:
         return Answer(run, min(until).timestamp() if until else None, is_limited, not is_any_due)
 
     def likely_idle(self) -> float | None:
-        """Returns the time of the last commit before which nothing was due the last time; None if it is no later than
-        the next one."""
+        """Returns until when probably no job is due, estimated from the commits between the last two jobs; None if that
+        is no later than the next commit."""
         at = self._run_at + self._stride - 2
         return self.past.writes[at].at if self._next < at < len(self.past.writes) else None
 
     def is_idle_until(self, now: float) -> bool:
-        """Goes on to `now` if no job is due then, and so none was due before, since thresholds are reached only once.
-        Else it stays where it is. Deciding takes much longer than adding commits."""
+        """Advances to `now` if no job is due then, and returns True; otherwise changes nothing. A job that is not due
+        at `now` was not due before, since reached thresholds stay reached. So many decisions are saved, which take much
+        longer than adding commits."""
         before = copy(self.files), self._next, self._last_at
         self.advance(now)
         if any(isinstance(each, Run) for each in self._proposals(_moment(now)).values()):
@@ -168,7 +170,7 @@ class SimulatedTable:
         return job
 
     def lease(self, job: Job, now: float) -> Taken:
-        """Lets a worker take the job, and returns what that works on."""
+        """Lets a worker take the job, and returns the job's input."""
         taken = self.files.begin(job.kind, self.policy, now)
         self.taken[job.id] = taken
         self.active = [
@@ -275,7 +277,7 @@ class SimulatedTable:
         if number and now < self._spans[1][number - 1]:
             return None
         starts = self._spans[0]
-        # Beyond the last known opening lies nothing that the simulation sees.
+        # The simulation ends before the opening after the last known one.
         return _moment(starts[number]) if number < len(starts) else _moment(now + 366 * 86_400)
 
 

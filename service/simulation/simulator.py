@@ -39,14 +39,14 @@ Order = Callable[[Candidate, float, float], tuple[float, ...]]
 
 
 class Expected(Protocol):
-    """Returns what a job would cost."""
+    """Returns the expected cost of a job."""
 
     def __call__(self, table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost: ...
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """What tables share. A worker group that is not among `slots` has one slot."""
+    """The slots, limits and costs that tables share. A worker group that is not among `slots` has one slot."""
 
     slots: Mapping[str, int] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
@@ -85,7 +85,7 @@ class _Simulation:
         self.wakes: list[float] = [0.0] * len(pasts)
         self.numbers = {each.id: number for number, each in enumerate(pasts)}
         self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
-        # Time, number of the event, and the number of the table that wakes, or the job that ends.
+        # Time, number of the event, and the number of the table to decide about, or the job that ends.
         self.events: list[tuple[float, int, int | _Queued]] = []
         self.counter = 0
         self.used: dict[str, float] = {}
@@ -145,7 +145,7 @@ class _Simulation:
             job = table.begin(answer.run, str(self.counter), now)
             self._queue(number, job, answer.run.worker_group or table.policy.worker_group, now)
         if any(_MUTATES[each.kind] for each in table.active):
-            # The end of that job wakes the table; nothing else starts before.
+            # The end of that job wakes the table; until then no other job of it can start.
             self.wakes[number] = 0.0
             return
         if answer.is_limited and number not in self.is_limited:
@@ -263,7 +263,7 @@ class _Simulation:
             self.used[table_id] = used
 
     def _look(self, at: float) -> None:
-        """Notes the state of all tables."""
+        """Records the state of all tables."""
         logs = base = freed = reads = compacted = 0.0
         for number, table in enumerate(self.tables):
             table.advance(at)

@@ -53,9 +53,8 @@ class Beginning:
 
 @dataclass(frozen=True)
 class TablePast:
-    """What a simulation knows about a table. Times are in seconds since the epoch.
-
-    `ended` is when the last job of each kind ended that leaves no trace on the timeline, such as an audit."""
+    """What a simulation knows about a table. Times are in seconds since the epoch. `ended` has the end of the last job
+    of each kind that leaves no trace on the timeline, such as an audit."""
 
     id: str
     subject: Subject
@@ -69,4 +68,4 @@ class TablePast:
     first_commit_at: float | None = None
     ran: Mapping[JobKind, Ran] = field(default_factory=dict)
     ended: Mapping[JobKind, float] = field(default_factory=dict)
-    aim: Aim = field(default_factory=Aim)  # What is known about its reads; the policy has the objective.
+    aim: Aim = field(default_factory=Aim)  # The frequency and cost of its reads; the objective comes from the policy.

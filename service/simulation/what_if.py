@@ -46,8 +46,9 @@ class Period:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """`now` is what the present policy does in the simulation, `new` what the new one does, and `actual` what really
-    happened. `names` are those of the tables by id. `known_since` is the first commit that is known of the period."""
+    """`now` is the simulated outcome of the present policy, `new` that of the new policy, and `actual` what really
+    happened. `names` are the names of the tables by id. `known_since` is the time of the first known commit of the
+    period."""
 
     begin: datetime
     end: datetime
@@ -78,7 +79,8 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class Replayer:
-    """Simulates in a process of its own, with a connection of its own: a simulation takes a processor for seconds."""
+    """Simulates in a process of its own, with a connection of its own, because a simulation occupies a processor core
+    for seconds."""
 
     database: str = field(repr=False)
     limits: Limits = field(default_factory=Limits)
@@ -98,7 +100,7 @@ _engine = cache(partial(open_engine, connections=1))
 
 
 def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) -> WhatIf:
-    """Returns what the edit would have changed. `fleet` gets the slots and freezes that the database knows."""
+    """Returns the effect that the edit would have had. Slots and freezes are read from the database into `fleet`."""
     tables = edited(connection, edit, period.now)
     names = {table_id: each.subject.name for table_id, each in tables.items()}
     if not tables:
@@ -144,7 +146,7 @@ def with_facts(connection: Connection, fleet: Fleet, now: datetime) -> Fleet:
 
 
 def learned(connection: Connection) -> Expected:
-    """Returns what the cost model expects."""
+    """Returns the expected costs of the cost model."""
     lessons = Lessons()
     lessons.look_up_shapes(connection)
     lessons.read_all(connection)

@@ -190,7 +190,7 @@ def test_a_notification_is_added_tested_snoozed_changed_and_removed(
         expect(page.get_by_role("region", name="State")).to_contain_text("the move")
         page.get_by_role("button", name="Wake it").click()
         expect(page.get_by_role("region", name="State")).not_to_contain_text("snoozed")
-        page.get_by_label("When it sends a report of the last week").check()
+        page.get_by_label("When to send a report of the last week").check()
         page.get_by_role("spinbutton", name="Hour", exact=True).fill("7")
         page.get_by_label("Most per hour").fill("7")
         page.keyboard.press("Tab")

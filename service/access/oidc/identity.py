@@ -1,4 +1,4 @@
-"""Identifies persons by an OpenID provider: the authorization code flow with PKCE, and access tokens of its own."""
+"""Identifies persons by an OpenID provider: the authorization code flow with PKCE, and the provider's access tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LONGEST_WORDS = 300
-# Longer ones would not fit into an address.
+# A longer ID token would not fit into an address.
 _LONGEST_HINT = 4096
 
 
@@ -40,13 +40,13 @@ class Addresses:
     keys: str
     user_info: str | None
     end_session: str | None
-    # False: the secret of the client is a member of the form.
+    # Whether the client's secret is sent by HTTP basic authentication; if not, it is a member of the form.
     takes_basic: bool
     names_issuer: bool
 
 
 class Identity:
-    """Thread-safe. Nothing is asked of the provider before the first log-in, so that the service starts without it."""
+    """Thread-safe. The provider is first called at the first log-in, so that the service starts without it."""
 
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
@@ -102,8 +102,8 @@ class Identity:
         return person.until(claims["exp"] + signed.SKEW_SECONDS)
 
     def end_url(self, id_token: str, redirect_uri: str) -> str | None:
-        """Returns the address at which the person logs out of the provider too (OpenID Connect RP-Initiated Logout);
-        None if it has none or is away."""
+        """Returns the address at which the person logs out of the provider too (OpenID Connect RP-Initiated Logout).
+        None if the provider has no such address or does not answer."""
         try:
             address = self._addresses.get().end_session
         except ProviderUnavailableError:
@@ -145,7 +145,7 @@ class Identity:
             return {}
         status, answer = call("GET", address, self._tls, bearer=access_token)
         if status != httpx.codes.OK or answer.get("sub") != subject:
-            raise LoginRefusedError("The provider has not told the claims of the person.")
+            raise LoginRefusedError("The provider has not returned the claims of the person.")
         return answer
 
     def _fetch_addresses(self) -> Addresses:

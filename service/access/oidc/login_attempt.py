@@ -1,5 +1,5 @@
-"""A log-in between its beginning here and the browser's return from the provider. The browser keeps it, encrypted, so
-that nobody fills the database by beginning log-ins."""
+"""A log-in between its beginning here and the browser's return from the provider. The browser keeps the attempt,
+encrypted, so that nobody can fill the database by beginning log-ins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class LoginAttempt:
 
     @property
     def session_id(self) -> str:
-        """The id of its session, which follows from the state: so that a log-in opens one session only."""
+        """The id of the session that this log-in opens. The id is derived from the state, so that one log-in opens one
+        session only."""
         return hashlib.sha256(self.state.encode()).hexdigest()[:32]
 
     def sealed(self, cipher: SecretCipher) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 ANYBODY = "*"
-"""The group of all whom the provider knows."""
+"""The group of all persons whom the provider knows."""
 
 _LONGEST_NAME = 200
 _NAMES = ("preferred_username", "email", "name", "sub")
@@ -31,8 +31,8 @@ class Grant:
 
 @dataclass(frozen=True)
 class Provider:
-    """`roles` maps groups to what they give; `audience` is that of access tokens which calls may carry, None if none
-    may."""
+    """`roles` maps groups to what they grant. Calls may carry access tokens for `audience`; None if calls may not carry
+    any."""
 
     issuer: str
     client_id: str
@@ -48,8 +48,8 @@ class Provider:
         return urlsplit(self.issuer).netloc
 
     def groups_in(self, claims: Mapping[str, Any]) -> tuple[str, ...] | None:
-        """Returns the groups; None if there is no such claim. The name is that of a claim, or else the way to a member:
-        `realm_access.roles`."""
+        """Returns the groups; None without the claim. `groups_claim` is the name of a claim, or the path to a member of
+        one, such as `realm_access.roles`."""
         found: Any = claims.get(self.groups_claim)
         if found is None:
             found = claims
@@ -60,8 +60,8 @@ class Provider:
         return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else None
 
     def person(self, claims: Mapping[str, Any], groups: tuple[str, ...], now: datetime) -> Token:
-        """Returns the person of checked claims, with the highest role of the groups, on the tables of all groups that
-        give it. Raises LoginRefusedError if no group has one."""
+        """Returns the person of checked claims, with the highest role that one of the groups grants, on the tables of
+        all groups that grant this role. Raises LoginRefusedError if no group grants a role."""
         name = name_in(claims)
         grants = [self.roles[each] for each in (*groups, ANYBODY) if each in self.roles]
         if not grants:
@@ -71,13 +71,13 @@ class Provider:
             )
         role = max((each.role for each in grants), key=RANK.__getitem__)
         limits = [each.tables for each in grants if each.role is role]
-        # One group without a limit is enough.
+        # If one group grants the role on all tables, the limits of the other groups do not matter.
         tables = None if None in limits else tuple(dict.fromkeys(one for each in limits for one in each or ()))
         return Token(person_id(self.issuer, claims["sub"]), name, role, digest="", created_at=now, tables=tables)
 
 
 def person_id(issuer: str, subject: str) -> str:
-    """Returns the id in place of a token's. The provider never gives a subject to somebody else."""
+    """Returns the id of a person's token. A provider never gives the subject of one person to another."""
     return f"u{hashlib.sha256(f'{issuer} {subject}'.encode()).hexdigest()[:24]}"
 
 

@@ -1,4 +1,4 @@
-"""Keeps a document of the provider, and fetches it again when it is old."""
+"""Keeps a document of the provider, and fetches the document again when it is old."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PAUSE_SECONDS = 3.0
 """Shortest time between two attempts to fetch, whatever callers send."""
 
 MOST_WAITING = 4
-"""Threads that may wait for the provider at once; the others serve calls that need it not."""
+"""Threads that may wait for the provider at once; other threads stay free for calls that do not need the provider."""
 
 
 class Remembered(Generic[_T]):
-    """Thread-safe: one thread fetches. An old document is better than none when the provider does not answer."""
+    """Thread-safe: one thread fetches. While the provider does not answer, the old document is used."""
 
     def __init__(self, fetch: Callable[[], _T], now: Callable[[], float] = time.monotonic) -> None:
         self._fetch, self._now = fetch, now

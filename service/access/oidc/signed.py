@@ -26,7 +26,7 @@ _TYPES = {
     "ES512": ("EC", "P-521"),
     "EdDSA": ("OKP", "Ed25519"),
 }
-# Keys without an id that a token may have been signed with.
+# A token without a key id is checked with at most this number of keys.
 _MOST_CANDIDATES = 8
 _LONGEST_SUBJECT = 512
 _JWS = jwt.PyJWS(options={"enforce_minimum_key_length": True})
@@ -104,7 +104,7 @@ def check(claims: dict[str, Any], *, issuer: str, audience: str, now: datetime) 
 
 
 def check_of_login(claims: dict[str, Any], *, client_id: str, nonce: str) -> None:
-    """Checks what is special to ID tokens. Raises RejectedTokenError."""
+    """Checks the claims that only ID tokens have. Raises RejectedTokenError."""
     if claims.get("nonce") != nonce:
         raise RejectedTokenError("It belongs to another log-in.")
     if claims.get("azp", client_id) != client_id or (

@@ -1,1 +1,1 @@
-"""Completes the OpenAPI document: the texts of members that need none beside their model, and examples of answers."""
+"""Completes the OpenAPI document: the texts of members that mean the same in all models, and examples of answers."""

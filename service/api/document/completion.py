@@ -1,5 +1,5 @@
-"""Completes the OpenAPI document: a description for each member, schemas of what is stored as JSON, and an example for
-each answer."""
+"""Completes the OpenAPI document: adds a description of each member, the schemas of values that are stored as JSON, and
+an example of each answer."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _DEEPEST = 6
 
 
 class Examples:
-    """`schemas` are those of an OpenAPI 3.1 document, by name."""
+    """Makes examples of values. `schemas` are those of an OpenAPI 3.1 document, by name."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
 
     def of(self, schema: Mapping[str, Any], depth: int = 0) -> Any:
-        """Returns a value that the schema allows: its own example, or one of its parts."""
+        """Returns a value that the schema allows: the schema's own example, or one that is made from the examples of
+        its parts."""
         given = self._given(schema)
         if given is not None:
             return given[0]
@@ -47,8 +48,7 @@ class Examples:
         return schema["examples"][:1] if schema.get("examples") else None
 
     def _of_any(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """Returns an example of one of several types: of an object rather than of null, because the form of the object
-        tells more."""
+        """Returns an example of one of several types; an object is preferred to null."""
         choices = [each for each in schema["anyOf"] if each.get("type") != "null"]
         is_nullable = len(choices) < len(schema["anyOf"])
         if is_nullable and (depth >= _DEEPEST or not any("$ref" in each for each in choices)):
@@ -93,12 +93,12 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
         schema = TypeAdapter(kind).json_schema(ref_template=_REF, mode="serialization")
         for inner, each in schema.pop("$defs", {}).items():
             schemas.setdefault(inner, each)
-        # Versions before and after may have fewer or more members.
+        # Values of earlier versions may lack members, so none is required.
         schemas[name] = {**schema, "required": []}
     for schema in schemas.values():
         for member, each in schema.get("properties", {}).items():
             describe(member, each)
-    # Results describe themselves: words such as `engine` and `partitions` mean something else there.
+    # Results are added after `describe`, because members such as `engine` and `partitions` mean something else in them.
     schemas |= schemas_of_structs()
     _refer(schemas)
     document["components"]["examples"] = {
@@ -119,7 +119,7 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _name_pages(document: Mapping[str, Any]) -> None:
-    """Names pages and lists as their titles do: `PageOf_JobOut_` becomes `JobPage`."""
+    """Renames the schemas of pages and lists: `PageOf_JobOut_` becomes `JobPage`."""
     schemas = document["components"]["schemas"]
     titles = {name: schema["title"] for name, schema in schemas.items() if name.endswith("Out_")}
     for name, title in titles.items():
@@ -132,7 +132,7 @@ def _name_pages(document: Mapping[str, Any]) -> None:
 
 
 def _refer(schemas: dict[str, Any]) -> None:
-    """Names the schemas of members that are objects without one in the models."""
+    """Gives named schemas to members that are plain objects in the models."""
     schemas["ProblemExample"] = {
         **schemas["ProblemDocument"],
         "title": "ProblemExample",
@@ -161,7 +161,7 @@ def _refer(schemas: dict[str, Any]) -> None:
 
 
 def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a schema with the members of a request and their types, any of which may be null, without its limits."""
+    """Returns the schema of a request without its limits, where each member may be null."""
     if "$ref" in schema:
         target = schemas[schema["$ref"].rpartition("/")[2]]
         if "properties" not in target:
@@ -186,11 +186,11 @@ def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, An
 
 
 def describe(member: str, schema: dict[str, Any]) -> None:
-    """Adds the text and the example of a member that has none beside its model."""
+    """Adds a text and an example to a member whose model has none."""
     text, example = COMMON.get(member, ("", None))
     if text:
         schema.setdefault("description", text)
-    # An object has the examples of its members; a word that is given needs none.
+    # Objects have the examples of their members, and enumerations show their values.
     if example is not None and not ("$ref" in str(schema) or {"const", "enum"} & schema.keys()):
         schema.setdefault("examples", [example])
 
@@ -203,7 +203,8 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
 
 
 def _exemplify(content: dict[str, Any], media_type: str, description: str | None, examples: Examples) -> None:
-    """Adds an example to an answer. One with problems gets an example of each type that its description links."""
+    """Adds an example to an answer. An answer with problems gets an example of each type to which its description
+    links."""
     if "example" in content or "examples" in content:
         return
     if description is not None:

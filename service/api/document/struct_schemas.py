@@ -1,7 +1,7 @@
-"""Schemas made from structs: those of the results of jobs by kind, of the details of incidents, and of objects inside.
+"""Schemas made from structs: the results of jobs by kind, the details of incidents, and the objects inside both.
 
-Every member may be missing: some belong to dry runs, some to work that was done. Workers of other versions may report
-more.
+Every member may be missing, because some are only in results of dry runs and others never. Workers of other versions
+may report further members.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPES: Final = {bool: "boolean", dict: "object", float: "number", int: "integer
 
 
 def schemas() -> dict[str, Schema]:
-    """Returns the schemas by name, those that they refer to included."""
+    """Returns the schemas by name, including the schemas to which they refer."""
     found: dict[str, Schema] = {}
     for kind in KINDS.values():
         name = f"{kind.type_name}Result"
@@ -42,7 +42,7 @@ def _object(title: str, description: str) -> Schema:
 
 
 def _members(form: type[Struct], named: dict[str, Schema]) -> Schema:
-    """Returns the members of a struct, its own before those that others share."""
+    """Returns the members of a struct; inherited ones come last."""
     hints = get_type_hints(form, include_extras=True)
     names = [name for base in form.__mro__ for name in get_annotations(base) if name in hints]
     return {name: _of(hints[name], named) for name in names}

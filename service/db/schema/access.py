@@ -33,8 +33,8 @@ sessions = sa.Table(
     sa.Index("ix_sessions_token", "token_id", "created_at"),
 )
 
-# Calls that changed something, or were refused. There are no foreign keys, because an entry outlives the objects that
-# it names.
+# Calls that changed something, or were refused. Entries have no foreign keys, because they outlive the objects that
+# they name.
 audit_entries = sa.Table(
     "audit_entries",
     metadata,

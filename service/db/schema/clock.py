@@ -9,6 +9,6 @@ service_clock = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("at", UtcDateTime, nullable=False),
-    # Time of the clock that it follows, at the same moment.
+    # Time of the clock that the service's clock follows, at the same moment.
     sa.Column("reference_at", UtcDateTime, nullable=False),
 )

@@ -33,5 +33,5 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-# SQLite generates values only for a column of exactly this type.
+# SQLite generates ids only for a column of the type INTEGER.
 Serial = sa.BigInteger().with_variant(sa.Integer, "sqlite")

@@ -18,7 +18,7 @@ events = sa.Table(
     sa.Column("id", sa.String(64), nullable=False),
     sa.Column("type", sa.String(64), nullable=False),
     sa.Column("at", UtcDateTime, nullable=False),
-    # No foreign key: an event stays true when its table is unregistered.
+    # There is no foreign key, because an event stays when its table is unregistered.
     sa.Column("table_id", sa.String(64)),
     sa.Column("data", sa.JSON, nullable=False),
     sa.UniqueConstraint("id", name=EVENT_ID),
@@ -26,7 +26,7 @@ events = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# A literal, not a bound value: SQLite uses a partial index only where it sees that the condition holds.
+# Values are literals, because SQLite uses a partial index only if it sees that the condition holds.
 EVENT_IS_OF_PROBLEM = events.c.type.in_(
     [sa.literal_column("'problem.opened'"), sa.literal_column("'problem.resolved'")]
 )
@@ -90,7 +90,7 @@ deliveries = sa.Table(
     sa.Index("ix_deliveries_event", "event_seq"),
 )
 
-# A literal, not a bound value: SQLite uses a partial index only where it sees that the condition holds.
+# Values are literals, because SQLite uses a partial index only if it sees that the condition holds.
 DELIVERY_IS_PENDING = deliveries.c.state == sa.literal_column("'pending'")
 
 DELIVERY_IS_OPEN = deliveries.c.state != sa.literal_column("'delivered'")
@@ -127,7 +127,7 @@ delivery_attempts = sa.Table(
     sa.Index("ix_delivery_attempts_delivery", "delivery_id", "id"),
 )
 
-# What people are told. Each notification owns the webhook that sends its messages.
+# Notifications for people. Each owns the webhook that sends its messages.
 notifications = sa.Table(
     "notifications",
     metadata,
@@ -143,7 +143,7 @@ notifications = sa.Table(
     sa.Column("link", sa.Text, nullable=False),
     sa.Column("snoozed_until", UtcDateTime),
     sa.Column("snoozed_because", sa.Text),
-    # The `seq` of the last event that was looked at for failed jobs.
+    # The `seq` up to which events were searched for failed jobs.
     sa.Column("read_to", Serial, nullable=False),
     # Times of the messages of the last hour.
     sa.Column("sent", sa.JSON, nullable=False),
@@ -154,7 +154,7 @@ notifications = sa.Table(
     sa.Column("updated_at", UtcDateTime, nullable=False),
 )
 
-# The open problems that a notification has told, each with the alert whose message named it.
+# The open problems that a notification has reported, each with the alert whose message named it.
 told_problems = sa.Table(
     "told_problems",
     metadata,

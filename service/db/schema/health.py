@@ -4,7 +4,8 @@ import sqlalchemy as sa
 
 from service.db.schema.core import UtcDateTime, metadata
 
-# No foreign key to the tables: when one is unregistered, its problems are resolved by a round, and announced.
+# There is no foreign key to the tables: after a table is unregistered, a round resolves its problems and announces
+# that.
 standing_problems = sa.Table(
     "standing_problems",
     metadata,
@@ -24,7 +25,7 @@ standing_problems = sa.Table(
     # Rounds in a row that have not found it.
     sa.Column("missed", sa.Integer, nullable=False),
     sa.Column("is_announced", sa.Boolean, nullable=False),
-    # Set until its end is announced; then the row is deleted.
+    # Set from the end of the problem until that is announced; then the row is deleted.
     sa.Column("resolved_at", UtcDateTime),
     sa.Column("data", sa.JSON, nullable=False),
     sa.Index("ix_standing_problems_rank", "rank", "since", "id"),
@@ -32,7 +33,7 @@ standing_problems = sa.Table(
     sa.Index("ix_standing_problems_kind", "kind", "severity"),
 )
 
-# One row. Each transaction of a round locks it, so that the replicas take turns; `at` is when the last one began.
+# One row, which each transaction of a round locks, so that the replicas take turns. `at` is when the last round began.
 problem_rounds = sa.Table(
     "problem_rounds",
     metadata,

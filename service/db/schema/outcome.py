@@ -25,7 +25,7 @@ read_runs = sa.Table(
     sa.Index("ix_read_runs_seen_at", "seen_at"),
 )
 
-# For how long the objective of each table was known, and missed, in each hour.
+# How long in each hour the state of each table's objective was known, and how long the objective was missed.
 objective_hours = sa.Table(
     "objective_hours",
     metadata,
@@ -36,7 +36,7 @@ objective_hours = sa.Table(
     sa.Index("ix_objective_hours_hour", "hour"),
 )
 
-# Whether the last look found the objective of a table missed: why, and since when.
+# The result of the last check of each table's objective: whether it was missed, why, and since when.
 objective_states = sa.Table(
     "objective_states",
     metadata,
@@ -47,7 +47,7 @@ objective_states = sa.Table(
     sa.Column("missed_since", UtcDateTime),
 )
 
-# What each job of a policy was expected to save readers, and what it has saved, in seconds of one read.
+# The gain of each job of a policy, expected and actual, in seconds of one read.
 job_gains = sa.Table(
     "job_gains",
     metadata,
@@ -58,7 +58,7 @@ job_gains = sa.Table(
     sa.Column("expected_seconds", sa.Double, nullable=False),
     sa.Column("reads_per_day", sa.Double, nullable=False),
     sa.Column("overhead_before", sa.Double, nullable=False),
-    # Null until the job has ended well, and until a poll has seen the table after it.
+    # `saved_seconds` is null until the job has succeeded, `overhead_after` until a poll has seen the table after it.
     sa.Column("saved_seconds", sa.Double),
     sa.Column("ended_at", UtcDateTime),
     sa.Column("overhead_after", sa.Double),

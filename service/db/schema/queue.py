@@ -10,6 +10,8 @@ JOB_REWRITING = "uq_jobs_active_rewriting"
 
 JOB_HOLDING_TABLE = "uq_jobs_held_mutating"
 
+JOB_OF_REQUEST = "uq_jobs_lease_request"
+
 JOB_IDEMPOTENCY = "uq_jobs_idempotency_key"
 
 jobs = sa.Table(
@@ -39,6 +41,8 @@ jobs = sa.Table(
     sa.Column("worker_id", sa.Text),
     # The token by which the worker leased the job; null if the service was open.
     sa.Column("lease_token", sa.String(32)),
+    # The id that the worker gave the request which brought it this lease.
+    sa.Column("lease_request", sa.String(64)),
     sa.Column("progress", sa.JSON(none_as_null=True)),
     sa.Column("instants", sa.JSON, nullable=False),
     sa.Column("result", sa.JSON(none_as_null=True)),
@@ -52,13 +56,13 @@ jobs = sa.Table(
     # A job that waits until the writers have been stopped is leased to no worker; `hand_over` is its progress.
     sa.Column("waits_for_writers", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("hand_over", sa.JSON(none_as_null=True)),
-    # The job that this one repeats. No foreign key: it may be deleted first.
+    # The job that this one repeats. There is no foreign key, because that job may be deleted first.
     sa.Column("retry_of", sa.String(64)),
     # W3C Trace Context of the call that submitted it.
     sa.Column("traceparent", sa.String(64)),
     # Why a queued job is held back although its time has come: a pause, or a closed window.
     sa.Column("held_back", sa.Text),
-    # What a second of its work saves readers, in seconds an hour, and when it starts whatever that is.
+    # Seconds an hour that a second of its work saves readers, and the time from which it starts whatever that is.
     sa.Column("worth", sa.Double),
     sa.Column("starts_by", UtcDateTime),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
@@ -68,7 +72,7 @@ jobs = sa.Table(
     sa.Index("ix_jobs_state_created_at", "state", "created_at", "id"),
     sa.Index("ix_jobs_kind_created_at", "kind", "created_at", "id"),
     sa.Index("ix_jobs_kind_state_created_at", "kind", "state", "created_at", "id"),
-    # Find the table whose last lease is the longest ago, and the jobs that are old.
+    # Finds the table whose last lease was the longest ago, and old jobs.
     sa.Index("ix_jobs_table_leased_at", "table_id", "leased_at"),
     sa.Index("ix_jobs_finished_at", "finished_at"),
 )
@@ -91,7 +95,7 @@ sa.Index(
     postgresql_where=_is_active & _is_real,
 )
 
-# At most one of compaction, clustering, bucket expansion and contraction, and so on, is active on a table.
+# At most one job that replaces file groups (compaction, clustering, bucket expansion and so on) is active on a table.
 sa.Index(
     JOB_REWRITING,
     jobs.c.table_id,
@@ -110,11 +114,14 @@ sa.Index(
     postgresql_where=_is_held & jobs.c.mutating,
 )
 
+# A request that is repeated, since its answer was lost, brings the same job.
+sa.Index(JOB_OF_REQUEST, jobs.c.lease_request, unique=True, sqlite_where=_is_held, postgresql_where=_is_held)
+
 # Every lease and every recovery searches these; ended jobs are not in them.
 sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=_is_queued, postgresql_where=_is_queued)
 
 sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=_is_held, postgresql_where=_is_held)
-# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+# The state is a literal, because SQLite uses a partial index only if it sees that the condition holds.
 JOB_IS_UNKNOWN = jobs.c.state == sa.literal_column("'unknown'")
 sa.Index("ix_jobs_unknown", jobs.c.table_id, sqlite_where=JOB_IS_UNKNOWN, postgresql_where=JOB_IS_UNKNOWN)
 
@@ -138,14 +145,14 @@ job_log_lines = sa.Table(
     metadata,
     sa.Column("job_id", sa.String(64), sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
-    # Counted by the worker: a line that is sent again is not stored again.
+    # The worker numbers the lines, so that a line that is sent again is not stored again.
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("at", UtcDateTime, nullable=False),
     # Python's number of the level: 30 is WARNING.
     sa.Column("level", sa.SmallInteger, nullable=False),
     sa.Column("logger", sa.String(128), nullable=False),
     sa.Column("message", sa.Text, nullable=False),
-    # Bytes of all lines of the job up to this one, which tell which lines to drop without reading them.
+    # Bytes of all lines of the job up to this one. The lines to drop are found by this, without reading the texts.
     sa.Column("bytes_so_far", sa.BigInteger, nullable=False),
 )
 
@@ -167,6 +174,6 @@ workers = sa.Table(
     sa.Column("error", sa.JSON(none_as_null=True)),
     sa.Column("application_id", sa.String(128)),
     sa.Column("ui_url", sa.Text),
-    # What a reader needs there, by the probe of the worker (`jobs.worker.read_probe`).
+    # The cost of reads there, as the worker has measured it (`jobs.worker.read_probe`).
     sa.Column("read_rates", sa.JSON(none_as_null=True)),
 )

@@ -31,7 +31,7 @@ planning = sa.Table(
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("next_decision_at", UtcDateTime, nullable=False),
     sa.Column("due_since", UtcDateTime, nullable=False),
-    # Set while it waits for other tables' jobs: for any to end, or for one of a kind or worker group.
+    # Set while the table waits until jobs of other tables end: any jobs, or those of a kind or worker group.
     sa.Column("deferred_for", sa.String(64)),
     sa.Index("ix_planning_next_decision_at", "next_decision_at"),
 )

@@ -1,18 +1,17 @@
-"""Counters of what has happened since the database was made, the figures of ended attempts, and samples of the
-fleet."""
+"""Counters since the database was made, the figures of ended attempts, and samples of the fleet."""
 
 import sqlalchemy as sa
 
 from service.db.schema.core import Serial, UtcDateTime, metadata
 
-# Not counted from the rows of jobs and events, which are deleted after some time: a counter must not go down.
+# Counters are stored, because rows of jobs and events are deleted after some time, and a counter must not go down.
 tallies = sa.Table(
     "tallies",
     metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     # The values of its labels, separated by commas.
     sa.Column("labels", sa.String(128), primary_key=True),
-    # Exact for whole numbers up to 2^53, which is 9 PB.
+    # A double is exact for whole numbers up to 2^53, which is 9 PB.
     sa.Column("value", sa.Double, nullable=False),
 )
 
@@ -27,16 +26,14 @@ def _amounts() -> list[sa.Column[float]]:
     ]
 
 
-# For reports. Figures outlive their jobs and tables, and sums read no documents: so there are no foreign keys, and a
-# column for each figure. Amounts are those of attempts that succeeded, without dry runs.
-#
-# A row has the totals of all attempts of its table and kind up to this one. So the sum of any period is the difference
-# of two rows, however many there are between them.
+# The figures for reports. There are no foreign keys, because figures outlive their jobs and tables. Each figure has a
+# column, so that sums need not read JSON. Amounts are those of attempts that succeeded, without dry runs. A row has the
+# totals of all attempts of its table and kind up to this one, so the sum of a period is the difference of two rows.
 attempt_figures = sa.Table(
     "attempt_figures",
     metadata,
     sa.Column("id", Serial, primary_key=True, autoincrement=True),
-    # Never before that of an earlier row of the same table and kind.
+    # Not earlier than that of a previous row of the same table and kind.
     sa.Column("ended_at", UtcDateTime, nullable=False),
     sa.Column("table_id", sa.String(64), nullable=False),
     sa.Column("kind", sa.String(32), nullable=False),
@@ -46,7 +43,8 @@ attempt_figures = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# The cost of further jobs is learned from these. Work is what `KindResult.work` says, `gib` the memory of the slot.
+# Attempts from which the cost of further jobs is learned. The work comes from `KindResult.work`; `gib` is the memory of
+# the slot.
 attempt_costs = sa.Table(
     "attempt_costs",
     metadata,
@@ -74,7 +72,8 @@ figure_totals = sa.Table(
     *_amounts(),
 )
 
-# The state of all tables and jobs together, once for each slot of time. The ends of jobs and the bytes are counters.
+# The state of all tables and jobs together, once for each slot of time. The ends of jobs and the bytes are running
+# totals.
 fleet_samples = sa.Table(
     "fleet_samples",
     metadata,

@@ -1,4 +1,5 @@
-"""The turns of tables: the slots that they have had, the breakers of failing work, and the locks that were seen."""
+"""State by which the queue orders and delays jobs: the slot use of tables, the breakers of failing work, and the last
+sightings of locks."""
 
 import sqlalchemy as sa
 
@@ -30,14 +31,14 @@ breakers = sa.Table(
     sa.Index("ix_breakers_failed_at", "failed_at"),
 )
 
-# One row for each table whose lock is looked at, while jobs wait for their turn (`service.locks.lock_watch`).
+# One row for each table whose lock is checked while jobs wait (`service.locks.lock_watch`).
 lock_looks = sa.Table(
     "lock_looks",
     metadata,
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
-    # A claim advances this at once, so that each replica looks at other locks.
+    # A claim advances this at once, so that each replica checks other locks.
     sa.Column("next_look_at", UtcDateTime, nullable=False),
-    # When the last look that has ended began; null before the first.
+    # When the last completed check began; null before the first.
     sa.Column("looked_at", UtcDateTime),
     # Whether jobs that take the lock are held back.
     sa.Column("holds_back", sa.Boolean, nullable=False),
@@ -45,7 +46,7 @@ lock_looks = sa.Table(
     sa.Column("holder", sa.Text),
     sa.Column("since", UtcDateTime),
     sa.Column("detail", sa.Text),
-    # What distinguishes this time of holding the lock from the one before, and when the service first saw it.
+    # A value that differs each time the lock is taken or renewed, and when the service first saw it.
     sa.Column("token", sa.Text),
     sa.Column("token_since", UtcDateTime),
     sa.Index("ix_lock_looks_next_look_at", "next_look_at"),

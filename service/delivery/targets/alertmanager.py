@@ -1,7 +1,7 @@
 """Prometheus Alertmanager: `POST /api/v2/alerts`.
 
-An alert ends by itself at its `endsAt`, so an open one is sent again in time. The labels are an alert's identity: they
-stay the same from its first message to its last.
+An alert ends by itself at its `endsAt`, so an open one is sent again before. The labels identify an alert, so they stay
+the same from its first message to its last.
 """
 
 from __future__ import annotations

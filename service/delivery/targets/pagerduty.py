@@ -1,5 +1,5 @@
-"""PagerDuty: the Events API v2. The key of a message is the one by which PagerDuty removes duplicates: of at most 255
-characters, the same in `trigger`, `acknowledge` and `resolve`. The latter two have no payload."""
+"""PagerDuty: the Events API v2. The key of a message is PagerDuty's `dedup_key`, of at most 255 characters. `trigger`,
+`acknowledge` and `resolve` of one alert have the same key; the latter two have no payload."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Target(StrEnum):
 
     @property
     def keeps_alerts(self) -> bool:
-        """True if the target itself keeps what is open, so that it must learn of each end."""
+        """True if the target keeps a list of open alerts, so that it must be told when each one ends."""
         return self in (Target.PAGERDUTY, Target.ALERTMANAGER)
 
 
@@ -54,7 +54,7 @@ MEMBERS: Mapping[Target, Mapping[str, bool]] = {
 """The members of each target, and whether it needs them."""
 
 SECRETS = frozenset({"routing_key", "password", "authorization", "headers"})
-"""Members that nobody is shown. The path of a `url` is a secret too, as that of a webhook."""
+"""Members that are never shown. The path of a `url` is a secret too, like that of a webhook."""
 
 _CHATS = {
     "slack.com": Target.SLACK,
@@ -66,7 +66,7 @@ _CHATS = {
 
 
 def chat_of(url: str) -> Target | None:
-    """Returns the target that a URL belongs to, which cannot read an event."""
+    """Returns the chat service to which a URL belongs, which cannot read events; None for other URLs."""
     try:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
@@ -81,7 +81,8 @@ def of_url(url: str) -> Target | None:
 
 
 def address(target: Target, options: Mapping[str, Any]) -> str:
-    """Returns what may be shown of the address. A webhook is stored under it; the whole is sealed with the secrets."""
+    """Returns the part of the address that may be shown. The webhook is stored with this part; the whole address is
+    encrypted with the secrets."""
     split = urlsplit(_url(target, options))
     return f"{target}+{split.scheme}://{split.netloc}"
 
@@ -97,7 +98,7 @@ def check(target: Target, options: Mapping[str, Any], guard: Guard) -> None:
 
 
 def masked(target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options as they are shown."""
+    """Returns the options with masks in place of secrets."""
     shown = {name: _masked(value) if name in SECRETS and value else value for name, value in options.items()}
     if shown.get("url"):
         split = urlsplit(options["url"])
@@ -107,7 +108,7 @@ def masked(target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unmasked(target: Target, wanted: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options with the stored values where a caller has sent back what was shown."""
+    """Returns the options with stored values in place of masks that a caller has sent back."""
     shown = masked(target, stored)
     return {name: stored[name] if name in stored and value == shown[name] else value for name, value in wanted.items()}
 

@@ -14,7 +14,7 @@ _JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True)
 class Request:
-    """`own` are headers of the target's owner, or the log-in of SMTP."""
+    """A request. `own` are headers of the target's owner, or the log-in of SMTP."""
 
     url: str
     body: bytes
@@ -23,5 +23,5 @@ class Request:
 
 
 def as_json(document: Any) -> bytes:
-    # Half of a surrogate pair, which may come from the name of a file, becomes a question mark.
+    # Half of a surrogate pair, which may come from the name of a file, cannot be encoded and becomes a question mark.
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")

@@ -53,7 +53,7 @@ def _entry(entry: Entry) -> str:
 
 
 def _escaped(text: str, most: int) -> str:
-    """Escapes what Slack reads as a link or a mention. The limit holds for the escaped text."""
+    """Escapes the characters by which Slack recognizes links and mentions. The limit applies to the escaped text."""
     escaped = [_ESCAPES.get(each, each) for each in text[:most]]
     while sum(map(len, escaped)) > most:
         escaped = escaped[: len(escaped) * 9 // 10]

@@ -37,7 +37,7 @@ def request(message: Message, options: Mapping[str, Any]) -> Request:
 
 
 def _entry(entry: Entry) -> list[dict[str, Any]]:
-    # The name of a table may contain what Markdown reads as a link, so names are not made links here.
+    # Names are not made links, because the name of a table may contain Markdown that would break the link.
     found = [_text(cut(entry.name, _TITLE), weight="bolder", separator=True)]
     if entry.detail:
         found.append(_text(cut(entry.detail, _TEXT)))

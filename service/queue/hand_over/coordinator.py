@@ -47,7 +47,7 @@ _STEP_AT_MOST = timedelta(minutes=2)
 """Duration of the claim that one step takes on a job; longer than all of its calls can take."""
 
 _STOP_AT_MOST = timedelta(minutes=10)
-"""How long after its deadline a requested stop may still complete: the writer stops anyway."""
+"""How long after the deadline a requested stop may still complete, because the writer will stop anyway."""
 
 
 def confirm(
@@ -60,8 +60,8 @@ def confirm(
     savepoint: str | None,
     restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT,
 ) -> Job:
-    """Records that the writers have been stopped for this job, and releases it. Idempotent. `by` is who reports it, and
-    `restart` how Flink will be started again.
+    """Records that the writers have been stopped for this job, and releases it. Idempotent. `by` is the person who
+    reports it, and `restart` how Flink will be started again.
 
     Raises JobNotFoundError, JobNotWaitingError for a job that has begun, has ended or needs no stop, or
     FlinkStateReturnsError.
@@ -150,7 +150,7 @@ class HandOvers:
     def run_once(self) -> HandedOver:
         """Gives up jobs whose deadline has passed, and submits the next steps of the others to the bounded pool.
 
-        It waits for none of them.
+        The steps run in the background.
         """
         now = self._clock()
         with reading(self._engine) as connection:
@@ -183,7 +183,7 @@ class HandOvers:
 
     def _drop(self, waiting: Job) -> bool:
         """Removes the hand-over if the job need not wait any more, because the owner has declared the writers stopped
-        or has declared other writers. Returns whether it did."""
+        or has declared other writers. Returns whether the hand-over was removed."""
         with reading(self._engine) as connection:
             if _has_to_wait(connection, waiting):
                 return False

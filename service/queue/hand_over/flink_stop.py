@@ -1,4 +1,5 @@
-"""The steps that stop a Flink job with a savepoint. Each returns the new state of the hand-over and writes nothing."""
+"""The steps that stop a Flink job with a savepoint. Each step returns the new state of the hand-over and stores
+nothing."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ class Stopping:
         return current.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=detail)
 
     def _stop(self, current: HandOver, stop: FlinkStop) -> HandOver:
-        """Requests the stop unless it is known to be requested, and checks its progress."""
+        """Requests the stop unless that was done already, and checks its progress."""
         now = self.clock()
         name = f"The Flink job {self.writer.job} ({stop.job_id})"
         savepoint = None if stop.savepoint else self.rest.savepoint(stop.job_id, stop.trigger_id)

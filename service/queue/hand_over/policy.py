@@ -35,14 +35,14 @@ def has_flink(table: Registration, sightings: Sightings) -> bool:
 def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committed: bool) -> bool:
     """Returns whether this job must not start before the writers of its table have been stopped for it.
 
-    `is_committed`: an earlier attempt has committed, and the next one only has to detect that. It replaces nothing, and
-    the writers may already be running again.
+    `is_committed` says that an earlier attempt has committed. The next attempt only has to detect that and replaces
+    nothing, and the writers may already be running again.
     """
     if not replaces_file_groups(job.kind) or not has_flink(table, sightings):
         return False
     is_clustering = job.kind is JobKind.CLUSTERING
     if is_clustering and refusal(KINDS[job.kind].read(job.params), has_index=table.index is not None):
-        return False  # Nobody need stop a writer for a job that the worker will refuse.
+        return False  # The worker will refuse this job, so writers need not be stopped for it.
     if job.dry_run or is_committed:
         return False
     if job.hand_over is not None and job.hand_over.state is HandOverState.STOPPED:

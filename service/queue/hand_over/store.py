@@ -82,6 +82,6 @@ def _update(connection: Connection, job_id: str, hand_over: HandOver, *, waits: 
 
 
 def _waiting() -> sa.Select[Any]:
-    # A literal, not a parameter: only then does SQLite use the small partial index of queued jobs.
+    # The state is a literal, because SQLite uses the small partial index of queued jobs only with a literal.
     queued: sa.BindParameter[str] = sa.bindparam("queued", JobState.QUEUED.value, literal_execute=True)
     return sa.select(_j).where(_j.c.state == queued, _j.c.waits_for_writers)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> Job:
-    """Returns `job` as waiting for the writers if it must wait, else unchanged. Writes nothing."""
+    """Returns `job` as waiting for the writers if it must wait, else unchanged. Does not store the change."""
     sightings = watch_store.engines_of(connection, table.id)
     is_committed = any(commit_store.is_known(connection, table.id, instant) for instant in job.instants)
     if not policy.must_wait(job, table, sightings, is_committed=is_committed):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from jobs.contract import JobKind, Outcome, Result, WorkerInfo, WorkerState
+from jobs.kinds.results import KindResult
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
@@ -101,7 +102,7 @@ class Fleet:
         with writing(self.engine) as connection:
             done = {"state": JobState.SUCCEEDED, "outcome": AttemptOutcome.SUCCEEDED}
             lease_store.end(connection, job, **done, error=None, result={}, instants=(), now=self.clock())  # type: ignore[arg-type]
-            attempt_figures.record(connection, job, AttemptOutcome.SUCCEEDED, {}, self.clock())
+            attempt_figures.record(connection, job, AttemptOutcome.SUCCEEDED, KindResult(), self.clock())
 
     def run(self, *, until: datetime | None = None) -> dict[str, datetime]:
         """Runs the queue with `slots` until it is empty, or until a time, and returns when each job was leased."""

@@ -150,7 +150,7 @@ def test_time_counts_from_a_job_that_found_nothing_to_do_too() -> None:
 def test_what_a_limit_has_left_is_compacted_at_once_by_the_limit_of_now() -> None:
     snapshot = a_snapshot(LOGS, since_compaction=since(0, hours=0))
     context = TriggerContext(NOW, last_run_at=ago(seconds=30), is_unfinished=True)
-    because = "the last compaction has left something to the next one, by its limit"
+    because = "the last compaction has reached its limit and left work for the next one"
     assert decide(settings(limit_bytes=9), snapshot, context) == Run(JobKind.COMPACTION, {"limit_bytes": 9}, because)
     assert decide(settings(), snapshot, context) == Run(JobKind.COMPACTION, {}, because)
     by_calendar = TriggerContext(NOW, Calendar(is_due=False, next_at=NEXT), is_unfinished=True)

@@ -50,7 +50,7 @@ def test_it_stops_no_flink_job_by_itself() -> None:
         ({}, "no partition TTL yet; 2 partitions, those older than 90 days are dropped"),
         ({"last_run_at": ago(days=1)}, "since the last partition TTL, threshold"),
         ({"last_run_at": ago(hours=1), "calendar": Calendar(True)}, "its scheduled time has come"),
-        ({"last_run_at": ago(minutes=1), "is_unfinished": True}, "has left expired ones, by its limit"),
+        ({"last_run_at": ago(minutes=1), "is_unfinished": True}, "has reached its limit and left expired partitions"),
     ],
 )
 def test_it_is_due_once_a_day_at_its_time_or_when_something_was_left(context: dict[str, Any], because: str) -> None:
