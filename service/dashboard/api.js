@@ -108,12 +108,11 @@ async function exchange(url, { patience = TIMEOUT_MS, ...options }) {
   throw new Refused(answer.status, problem);
 }
 
-/** The answer that `preload.js` has asked for, once; null for any other call. */
-async function askedEarly(url) {
-  const { early } = window;
-  if (early?.url !== url.href) return null;
-  window.early = null;
-  return early.answer;
+/** The answer that `preload.js` has asked for, once; undefined for any other call. */
+function askedEarly({ href }) {
+  const answer = window.early?.get(href);
+  window.early?.delete(href);
+  return answer;
 }
 
 function parsed(text) {

@@ -33,6 +33,6 @@ class Known:
 # A new search brings new problems, and every overview shows the groups of the last one.
 @lru_cache(maxsize=2)
 def groups_of(known: Known, acknowledged: frozenset[str]) -> Sequence[ProblemGroup]:
-    """Returns the groups with the numbers of problems that are `acknowledged`, the groups last that are so as a
-    whole."""
+    """Returns the groups with the numbers of problems that are `acknowledged`, groups that are so as a whole
+    last."""
     return with_acknowledged(known.groups, known.problems, acknowledged) if acknowledged else known.groups

@@ -41,7 +41,8 @@ class ProblemGroup(Told):
 
 
 def groups(problems: Iterable[HealthProblem]) -> list[ProblemGroup]:
-    """Returns the groups, the most serious first, and of these the largest. `problems` are ordered by severity."""
+    """Returns the groups, the most serious first, and among equals the largest first. `problems` are ordered by
+    severity."""
     found: dict[ProblemKind, list[HealthProblem]] = {}
     for problem in problems:
         found.setdefault(_head(problem.kind), []).append(problem)
@@ -51,8 +52,8 @@ def groups(problems: Iterable[HealthProblem]) -> list[ProblemGroup]:
 def with_acknowledged(
     groups: Iterable[ProblemGroup], problems: Iterable[HealthProblem], acknowledged: Collection[str]
 ) -> list[ProblemGroup]:
-    """Returns the groups of `problems` with the numbers of those that are `acknowledged`, the groups last that are so
-    as a whole."""
+    """Returns the groups of `problems` with the numbers of those that are `acknowledged`, groups that are so as
+    a whole last."""
     numbers = Counter(_head(each.kind) for each in problems if each.id in acknowledged)
     return sorted((replace(each, acknowledged=numbers[_head(each.kinds[0])]) for each in groups), key=_rank)
 

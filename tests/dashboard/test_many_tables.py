@@ -88,8 +88,8 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
             times.append(milliseconds)
             # The stream begins at the position of the answer.
             assert (sorted(calls[:2]), calls[2:]) == (["/v1/overview", "/v1/session"], ["/v1/events"])
-            # The page, its two scripts, three style sheets, and the icon for the page and for the tab.
-            assert len(files) <= 8
+            # The page, its script, its style sheet, and the icon for the page and for the tab.
+            assert len(files) <= 5
             fresh.close()
             # The end of this page and the service's computations after the call must not count for the next visit.
             time.sleep(2)
