@@ -26,7 +26,7 @@ _CUT = "\n[... cut ...]\n"
 
 
 class AttemptLog:
-    """The lines of one attempt. Secrets have been removed. Thread-safe, except that one thread at a time sends."""
+    """The lines of one attempt. Secrets have been removed. Thread-safe, but only one thread at a time may send."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -90,7 +90,8 @@ class AttemptLog:
 
 
 def _cut(message: str) -> str:
-    """Returns the text as the service takes it: its beginning and its end, and nothing that cannot be encoded."""
+    """Returns the text in the form that the service accepts: long texts lose their middle, and characters that cannot
+    be encoded are replaced."""
     text = message.replace("\0", "").encode(errors="replace").decode()
     if len(text) <= MOST_LINE_CHARACTERS:
         return text
@@ -108,7 +109,7 @@ class AttemptLogs(logging.Handler):
 
     @contextmanager
     def of(self, job_id: str, table_id: str | None, attempt: int) -> Iterator[AttemptLog]:
-        """Collects what this thread, and what threads that take over its context, log inside the block."""
+        """Collects the lines that this thread, and threads that inherit its context, log inside the block."""
         log = self._running[job_id, attempt] = AttemptLog()
         try:
             with log_context(job_id=job_id, table_id=table_id, attempt=attempt):

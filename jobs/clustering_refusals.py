@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _refused(kind: ProblemType) -> Problem:
-    """Returns the refusal. The detail is the same in every case, so it is the example of the type."""
+    """Returns the refusal. The detail never varies, so the example of the type serves as the detail."""
     return kind.because(kind.example)
 
 
@@ -28,8 +28,8 @@ NOTHING_TO_MERGE: Final = _refused(plans.BUCKET_FILES_NOT_MERGEABLE)
 
 
 def refusal(params: Parameters, *, has_index: bool) -> Problem | None:
-    """Returns why no job can have these parameters on a table that is declared with or without a bucket index, or
-    None if a job can."""
+    """Returns the refusal of these parameters for a table that is declared with or without a bucket index; None if they
+    are allowed."""
     if isinstance(params, GivenClusteringParams):
         return PLAN_UNUSABLE if has_index else None
     if not isinstance(params, ClusteringParams):

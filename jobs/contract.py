@@ -37,8 +37,8 @@ Json = dict[str, Any]
 
 
 def json_of(value: object) -> Any:
-    """Returns the JSON form of a struct or dataclass. Half of a surrogate pair, which a name in a table may contain,
-    is no text in UTF-8 and becomes a question mark."""
+    """Returns the JSON form of a struct or dataclass. A name in a table may contain half of a surrogate pair. UTF-8
+    cannot encode it, so it becomes a question mark."""
     try:
         return msgspec.json.decode(msgspec.json.encode(value))
     except UnicodeEncodeError:
@@ -49,8 +49,8 @@ def json_of(value: object) -> Any:
 def converted(value: object, kind: type[Converted], *, strict: bool = True, from_attributes: bool = False) -> Converted:
     """Returns a value as this struct or dataclass. Raises msgspec.ValidationError.
 
-    msgspec 0.22 describes a type to itself when it first meets it. A second thread that meets it meanwhile reads what
-    is half made, which ends the interpreter; so one thread at a time shows it a new type.
+    msgspec 0.22 builds its description of a type at the first use. A second thread that uses the type meanwhile reads a
+    half-built description, and the interpreter crashes. So a lock guards the first use of each type.
     """
     if kind not in _described:
         with _describing, suppress(msgspec.ValidationError):
@@ -207,7 +207,7 @@ class WorkOrder(JsonMapped, Generic[Given]):
     attempt: int
     kind: JobKind
     table: Annotated[Table, Spec("What the table itself does not record")]
-    # Messages have a mapping, which the worker reads as the type that the kind declares (`jobs.kinds`).
+    # A message has a mapping here. The worker converts it to the type that the kind declares (`jobs.kinds`).
     params: Annotated[Given, Spec("Parameters of the kind")] = field(default_factory=lambda: cast("Given", {}))
     dry_run: bool = False
     earlier_instants: Annotated[tuple[str, ...], Spec("Instants of earlier attempts", examples=([],))] = ()
@@ -253,7 +253,7 @@ class Result(JsonMapped, Generic[Given]):
 
     outcome: Outcome
     instants: tuple[str, ...] = ()
-    # Messages have a mapping, which a job makes from the type that its kind declares (`jobs.kinds`).
+    # A message has a mapping here. The job makes it from an object of the type that its kind declares (`jobs.kinds`).
     details: Given = field(default_factory=lambda: cast("Given", {}))
     error: Problem | None = None
 
@@ -268,8 +268,8 @@ DEFAULT_GROUP = "default"
 
 
 class WorkerState(StrEnum):
-    """Only a worker that is `READY` asks for jobs. Others start Spark, have not a single executor, or `FAILED` to
-    start and have ended."""
+    """Only a worker that is `READY` asks for jobs. Other workers are still starting Spark, have no executor, or have
+    ended because Spark did not start (`FAILED`)."""
 
     FAILED = "failed"
     STARTING = "starting"

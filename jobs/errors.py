@@ -30,8 +30,8 @@ class JobError(Exception):
     def because(
         cls, detail: str = "", *, title: str | None = None, hint: str | None = None, retriable: bool | None = None
     ) -> Problem:
-        """Returns a problem of this type, for reasons that are found before anything has begun, so that nothing has to
-        be raised."""
+        """Returns a problem of this type without raising it. It is for reasons that are found before the work
+        begins."""
         return Problem(
             cls.type,
             cls.title if title is None else title,
@@ -61,7 +61,7 @@ class RefusedError(JobError):
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raises RefusedError if there are any."""
+    """Raises RefusedError if there are any refusals."""
     if problems:
         raise RefusedError(problems)
 
@@ -97,7 +97,7 @@ class MetastoreUnavailableError(JobError):
 class MetastoreError(JobError):
     type = "metastore-failed"
     title = "The Hive metastore did not do what it was asked for"
-    hint = "The table itself is as before. The log of the metastore may say more; run the job again, or dry."
+    hint = "The table itself is as before. The log of the metastore may say more; run the job again, or as a dry run."
     retriable = True
     why = (
         "The metastore answered with an error. The table in the lake is not affected; the one in the metastore is"
@@ -157,9 +157,9 @@ class PlanTakenError(JobError):
     type = "plan-taken"
     title = "Another runner is executing this plan"
     hint = (
-        "A writer should execute no plans beside this service: `writer-options` has the options. A runner that has died"
-        " is found out, by its heartbeat after two minutes, without one an hour after its last file. If you know that"
-        " it is dead, run a job with these `plans` and `take_over`."
+        "A writer should execute no plans beside this service: `writer-options` has the options. A runner counts as "
+        "dead two minutes after its last heartbeat; one that sends none counts as dead an hour after its last file. If "
+        "you know that it is dead, run a job with these `plans` and `take_over`."
     )
     retriable = True
     why = (
@@ -171,19 +171,19 @@ class PlanTakenError(JobError):
 
 
 class ClocksDisagreeError(JobError):
-    """Retriable if the clock that is behind passes the others by itself."""
+    """Retriable if the clock that is behind will catch up with the timeline by itself."""
 
     type = "clocks-disagree"
     title = "The clocks of the table's writers do not agree"
     hint = (
-        "Hudi puts rows in order by instants, which each writer names by its own clock and zone. Let all writers of "
-        "the table run in one time zone, with clocks that a time server sets; jobs run when new commits show it. "
-        "The `clock` in the results of an audit is what the newest ones show."
+        "Hudi orders rows by instants, and each writer names its instants by its own clock and time zone. Let all "
+        "writers of the table run in one time zone, with clocks that a time server sets. Jobs run again when new "
+        "commits show that the clocks agree; `clock` in the result of an audit says what the newest commits show."
     )
     why = (
-        "Writers name their instants by clocks that are apart, in turn; or the clock of the newest write is behind what"
-        " is on the timeline already. Hudi puts rows in order by these instants, so an instant of the job would come"
-        " before some writers' and after others'. Nothing was changed."
+        "Writers commit alternately, and their clocks disagree; or the clock of the newest write is behind instants "
+        "that are already on the timeline. Hudi orders rows by instants, so the job's instant would come before those "
+        "of some writers and after those of others. Nothing was changed."
     )
     example = (
         "Some writers of this table name their instants by UTC and others 8:00:00 behind UTC, since 2026-01-01 12:00"
@@ -227,8 +227,8 @@ class IndexesChangedError(JobError):
     hint = "Nothing was committed; the next attempt starts over."
     retriable = True
     why = (
-        "A commit must bring all indexes of the table up to date, and the job was prepared for others. If the new ones"
-        " were left out, writers would not find the rows that the job has moved."
+        "A commit must update every index of the table, but the job was prepared for other indexes. If it left out a "
+        "new index, writers would not find the rows that the job has moved."
     )
     example = "record_index"
 
@@ -239,10 +239,10 @@ class TableUpgradedError(JobError):
     hint = "Nothing was committed; the next attempt works on the new version."
     retriable = True
     why = (
-        "Hudi upgrades a table when a newer version writes to it for the first time, unless"
-        " `hoodie.write.auto.upgrade=false`. An upgrade moves the timeline and renames its files, so the job no longer"
-        " sees what it was prepared for. Hudi expects that nobody else works on the table then: pause its upkeep"
-        " before."
+        "Hudi upgrades a table when a newer version writes to it for the first time, unless "
+        "`hoodie.write.auto.upgrade=false`. An upgrade moves the timeline and renames its files, so the job no longer "
+        "sees what it was prepared for. Hudi expects that nobody else works on the table during an upgrade, so pause "
+        "its upkeep first."
     )
     example = "table version 6 became 9"
 
@@ -251,7 +251,7 @@ class NotProvedError(JobError):
     """The merge of a file slice by Arrow is not proved to be equal to Hudi's own, so Hudi's executor has to do it."""
 
     type = "merge-not-proved"
-    title = "This file slice is not one that is merged without Hudi"
+    title = "This file slice cannot be merged without Hudi"
     hint = "Nothing was changed. Hudi's own executor merges it: `engine` `hudi` or `auto`."
     why = (
         "The log files of a slice hold something whose merge is not proved to be equal to Hudi's own, such as partial"
@@ -273,7 +273,7 @@ class TimedOutError(JobError):
         " The next attempt finishes what this one left, or rolls it back."
     )
     retriable = True
-    why = "One attempt took longer than `timeout_seconds` of the job, or else of the settings."
+    why = "One attempt took longer than the job's `timeout_seconds` or, if the job has none, than that of the settings."
     example = "3600 s"
 
 
@@ -301,8 +301,8 @@ class LeaseLostError(JobError):
     title = "This attempt no longer holds the job"
     hint = ""
     why = (
-        "A job belongs to one attempt of one worker. The lease expired without a heartbeat and another attempt may have"
-        " it, or the job has ended, so that a late report must change nothing."
+        "A job belongs to one attempt of one worker. Either the lease expired without a heartbeat, so another attempt "
+        "may hold the job, or the job has ended. A late report must change nothing."
     )
     example = "Attempt 1 of job_4be1c0d2f6a89b37 is over."
 

@@ -71,7 +71,7 @@ class JobContext:
             raise self.must_end
 
     def leaves(self, what: str) -> None:
-        """Tells the job's owner, in a sentence of the job's problem, what could not be undone."""
+        """Adds a sentence to the job's problem that tells the owner what could not be undone."""
         self.left_behind.append(what)
 
     @contextmanager

@@ -10,13 +10,13 @@ class TableLockedError(JobError):
     type = TABLE_LOCKED
     title = "The table's lock could not be acquired in time"
     hint = (
-        "Another writer holds it. GET /v1/tables/{id}/lock shows who, as far as its provider tells; a lock file that a "
-        "dead writer left is broken by DELETE (`groundskeeper lock show`, `lock break`)."
+        "Another writer holds it. GET /v1/tables/{id}/lock shows who, as far as its provider tells; DELETE removes a "
+        "lock file that a dead writer has left (`groundskeeper lock show`, `lock break`)."
     )
     retriable = True
     why = (
-        "The job needs the table's lock for moments, and others held it for longer than the job may wait. The job goes"
-        " back to the queue, so that its worker can serve other tables."
+        "The job needs the table's lock for a moment, but others held it for longer than the job may wait. The job "
+        "goes back to the queue, so that its worker can serve other tables."
     )
     example = "Held for 3 h"
 
@@ -27,8 +27,8 @@ class LockUnavailableError(JobError):
     type = LOCK_UNAVAILABLE
     title = "The server or storage of the table's lock cannot be reached"
     hint = (
-        "Nothing was changed. See that it runs, that this worker may connect to it, and that the `lock` of the table's "
-        "registration has its address; or PATCH the table with the `lock` that its writers use."
+        "Nothing was changed. Check that the server runs, that this worker may connect to it, and that the `lock` of "
+        "the table's registration has its address; or PATCH the table with the `lock` that its writers use."
     )
     retriable = True
     why = (
@@ -55,8 +55,9 @@ class LockLostError(JobError):
     type = "lock-lost"
     title = "The table's lock was lost before the commit"
     hint = (
-        "Nothing was committed. Either the worker stood still, or the lock's server was away, for longer than the lock "
-        "lasts; or a client breaks locks (with the filesystem provider a failed Hudi client deletes the holder's)."
+        "Nothing was committed. Either the worker stood still or the lock's server was away for longer than the lock "
+        "lasts, or another client broke the lock (with the filesystem provider, a Hudi client that fails deletes the "
+        "holder's lock)."
     )
     retriable = True
     why = "The lock was no longer the job's at the moment of the commit, so the job did not commit."

@@ -102,7 +102,7 @@ def at(record: logging.LogRecord) -> datetime:
 
 
 def stack_of(record: logging.LogRecord) -> str:
-    """Returns the stack traces of a record as text; an empty one if it has none."""
+    """Returns the stack traces of a record as text, which is empty if it has none."""
     if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
         record.exc_text = logging.Formatter().formatException(record.exc_info)
     return "\n".join(each for each in (record.exc_text, record.stack_info) if each)
@@ -117,7 +117,8 @@ def configure(
 ) -> RedactingFormatter:
     """Makes the log of this process go to `stream`, by default standard error, and returns its formatter.
 
-    In JSON also Python's warnings and the errors that end threads and the process, which Python prints by itself.
+    A JSON log also takes Python's warnings and the errors that end a thread or the process, which Python otherwise
+    prints itself.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     formatter: RedactingFormatter = JsonFormatter(everywhere) if log_format is LogFormat.JSON else TextFormatter()

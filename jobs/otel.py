@@ -75,7 +75,7 @@ class OtelSpan:
 
 
 class OtelTracer:
-    """Exports in a thread of its own. What the receiver does not take in time is dropped."""
+    """Exports in a thread of its own. Spans that the receiver does not take in time are dropped."""
 
     def __init__(self, service: str, version: str | None, instance: str | None) -> None:
         names = {"service.name": service, "service.version": version, "service.instance.id": instance}
@@ -112,7 +112,7 @@ class OtelTracer:
         error: str | None,
     ) -> None:
         ids = parsed(parent)
-        # Without a parent in its trace it is the first span of that.
+        # A span without a parent is the first one of its trace.
         trace_id = ids[0] if ids and not ids[1] else None
         with self._ids.given(trace_id, int(span_id, 16) if span_id else None):
             span = self._tracer.start_span(name, _context(parent), start_time=_nanoseconds(start))
@@ -135,7 +135,7 @@ class OtelTracer:
 
 
 def _context(parent: str | None) -> Context:
-    """Returns the context of a span of another process; an empty one without any."""
+    """Returns the context of a span of another process; an empty context if there is no such span."""
     ids = parsed(parent)
     if ids is None or not ids[1]:
         return Context()

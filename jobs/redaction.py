@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MASK = "******"
 
-# Shorter secrets are also parts of other words.
+# A shorter secret would also be found inside other words.
 _RECOGNIZABLE = 8
 
 _SECRET_NAME = re.compile(
@@ -29,7 +29,7 @@ _DURATION_NAME = re.compile(r"timeout|_ms$|(?<![a-z])(ms|millis|seconds|interval
 
 # Each repetition is bounded, so that the time grows with the length of the text only.
 _SHAPES = (
-    # `scheme://user:password@host`. Passwords may contain a slash; a port in front of a path is none.
+    # `scheme://user:password@host`. Passwords may contain a slash; a port before a path is no password.
     (
         re.compile(r"(://[^\s/?#:@]{0,256}:)(?:[^\s/?#]{1,256}@|(?!\d{1,5}(?!\w))[^\s@]{1,256}@)"),
         rf"\1{MASK}@",

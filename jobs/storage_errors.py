@@ -40,8 +40,8 @@ class StorageDeniedError(StorageRefusedError):
     type = "storage-access-denied"
     title = "The storage does not let the worker do what the job needs"
     hint = (
-        "Nothing of the table was changed by what was refused. Let the user or role of the workers read, write and"
-        " delete below the table's base path, in .hoodie as well, and in the folder of its lock."
+        "The refused request changed nothing in the table. Let the user or role of the workers read, write and delete "
+        "below the table's base path, in .hoodie as well, and in the folder of its lock."
     )
     why = (
         "The storage knows who asks, and does not allow it: the permissions of a folder, a policy of the bucket, or an"
@@ -66,16 +66,17 @@ class StorageReadOnlyError(StorageRefusedError):
 
 
 class StorageUnknownError(StorageRefusedError):
-    """A name server that fails looks just like a host that does not exist, so that one may be `retriable`."""
+    """The error is `retriable` for an unknown host, because a name server that fails gives the same answer."""
 
     type = "storage-unknown"
     title = "The bucket, container or host of the table's storage does not exist"
     hint = (
-        "See that the base path names it rightly, and that the worker's storage options have its endpoint and region."
+        "Check that the base path names it correctly, and that the worker's storage options have its endpoint and "
+        "region."
     )
     why = (
-        "The storage has no bucket, container or file system of that name, or the name of its host has no address. A"
-        " name server that is away looks like the latter, so a job that met that is tried again."
+        "The storage has no bucket, container or file system of that name, or the name of its host has no address. A "
+        "name server that fails looks like an unknown host, so the job is tried again in that case."
     )
     example = "s3a://lkae/orders: NoSuchBucket: The specified bucket does not exist"
 
@@ -88,8 +89,8 @@ class StorageFullError(StorageRefusedError):
     type = "storage-full"
     title = "No space is left, or a quota is used up"
     hint = (
-        "Free space on the table's storage, or raise its quota: a `cleaning` job frees what no reader needs any more."
-        " Where the path in the detail is of a worker's own disk (spark.local.dir), free space there."
+        "Free space on the table's storage, or raise its quota: a `cleaning` job frees what no reader needs any more. "
+        "If the path in the detail is on a worker's own disk (spark.local.dir), free space there."
     )
     why = (
         "The disk, the bucket's quota or a quota of HDFS is used up. The next job rolls back what this one had begun."
@@ -99,7 +100,7 @@ class StorageFullError(StorageRefusedError):
 
 
 _DAMAGE = re.compile(
-    # Parquet, by parquet-mr and by Arrow.
+    # The words of parquet-mr and of Arrow for a damaged Parquet file.
     r"is not a Parquet file|Parquet magic bytes not found|smaller than the minimum file footer|Parquet file size is 0"
     r"|Couldn't deserialize thrift|[Cc]ould not read page|Corrupt(?:ed)? snappy|corrupt (?:gzip|zstd|lz4)"
     # Avro: instants of the timeline, plans, blocks of logs.
@@ -110,7 +111,8 @@ _DAMAGE = re.compile(
 
 
 def hudi_error(detail: str, message: str | None = None) -> HudiError:
-    """Returns the error of an operation that failed, by the words of its causes, which `told` may hold in full."""
+    """Returns the error of an operation that failed. Words in `message` show whether a file is damaged; without it,
+    those in `detail` do."""
     return DamagedFileError(detail) if _DAMAGE.search(message or detail) else HudiError(detail)
 
 

@@ -1,4 +1,4 @@
-"""Errors of what a table is, on its storage."""
+"""Errors of a table's files: they are damaged, missing, or outside of the table."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class PartitionValuesError(JobError):
     type = "partition-values-unreadable"
     title = "Hudi cannot make the values of the partition columns from the table's paths"
     hint = (
-        "Every query by Spark fails at the table alike. Its key generator writes to the paths what the column's type"
-        " cannot hold: write the table anew with another output format, such as yyyyMMdd for a number."
+        "Every query of this table by Spark fails as well. Its key generator writes values to the paths that the "
+        "column's type cannot hold: write the table anew with another output format, such as yyyyMMdd for a number."
     )
     why = (
         "Hudi's data source takes the values of partition columns from the paths, by the types of the columns. A custom"
@@ -87,7 +87,7 @@ class PartitionValuesError(JobError):
 
 
 class PathOutsideTableError(JobError):
-    """A job follows no path that leads out of its table: not to read, and still less to write or to delete."""
+    """A job reads, writes and deletes nothing outside of its table, so it follows no path that leads there."""
 
     type = "path-outside-table"
     title = "A path of the table leads out of it"

@@ -20,7 +20,7 @@ def span_id_of(job_id: str) -> str | None:
 
 
 def of_job(traceparent: str | None, job_id: str) -> str | None:
-    """Returns the `traceparent` for the attempts of a job, from that which the job keeps."""
+    """Returns the `traceparent` for the attempts of a job, made from the one that is stored with the job."""
     found = _TRACEPARENT.fullmatch(traceparent or "")
     span_id = span_id_of(job_id)
     return f"00-{found[1]}-{span_id}-{found[3]}" if found and span_id else None

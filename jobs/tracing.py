@@ -1,6 +1,7 @@
 """Traces by OpenTelemetry: a request, its job, each attempt with its steps and Spark jobs, and the commit.
 
-Off, and without any cost, until `start` finds an endpoint in the environment and the extra `opentelemetry` installed.
+Tracing is off, and costs nothing, until `start` finds an endpoint in the environment and the extra `opentelemetry`
+installed.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Tracer(Protocol):
 
 
 class _Nothing:
-    """The span of a process that exports none."""
+    """The span in a process that exports no traces."""
 
     traceparent = None
 
@@ -133,7 +134,8 @@ def current() -> str | None:
 
 
 def for_new_job() -> str | None:
-    """Returns what a new job keeps as its `traceparent`: the span that submits it, or a new trace without one."""
+    """Returns the `traceparent` to store with a new job: the span that submits it, or a new trace if there is no
+    span."""
     return None if _tracer is None else _tracer.current() or _tracer.new_trace("job")
 
 

@@ -26,7 +26,7 @@ _ARGUMENTS = [
     "--disable-sync",
     "--disable-quic",
 ]
-# A busy machine may take long to draw a page. Only a test that fails waits for so many milliseconds.
+# A busy machine may take long to draw a page. Only a failing test waits for all of these milliseconds.
 _PATIENCE = 60_000
 expect.set_options(timeout=_PATIENCE)
 DESKTOP = (1280, 900)

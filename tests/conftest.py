@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rest", action="store_true", help="only the rest of the long matrices (see .ci/exhaustive)")
 
 
-# How long an example takes says what else the machine does.
+# The time of an example depends on what else the machine does.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.exhaustive = True
 
 
-# Tests of these files share a service whose worker has a JVM: in one process, one is enough.
+# Tests of these files share a service whose worker has a JVM. Run in one process, they need only one.
 _OF_THE_SHARED_DAEMON = {
     f"tests/acceptance/test_{name}.py"
     for name in ("by_itself", "main_job", "cancel", "refusals", "start_time", "worker_killed")
@@ -218,7 +218,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 def _forget_options_of_yarn(session: Any) -> None:
     """Removes Hadoop's options that only YARN and MapReduce read: 600 of 1 000. Hudi sends all options with each of its
     tasks, and to write and read them took a sixth of the CPU time."""
-    # JobConf brings them when it is loaded: later it would bring them back.
+    # JobConf adds them when it is loaded, so it is loaded first; later it would add them again.
     session._jvm.java.lang.Class.forName("org.apache.hadoop.mapred.JobConf")
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     for prefix in ("yarn.", "mapreduce."):

@@ -22,7 +22,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _MOST_BYTES = 1024 * 1024
@@ -113,11 +113,16 @@ def _server() -> _Server:
 
 def _serve(asked: socket.socket) -> None:
     # Imports all modules that `serve` imports, also those in its functions.
+    import sqlalchemy as sa
     import uvicorn.protocols.http.httptools_impl  # noqa: F401
 
     import service.cli.main
     import service.cli.serving  # noqa: F401
+    from service.api import app
+    from tests.contexts import context_of
 
+    # What FastAPI makes of the routes stays with them, and takes half a CPU second.
+    app.complete_routes(app.create_app(context_of(sa.create_engine("sqlite://"))))
     gc.collect()
     gc.freeze()
     woken, waking = os.pipe()
@@ -169,6 +174,8 @@ def _become(wanted: dict[str, object], stdout: int, stderr: int) -> NoReturn:
         os.environ.update(wanted["env"])  # type: ignore[call-overload]
         time.tzset()
         os.chdir(str(wanted["cwd"]))
+        if "serve" in wanted["arguments"]:  # type: ignore[operator]
+            _fork_servers_of_readers()
         sys.argv = ["groundskeeper", *wanted["arguments"]]  # type: ignore[misc]
         from service.cli.main import main
 
@@ -182,6 +189,32 @@ def _become(wanted: dict[str, object], stdout: int, stderr: int) -> NoReturn:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _fork_servers_of_readers() -> None:
+    """Forks what the service would start, and what would then import the service again: the process that forks its
+    readers, and Python's tracker of resources."""
+    from multiprocessing import forkserver, util
+
+    start, util.spawnv_passfds = util.spawnv_passfds, _forked_python  # type: ignore[attr-defined]
+    forkserver.ensure_running()
+    util.spawnv_passfds = start  # type: ignore[attr-defined]
+
+
+def _forked_python(_program: object, arguments: Sequence[str], kept: Sequence[int]) -> int:
+    """Runs the code of `python -c` in a child, with no open files of this process but those that an `exec` keeps."""
+    pid = os.fork()
+    if pid:
+        return pid
+    before = 3
+    for each in sorted(kept):
+        os.closerange(before, each)
+        before = each + 1
+    os.closerange(before, os.sysconf("SC_OPEN_MAX"))
+    try:
+        exec(arguments[-1])
+    finally:
+        os._exit(0)
 
 
 if __name__ == "__main__":

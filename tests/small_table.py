@@ -203,6 +203,12 @@ class SmallTable:
         with (folder / name).open("wb") as file:
             file.truncate(size)
 
+    def add_metadata_table(self) -> SmallTable:
+        """Returns its metadata table, without any instant. Only the list of files is in it."""
+        with (self.base / ".hoodie" / "hoodie.properties").open("a") as file:
+            file.write("hoodie.table.metadata.partitions=files\n")
+        return SmallTable(self.base / ".hoodie" / "metadata", version=self.version)
+
     def archive(self, *instants: str) -> None:
         """Moves completed instants to the history: in version 9 the LSM timeline, in version 6 a log, empty here."""
         if self.version < 8:

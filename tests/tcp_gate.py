@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class TcpGate:
@@ -16,6 +16,7 @@ class TcpGate:
         self._target = target
         self._guard = threading.Lock()
         self._open: set[socket.socket] = set()
+        self._lost: bytes | None = None
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port: int = self._listening.getsockname()[1]
         self._start()
@@ -29,6 +30,11 @@ class TcpGate:
         finally:
             self._listening = socket.create_server(("127.0.0.1", self.port), backlog=128)
             self._start()
+
+    def lose_answer(self, to: bytes) -> None:
+        """Ends the connection of the next request that contains this, when the server answers it."""
+        with self._guard:
+            self._lost = to
 
     def end(self) -> None:
         # `close` alone leaves a thread that waits in `accept` with a socket that still listens.
@@ -57,9 +63,18 @@ class TcpGate:
             return
         with self._guard:
             self._open |= {client, server}
-        back = threading.Thread(target=_forward, args=(server, client), daemon=True)
+        loses = threading.Event()
+
+        def asks(request: bytes) -> bool:
+            with self._guard:
+                if self._lost is not None and self._lost in request:
+                    self._lost = None
+                    loses.set()
+            return True
+
+        back = threading.Thread(target=_forward, args=(server, client, lambda _: not loses.is_set()), daemon=True)
         back.start()
-        _forward(client, server)
+        _forward(client, server, asks)
         back.join()
         with self._guard:
             self._open -= {client, server}
@@ -67,9 +82,9 @@ class TcpGate:
         server.close()
 
 
-def _forward(one: socket.socket, other: socket.socket) -> None:
+def _forward(one: socket.socket, other: socket.socket, passes: Callable[[bytes], bool]) -> None:
     with suppress(OSError):
-        while received := one.recv(65_536):
+        while (received := one.recv(65_536)) and passes(received):
             other.sendall(received)
     for each in (one, other):
         with suppress(OSError):

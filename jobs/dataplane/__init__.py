@@ -1,1 +1,1 @@
-"""The rewriting of rows by Arrow: slices are read, merged, split, sorted and written."""
+"""Rewrites rows with Arrow: reads, merges, splits, sorts and writes file slices."""

@@ -31,14 +31,14 @@ MOST_REASONS = 5
 class Merging:
     """How a job merges slices with logs, and how many it has merged so far, counting rewritten ones again."""
 
-    rules: MergeRules | None = None  # Without rules, Hudi's readers merge.
+    rules: MergeRules | None = None  # The rules of Arrow's merge; None lets Hudi's readers merge.
     only_arrow: bool = False  # Whether it is an error that Arrow leaves a slice to Hudi.
     by_arrow: int = 0
     by_hudi: int = 0
     reasons: list[Problem] = field(default_factory=list)  # Why Arrow left slices to Hudi.
 
     def leave(self, reasons: Iterable[Problem]) -> None:
-        """Records why slices are left to Hudi. Raises EngineRefusedError if they must not be."""
+        """Records why slices are left to Hudi. Raises EngineRefusedError if the job demands Arrow."""
         self.reasons = list(dict.fromkeys([*self.reasons, *reasons]))
         if self.reasons and self.only_arrow:
             raise EngineRefusedError(self.reasons[:MOST_REASONS])

@@ -90,7 +90,7 @@ def _without_nulls(array: pa.Array) -> pa.Array:
     kind = array.type
     if pa.types.is_struct(kind):
         fields = [array.field(place) for place in range(kind.num_fields)]
-        # A null of this struct lies inside a null of the enclosing one, which still hides the values.
+        # Wherever this struct is null the enclosing one is null too, and still hides the values.
         fields = [each if field.nullable else _without_nulls(each) for each, field in zip(fields, kind, strict=True)]
         return pa.StructArray.from_arrays(fields, fields=list(kind))
     if pa.types.is_map(kind):

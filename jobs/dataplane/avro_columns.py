@@ -1,8 +1,8 @@
 """Decodes many Avro records at once into Arrow columns: one field of all records after the other, by numpy.
 
 The place where a field begins differs from record to record, so an array of places, one per record, moves through the
-schema. Avro's encoding is that of its specification 1.11: variable-length numbers in zigzag form, little-endian floats,
-texts and bytes behind their length, lists and maps as blocks behind their number of entries.
+schema. The encoding is that of Avro's specification 1.11: variable-length numbers in zigzag form and little-endian
+floats; a length comes before texts and bytes, and a number of entries before each block of a list or map.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-# A place that is too far is noticed after at most one number of ten bytes, read as two words of eight.
+# A place beyond the end is noticed after at most one more number of ten bytes, which is read as two words of eight.
 _PADDING = 32
 # Offsets have 32 bits.
 _LARGEST = 1 << 30
-# Every entry of the longest list is one step of all lists.
+# The lists are decoded step by step, one entry of each list per step, so the longest one gives the number of steps.
 _MOST_STEPS = 20_000
 
 _U = np.uint64
@@ -45,7 +45,7 @@ _ONE = _U(1)
 class Decoder:
     """Decodes records of one schema. Raises NotProvedError for a schema that is not supported.
 
-    `columns` selects some top-level fields; the others are passed over.
+    `columns` selects some top-level fields; the others are skipped.
     """
 
     def __init__(self, schema: str, columns: Collection[str] | None = None) -> None:
@@ -88,14 +88,14 @@ class _Reader:
         padded[: self._limit] = np.frombuffer(view, np.uint8)
         self._bytes = padded
         self._buffer = pa.py_buffer(padded)
-        # Eight bytes from any place on.
+        # A view of the eight bytes that follow each place.
         self._words: NDArray[np.uint64] = np.ndarray(
             (self._limit + _PADDING - 8,), np.dtype("<u8"), buffer=padded.data, strides=(1,)
         )
         self._steps = 0
 
     def read(self, kind: AvroType, at: Places, wanted: bool = True) -> tuple[pa.Array | None, Places]:
-        """Returns the values of one field and the places behind them; without `wanted` no values."""
+        """Returns the values of one field (none unless they are `wanted`) and the places after them."""
         if kind.null_branch is None:
             return self._value(kind, at, wanted)
         return self._optional(kind, at, wanted)
@@ -158,7 +158,7 @@ class _Reader:
         return (pa.StructArray.from_arrays(values, fields=list(kind.arrow)) if wanted else None), at
 
     def _entries(self, kind: AvroType, at: Places, wanted: bool) -> tuple[pa.Array | None, Places]:
-        """Reads lists, and maps as lists of keys and values: the next entry of all lists in one step."""
+        """Reads lists, and maps as lists of keys and values. One step reads the next entry of every list."""
         at = at.copy()
         counts = np.zeros(len(at), np.int64)
         owners: list[Places] = []
@@ -202,7 +202,7 @@ class _Reader:
             return None, ends
         if kind.is_decimal:
             return self._decimals(kind, ends, lengths), ends
-        # One array over all bytes, in which every second value is one of the wanted, and the others lie between them.
+        # One array over all bytes: every second value is a wanted one, and the values between them are ignored.
         offsets = np.empty(2 * len(at) + 1, np.int32)
         offsets[:-1:2], offsets[1::2] = starts, ends
         offsets[-1] = ends[-1] if len(ends) else 0
@@ -236,7 +236,7 @@ class _Reader:
         return values
 
     def _numbers(self, at: Places) -> tuple[Places, Places]:
-        """Reads one `int` or `long` from each place; also returns the places behind them."""
+        """Reads one `int` or `long` from each place; also returns the places after them."""
         first = self._bytes[at]
         if not len(at) or int(first.max()) < 128:
             short = first.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Avro's types as Arrow's, for the schemas of log blocks (`HoodieSchema`, `SchemaConverters`, Hudi 1.2.0)."""
+"""Converts Avro's types to Arrow's, for the schemas of log blocks (`HoodieSchema`, `SchemaConverters`, Hudi 1.2.0)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AvroType:
     kind: str  # Avro's name of the type.
     arrow: pa.DataType
     name: str = ""  # The field's name, if the type is that of a field.
-    null_branch: int | None = None  # The place of null in a union of null and this type.
+    null_branch: int | None = None  # The index of null in a union of null and this type.
     fields: tuple[AvroType, ...] = ()  # A record's fields, an array's element, or a map's key and value.
     size: int = 0
     symbols: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class AvroType:
 
 
 def of_record(schema: Any) -> AvroType:
-    """Returns the type of a schema's records, from its JSON. Raises NotProvedError for what is not supported."""
+    """Returns the type of a schema's records, from its JSON. Raises NotProvedError for types that are not supported."""
     try:
         found = _Names().type_of(schema, "", 0)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, pa.ArrowException):
@@ -65,7 +65,7 @@ def of_record(schema: Any) -> AvroType:
 
 
 class _Names:
-    """Reads one schema. Holds the types that have names, as later ones refer to them."""
+    """Reads one schema. Keeps the types that have names, because later types refer to them."""
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType] = {}

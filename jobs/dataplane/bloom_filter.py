@@ -32,9 +32,9 @@ _HEADER = struct.Struct(">iibi")  # version, hashes, kind of hash, bits: `Intern
 _ROWS = struct.Struct(">iii")  # keys per row, keys in the last row, rows: `InternalDynamicBloomFilter.write`
 _HEADERS_IN_BASE64 = 4 * -(-(_HEADER.size + _ROWS.size) // 3)
 _M = np.uint32(0x5BD1E995)
-_BLOCK_KEYS = 32_768  # keys per pass: their data stays in the processor's cache
-_BYTE_PER_BIT = 1 << 23  # filters of up to this many bits are filled with a byte per bit, ten times as fast
-_FEW_KEYS = 1000  # not worth a byte per bit, if the filter comes with a bit per bit
+_BLOCK_KEYS = 32_768  # keys per pass, so few that their data stays in the processor's cache
+_BYTE_PER_BIT = 1 << 23  # a filter of at most so many bits is filled with a byte per bit, which is ten times as fast
+_FEW_KEYS = 1000  # for fewer keys a stored filter, which has one bit per bit, is not converted to a byte per bit
 # hoodie.index.bloom.num_entries, hoodie.index.bloom.fpp, hoodie.bloom.index.filter.dynamic.max.entries
 _DEFAULT_KEYS, _DEFAULT_ERROR_RATE, _DEFAULT_MOST_KEYS = 60_000, 1e-9, 100_000
 
@@ -136,7 +136,8 @@ class BloomFilter:
         return (len(self._rows) - 1) * self._kind.keys_per_row + self._in_row
 
     def has(self, keys: pa.Array) -> NDArray[np.bool_]:
-        """Returns for each of these keys whether a reader would look for it in the file. An empty one has no place."""
+        """Returns for each of these keys whether a reader would look for it in the file. An empty key is never in a
+        filter."""
         found = np.ones((len(self._rows), len(keys)), np.bool_)
         for numbers, places in self._places(keys):
             for row, of_row in zip(self._rows, found, strict=True):
@@ -182,7 +183,8 @@ class BloomFilter:
         return (bits & np.uint8(1)).astype(np.bool_)
 
     def _add_beyond(self, keys: pa.Array) -> None:
-        """Adds keys to full rows: each row takes a key in turn, the first the first two (`getActiveStandardBF`)."""
+        """Adds keys to full rows: the rows take the keys in turn, but the first row takes the first two keys
+        (`getActiveStandardBF`)."""
         numbers = np.arange(self._beyond, self._beyond + len(keys))
         turns = np.maximum(numbers - 1, 0) % len(self._rows)
         for row in range(len(self._rows)):
@@ -203,8 +205,8 @@ class BloomFilter:
                 np.bitwise_or.at(self._rows[row], places >> 3, of_bytes)
 
     def _places(self, keys: pa.Array) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yields the numbers of some keys, and the place of a bit of each; every key comes once for each hash. The next
-        places overwrite the last."""
+        """Yields the numbers of some keys, and for each of them the place of one bit; every key comes once for each
+        hash. Each yield overwrites the arrays of the one before."""
         bits = np.uint32(self._kind.bits)
         for first in range(0, len(keys), _BLOCK_KEYS):
             block = _block(keys.slice(first, _BLOCK_KEYS))
@@ -216,7 +218,7 @@ class BloomFilter:
             some = [(codes[: len(word)], word) for word in block.words]
             for _ in range(self._kind.hashes):
                 block.hash(codes, some, spare)
-                np.abs(signed, out=absolute)  # correct for the lowest integer as well
+                np.abs(signed, out=absolute)  # unlike `abs`, correct for the lowest integer as well
                 np.floor_divide(spare, bits, out=whole)
                 whole *= bits
                 np.subtract(spare, whole, out=spare)
@@ -225,19 +227,20 @@ class BloomFilter:
 
 
 class _Block(NamedTuple):
-    """Keys prepared for MurmurHash: words of four bytes, the last of a key with its remaining bytes. The longest keys
-    come first; `order` are their numbers, without those of empty keys."""
+    """Keys prepared for MurmurHash: words of four bytes, and the remaining bytes of each key. The longest keys come
+    first; `order` are their numbers, without those of empty keys."""
 
     order: Numbers
-    begin: Codes | np.uint32  # The length of each key, or of all; in keys without a word also the remaining bytes.
-    words: list[Codes]  # the i-th words of the keys that have that many
-    last_factor: Codes | np.uint32 | None  # for the remaining bytes; 1 where there are none
+    # The first hash state: the length of each key, or of all keys; for a key without a word, with the remaining bytes.
+    begin: Codes | np.uint32
+    words: list[Codes]  # words[i] has word i of each key that has more than i words
+    last_factor: Codes | np.uint32 | None  # the factor that adds the remaining bytes; 1 for keys without any
 
     def hash(self, codes: Codes, some: list[tuple[Codes, Codes]], spare: Codes) -> None:
         """Replaces each code by `MurmurHash.hash(key, code)` of its key, as Hudi's `Hash` computes it.
 
-        `some` has each word with the codes of its keys. `spare` is as long as the codes, and overwritten. Hudi treats
-        the remaining bytes as signed.
+        `some` has each word with the codes of its keys. `spare` is a buffer of the same length as the codes. Hudi
+        treats the remaining bytes as signed.
         """
         codes ^= self.begin
         for of_word, word in some:
@@ -259,7 +262,7 @@ def _block(keys: pa.Array) -> _Block:
         return _block_of_one_length(data, len(lengths), int(lengths[0]))
     order = _longest_first(lengths)
     starts, lengths = offsets[:-1][order] + 4, lengths[order]
-    # Every run of four bytes, at every position from four before the first key on.
+    # The four bytes at every position, from four before the first key on.
     data = np.append(np.zeros(4, np.uint8), data)
     at = np.ndarray((len(data) - 3,), np.dtype("<u4"), data, 0, (1,))
     longest_first = -(lengths >> 2)
@@ -278,7 +281,7 @@ def _block(keys: pa.Array) -> _Block:
 
 
 def _block_of_one_length(data: Bits, count: int, length: int) -> _Block:
-    """Returns the block of `count` keys that all have this length, for a fraction of the price."""
+    """Returns the block of `count` keys that all have this length; this is much faster than the general way."""
     numbers = np.arange(count)
     words = [
         _mixed(np.ndarray((count,), np.dtype("<u4"), data, at, (length,)).copy()) for at in range(0, length - 3, 4)
@@ -314,7 +317,7 @@ def _longest_first(lengths: Numbers) -> Numbers:
 
 
 def _rest(last: NDArray[np.int32], left: Numbers) -> Codes:
-    """Returns the `left` last bytes of each key, of which there are at most three; `last` are its last four."""
+    """Returns the `left` last bytes (at most three) of each key; `last` has its last four bytes."""
     rest = np.where(left > 0, last >> 24, 0)
     for behind in (1, 2):
         rest ^= np.where(left > behind, (last << 8 * behind) >> 24 << 8 * behind, 0)

@@ -1,8 +1,8 @@
 """Copies row groups between Parquet files as bytes: no page is decompressed, decoded or encoded again.
 
-pyarrow offers nothing of the kind. A copied chunk keeps its encodings, codec and statistics; only what holds positions
-in the file is changed: the footer and the page indexes. Each copy walks the headers of its pages, so that a footer with
-wrong positions or counts is noticed. Hudi's own copier for the JVM (`HoodieParquetBinaryCopyBase`, 1.2) does the same.
+pyarrow cannot do that. A copied chunk keeps its encodings, codec and statistics. Only the footer and the page indexes
+change, because they hold positions in the file. Each copy walks the headers of its pages, so that a footer with wrong
+positions or counts is noticed. Hudi's own copier for the JVM (`HoodieParquetBinaryCopyBase`, 1.2) does the same.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _MOST_HEADER_BYTES = 16 * 1024 * 1024  # statistics in page headers may hold val
 _MOST_CHUNKS = 20_000
 BLOCK_BYTES = 8 * 1024 * 1024
 
-# Fields and their types. A field that is not here makes a file not copyable, since it may hold a position.
+# Fields and their types. A file with any other field is not copied, because that field may hold a position.
 VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
 _FILE_FIELDS = dict(zip(range(1, 8), (thrift.I32, LIST, I64, LIST, LIST, BINARY, LIST), strict=True))
 _COLUMNS, TOTAL_BYTES, _ROWS, SORTING, GROUP_OFFSET, COMPRESSED, _ORDINAL = range(1, 8)
 _GROUP_FIELDS = dict(zip(range(1, 8), (LIST, I64, I64, LIST, I64, I64, thrift.I16), strict=True))
-# The path of another file and encryption are left out.
+# The fields for the path of another file and for encryption are not supported.
 CHUNK_OFFSET, _META = 2, 3
-# Position and length.
+# Each index has a position and a length.
 OFFSET_INDEX, COLUMN_INDEX = (4, 5), (6, 7)
 _CHUNK_FIELDS = dict(zip(range(2, 8), (I64, STRUCT, I64, thrift.I32, I64, thrift.I32), strict=True))
 _PATH, CODEC, _NUM_VALUES, UNCOMPRESSED, CHUNK_COMPRESSED, DATA_PAGE, DICTIONARY_PAGE = 3, 4, 5, 6, 7, 9, 11
 BLOOM = (14, 15)  # position and length
 # `CompressionCodec`, by the names of pyarrow.
 CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4"}
-# `index_page_offset` is left out, since nobody writes such pages. The last two are statistics.
+# `index_page_offset` is missing, since nobody writes such pages. The last two are statistics.
 _META_FIELDS = {
     **dict(zip(range(1, 10), (thrift.I32, LIST, LIST, thrift.I32, I64, I64, I64, LIST, I64), strict=True)),
     **dict(zip(range(11, 18), (I64, STRUCT, LIST, I64, thrift.I32, STRUCT, STRUCT), strict=True)),
@@ -64,14 +64,14 @@ _DATA_PAGE_TYPE, _DICTIONARY_PAGE_TYPE, _DATA_PAGE_V2_TYPE = 0, 2, 3
 
 
 class NotCopyableError(ValueError):
-    """The file's row groups cannot be copied as bytes; their rows may be readable all the same."""
+    """The file's row groups cannot be copied as bytes; their rows may still be readable."""
 
 
 class RawFile:
     """A Parquet file whose footer was read. `footer` has all fields that the file has."""
 
     def __init__(self, source: pa.NativeFile) -> None:
-        """Raises `NotCopyableError` for what is not known completely: encryption, or fields of a newer format."""
+        """Raises `NotCopyableError` for files with encryption or with fields of a newer format."""
         self._source = source
         self._block, self._block_at = b"", 0
         size = source.size()
@@ -88,7 +88,7 @@ class RawFile:
         except (ThriftError, KeyError, AttributeError, TypeError) as error:
             raise NotCopyableError(f"the footer: {error!r}") from error
         chunks = [chunk for group in self.groups for chunk in group.chunks]
-        # Chunks that overlap would make the copy as many times as large as the file.
+        # If chunks overlapped, the copy could be many times as large as the file.
         if len(chunks) > _MOST_CHUNKS or sum(chunk.length for chunk in chunks) > self._end:
             raise NotCopyableError(f"{len(chunks)} column chunks, or such that overlap")
 
@@ -99,7 +99,7 @@ class RawFile:
         end = start + length
         while start < end:
             if not self._block_at <= start < self._block_at + len(self._block):
-                # Chunks lie side by side, so the next ones are mostly in the same block.
+                # Chunks lie side by side, so the next chunk is mostly in the same block.
                 self._block = self._source.read_at(min(BLOCK_BYTES, self._end - start), start)
                 self._block_at = start
                 if not self._block:
@@ -143,7 +143,7 @@ class Chunk:
         dictionary = self.number(DICTIONARY_PAGE)
         if 0 < first <= dictionary or self.meta[_PATH].value.kind != BINARY:
             raise NotCopyableError("a dictionary behind the data, or a column without a name")
-        # Some writers give 0 for no dictionary, and for no data in a row group without rows.
+        # Some writers write 0 if there is no dictionary, or no data because the row group has no rows.
         self.start = dictionary or first
         self.length = self.number(CHUNK_COMPRESSED)
 
@@ -186,9 +186,8 @@ class CopyWriter:
         self._write(MAGIC)
 
     def add(self, source: RawFile, number: int, instead: Collection[RawFile] = ()) -> None:
-        """Copies a row group. The columns of the files `instead` come from the only row group of these.
-
-        Raises `NotCopyableError`; then the file is of no use.
+        """Copies a row group. `instead` are files with one row group, which replaces columns of this one. After a
+        `NotCopyableError` the written file is useless.
         """
         group = source.groups[number]
         begin = self.at
@@ -252,7 +251,7 @@ class CopyWriter:
             self._write(source.content(bloom.value, length.value))
         old = chunk.struct.get(CHUNK_OFFSET, Field(I64, 0)).value
         copied: Struct = {CHUNK_OFFSET: Field(I64, old and old + moved), _META: Field(STRUCT, meta)}
-        # Without the positions of the pages, nobody can use their statistics.
+        # The statistics of pages are useless without their positions.
         if place := chunk.index(OFFSET_INDEX):
             index = _moved(source.content(*place), moved, chunk)
             self._offset_indexes.append((copied, index))
@@ -266,10 +265,10 @@ class CopyWriter:
 
 
 class _Pages:
-    """Walks the headers of a chunk's pages while its bytes pass by."""
+    """Reads the headers of a chunk's pages while its bytes are copied."""
 
     def __init__(self, values: int, first_data_page: int) -> None:
-        """`first_data_page` is where the footer says it is: behind the dictionary, or 0."""
+        """`first_data_page` is its place in the chunk by the footer: 0, or the end of the dictionary."""
         self._missing = values
         self._first_data_page = first_data_page
         self._at = 0
@@ -277,7 +276,7 @@ class _Pages:
         self._rest = b""
 
     def add(self, block: memoryview) -> None:
-        """Raises `NotCopyableError` for what is not a sequence of pages."""
+        """Raises `NotCopyableError` if the bytes are not a sequence of pages."""
         at = 0
         while True:
             step = min(self._skip, len(block) - at)

@@ -1,8 +1,8 @@
 """Writes the new base file of a compacted slice, with the marker by which Hudi finds it.
 
-Runs inside Spark's Python workers and depends on neither Spark nor the JVM. The file is as Hudi's own compaction writes
-it (`FileGroupReaderBasedMergeHandle`, `HoodieSparkParquetWriter` of Hudi 1.2.0): the table's latest schema, the meta
-columns of each row's newest version with the new file's name, a Bloom filter and the key range in the footer.
+Runs inside Spark's Python workers and depends on neither Spark nor the JVM. The file equals one of Hudi's own
+compaction (`FileGroupReaderBasedMergeHandle`, `HoodieSparkParquetWriter` of Hudi 1.2.0): the table's latest schema, the
+meta columns of each row's newest version with the new file's name, a Bloom filter and the key range in the footer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Compaction:
     rules: MergeRules
     layout: Layout  # The layout of files with the table's latest schema.
     codec: str | None  # Replaces the codec of the old base files, if given.
-    # Mean bytes of row groups, not compressed, from which on column chunks are copied (`kept_chunks`).
+    # Column chunks are copied (`kept_chunks`) if row groups have at least so many bytes on average, not compressed.
     copies_from: int = MIN_ROW_GROUP_BYTES
 
 
@@ -93,9 +93,9 @@ class CompactedFile:
 def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedFile:
     """Merges a slice and writes its new base file, streaming.
 
-    `token` is Hudi's write token, unique for the attempt of the task. So a file of another attempt has another name,
-    and Hudi removes it before its commit, which does not name it, because its marker is there. Raises `NotProvedError`
-    for a slice that Hudi has to merge; then no file remains, except for the marker.
+    `token` is Hudi's write token, unique for the attempt of the task. So a file of another attempt has another name.
+    Hudi's commit does not name that file, and removes it by its marker. Raises `NotProvedError` for a slice that Hudi
+    has to merge; then no file remains, except for the marker.
     """
     began = time.monotonic()
     merged = merge_slice(work.storage, files, work.rules, work.layout.schema, batch_rows=BATCH_ROWS)
@@ -124,7 +124,8 @@ def _of_rows(merged: MergedSlice, new: _NewFile) -> int:
 
 
 def _beginning(work: Compaction, files: SliceFiles, *, keeps_base_rows: bool) -> tuple[Layout, KeyFooter | None]:
-    """Returns the layout of the new file and the entries of its keys, with those that it has for certain."""
+    """Returns the layout of the new file and the entries of its keys, which start with the keys that it certainly
+    has."""
     kind = work.layout.keys
     if files.base is None:
         return work.layout, KeyFooter(kind) if kind else None
@@ -191,7 +192,7 @@ class _NewFile:
     def _flush(self) -> None:
         if not self._waiting_rows:
             return
-        # The writer stops using a dictionary when a batch's dictionary differs from the one before.
+        # The dictionaries are unified, because the writer stops using one when the next batch has another.
         table = pa.Table.from_batches(self._waiting).unify_dictionaries()
         self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
         self._opened(table)[1].write_table(table, row_group_size=table.num_rows)
@@ -204,8 +205,8 @@ class _NewFile:
 
 
 def _written(merged: pa.Schema, latest: pa.Schema) -> pa.Schema:
-    """Returns the schema of the batches that are written: in Parquet they are as in `latest`, but strings may be in
-    dictionaries; the file name is there once, with a small number per row."""
+    """Returns the schema of the batches that are written: they are as in `latest`, except that strings may be in Arrow
+    dictionaries. So is the file name, which is stored once with a small number per row."""
     of_name = pa.dictionary(pa.int8(), pa.string())
     kinds = {field.name: field.type for field in merged} | {FILE_NAME: of_name}
     return pa.schema([field.with_type(kinds[field.name]) for field in latest], latest.metadata)

@@ -26,7 +26,8 @@ _WITH_FILTER = "hoodie.parquet.bloom.filter.enabled"
 
 
 def compaction_of(table: HudiTable, storage: Storage, instant: str, rules: MergeRules, codec: str | None) -> Compaction:
-    """Returns what all tasks share: files as Hudi's own executor would write them with the options of our clients.
+    """Returns the settings that all tasks share. Their files are as Hudi's own executor would write them with the
+    options of our clients.
 
     Without `codec` and without the owner's option the codec of the old base files stays, while Hudi's executor would
     use its default (gzip).
@@ -35,7 +36,7 @@ def compaction_of(table: HudiTable, storage: Storage, instant: str, rules: Merge
     codec = codec or options.get(CODEC, "").lower().replace("uncompressed", "none") or None
     layout = latest_layout(table, codec)
     keys = None if options.get(_WITH_FILTER, "true").lower() == "false" else FilterKind.default()
-    # Hudi's writer of Spark's rows, which its executor uses, does not write it.
+    # The writer of Spark rows in Hudi's executor does not write this entry.
     footer = {key: value for key, value in (layout.schema.metadata or {}).items() if key != AVRO_SCHEMA}
     layout = replace(layout, schema=layout.schema.with_metadata(footer), keys=keys)
     return Compaction(storage, instant, rules, layout, codec)

@@ -1,8 +1,8 @@
 """Sorts rows along a space-filling curve (`space_curve`) when they do not fit into memory.
 
 A row's place on the curve depends on the ranks of its values among all distinct values of their columns. So the rows
-are kept on the disk as they come, and with them the distinct values of each column, sorted; when all are there, each
-row's distance along the curve is known, and the rows are sorted by that.
+are kept on the disk as they come, and with them the distinct values of each column, sorted; after the last row, each
+row's distance along the curve can be computed, and the rows are sorted by it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from jobs.dataplane.spill import Run, SpillFolder
 
-_DISTANCE = "_hoodie_distance"  # no column of a user begins so
+_DISTANCE = "_hoodie_distance"  # no column of a user begins with this
 _VALUE = "value"
 
 
@@ -43,7 +43,7 @@ class CurveSort:
         self._values = [ExternalSort([_VALUE], folder, nulls="at_start") for _ in self._columns]
 
     def add(self, table: pa.Table) -> None:
-        """Writes the rows to the disk. Raises `RefusedError` when that is full."""
+        """Writes the rows to the disk. Raises `RefusedError` when the disk is full."""
         if not table.num_rows:
             return
         for column, values in zip(self._columns, self._values, strict=True):
@@ -52,7 +52,8 @@ class CurveSort:
         self._runs.append(self._folder.write([table.combine_chunks()], rows))
 
     def tables(self, rows: int) -> Iterator[pa.Table]:
-        """Yields all rows in order, in tables of `rows` rows, the last one of fewer. They can be read once."""
+        """Yields all rows in order, in tables of `rows` rows (the last one may be shorter). They can be read only
+        once."""
         if not self._runs:
             return
         steps = [_Steps.of(values, self._bits, self._folder) for values in self._values]
@@ -107,7 +108,7 @@ class _Steps:
         """Returns the step of each value: the last one whose first value does not come after it."""
         both = pa.chunked_array([self.values, *column.chunks])
         order = pc.sort_indices(both, sort_keys=[("", "ascending", "at_start")]).to_numpy()
-        # The order is stable, so the first value of a step comes before values that equal it.
+        # The order is stable, so the first value of a step comes before equal values.
         places = np.cumsum(order < len(self.values)) - 1
         found = np.empty(len(order), np.uint64)
         found[order] = self.numbers[places]
@@ -118,7 +119,8 @@ _BATCH = 65_536
 
 
 def _with_new_ranks(column: pa.Array, last: pa.Array | None = None) -> pa.Table:
-    """Returns each distinct value once, in order. If `last` is given, the values are in order; it is left out."""
+    """Returns each distinct value once, in order. If `last` is given, the values are in order already, and `last` is
+    left out."""
     both = pa.concat_arrays([last, column]) if last is not None else column
     order = pc.sort_indices(both, sort_keys=[("", "ascending", "at_start")])
     ranks = dense_ranks(pa.chunked_array([both])).astype(np.int64)[order.to_numpy()]

@@ -1,7 +1,7 @@
 """Sorts rows that do not fit into memory: sorted runs in files, then merged as streams, in whole batches of Arrow.
 
-The order is that of `pyarrow.compute.sort_indices` over all rows at once, rows of equal keys as they came: every
-comparison is made by that function.
+The order is that of `pyarrow.compute.sort_indices` over all rows at once, because this function makes every comparison.
+Rows with equal keys stay in the order in which they came.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jobs.dataplane.spill import Run, SpillFolder
 
-# Runs merged at once, and the bytes of a batch of each, of which up to three are in memory.
+# The number of runs merged at once, and the bytes of a batch; up to three batches of each run are in memory.
 MOST_RUNS = 64
 BATCH_BYTES = 512 * 1024
 _BATCHES_AT_ONCE = 16  # while a run is being written
@@ -28,8 +28,8 @@ _BATCHES_AT_ONCE = 16  # while a run is being written
 class ExternalSort:
     """Rows that come in tables and leave in the order of `columns`, ascending, with `nulls` at the end or the start.
 
-    Memory: two times the largest table that is added, or three batches of each run and two times what is returned at
-    once, whichever is more; and that only if single rows are small next to a batch.
+    Memory, if single rows are small compared with a batch: two times the largest table that is added; or three batches
+    of each run and two times a returned table, if that is more.
     """
 
     def __init__(self, columns: Sequence[str], folder: SpillFolder, *, nulls: str = "at_end") -> None:
@@ -41,13 +41,13 @@ class ExternalSort:
         self.rows = 0
 
     def add(self, table: pa.Table) -> None:
-        """Sorts the rows, and writes them to the disk. Raises `RefusedError` when that is full."""
+        """Sorts the rows, and writes them to the disk. Raises `RefusedError` when the disk is full."""
         if not table.num_rows:
             return
         self.rows += table.num_rows
         width = table.nbytes / table.num_rows
         self._rows_of_batch = max(1, int(BATCH_BYTES // max(width, 1)))
-        # Rows can only be taken out of whole columns; and equal dictionaries are written once.
+        # `take` needs columns of one chunk, and equal dictionaries are then written only once.
         table = table.combine_chunks()
         if len(self._runs) == MOST_RUNS:
             self._runs = [self._folder.write(self._merged(), self._rows_of_batch)]
@@ -60,14 +60,15 @@ class ExternalSort:
             yield table.take(order.slice(first, step))
 
     def tables(self, rows: int) -> Iterator[pa.Table]:
-        """Yields all rows in order, in tables of `rows` rows, the last one of fewer. They can be read once."""
+        """Yields all rows in order, in tables of `rows` rows (the last one may be shorter). They can be read only
+        once."""
         waiting: list[pa.Table] = []
         count = 0
         for table in self._merged():
             waiting.append(table)
             count += table.num_rows
             while count >= rows:
-                # Not `combine_chunks` of everything at once: the tables that are left are small.
+                # Only the small remaining tables are combined, not everything at once.
                 whole = pa.concat_tables(waiting)
                 yield whole.slice(0, rows).unify_dictionaries()
                 waiting, count = [whole.slice(rows)], count - rows
@@ -75,9 +76,8 @@ class ExternalSort:
             yield pa.concat_tables(waiting).unify_dictionaries()
 
     def _merged(self) -> Iterator[pa.Table]:
-        """Yields what is certain to come next: all rows up to the first of the last rows in memory.
-
-        A run's rows that are not in memory yet come after its last one that is.
+        """Yields rows whose place is certain. The limit is the smallest of the runs' last rows in memory, because the
+        rows of a run that are not in memory yet come after its last one in memory.
         """
         fronts = [_Front(run, self._columns) for run in self._runs]
         self._runs = []
@@ -96,7 +96,7 @@ class ExternalSort:
         lasts = pa.concat_tables([fronts[place].key(len(fronts[place]) - 1) for place in unfinished])
         bound = unfinished[self._order(lasts)[0].as_py()]
         limit = fronts[bound].key(len(fronts[bound]) - 1)
-        # A search by halves in all fronts at once: rows before `low` come before the limit, those from `high` on after.
+        # A binary search in all fronts at once: rows before `low` come before the limit, rows from `high` on after it.
         low, high = np.zeros_like(sizes), sizes.copy()
         low[bound] = high[bound]
         while len(open_fronts := np.flatnonzero(low < high)):
@@ -113,13 +113,13 @@ class ExternalSort:
         return low
 
     def _order(self, table: pa.Table) -> pa.Array:
-        """Returns the row numbers in order, rows of equal keys as they are."""
+        """Returns the row numbers in order; rows with equal keys keep their order."""
         keys = [(column, "ascending", self._nulls) for column in self._columns]
         return pc.sort_indices(table, sort_keys=keys)
 
 
 class _Front:
-    """The rows of a run that come next: at least one batch, as long as there is one."""
+    """The next rows of a run: at least one batch, unless the run has ended."""
 
     def __init__(self, run: Run, columns: list[str]) -> None:
         self._batches = run.batches()

@@ -1,6 +1,5 @@
-"""The key-value entries of a base file's footer: which belong to that file alone, and what the others depend on.
-
-Hudi's writers put there what readers without the table's schema need, such as the columns that are vectors
+"""The key-value entries of a base file's footer: which ones belong to that file alone, and what the others depend on.
+Hudi's writers store there what readers without the table's schema need, such as the names of vector columns
 (`HoodieSchema.VECTOR_COLUMNS_METADATA_KEY`, Hudi 1.2). Other writers have entries of their own.
 """
 
@@ -14,18 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AVRO_SCHEMA = b"parquet.avro.schema"
-# Readers of Spark know by this and the two `legacy` entries how old dates and timestamps are meant; without any of
-# them, they refuse those before 1582 (`DataSourceUtils`).
+# Spark's readers learn from this entry and the two `legacy` ones how old dates and timestamps are stored; without any
+# of them, the readers refuse values before 1582 (`DataSourceUtils`).
 SPARK_VERSION = b"org.apache.spark.version"
 VECTOR_COLUMNS = b"hoodie.vector.columns"
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _TIME_ZONE = b"org.apache.spark.timeZone"
 _FIRST_WITHOUT_LEGACY = b"3.0.0"
-# All that Hudi 1.2 writes for one file (`HoodieBloomFilterWriteSupport`), and the writers of the pages that its copier
-# has put together (`HoodieParquetBinaryCopyBase.ORIGINAL_CREATED_BY_KEY`).
+# The entries that Hudi 1.2 writes about the file itself (`HoodieBloomFilterWriteSupport`), and the entry of its copier
+# about the writers of the pages (`HoodieParquetBinaryCopyBase.ORIGINAL_CREATED_BY_KEY`).
 _OF_ONE_FILE = KEY_ENTRIES | {b"original.created.by"}
-# What describes the columns of the file, or how their values are meant: wrong beside another schema, or for rows that a
-# reader of Hudi has converted.
+# Entries that describe the columns of the file, or how their values are stored. Such entries are wrong with another
+# schema, or for rows that Hudi's reader has converted.
 _OF_SCHEMA = frozenset(
     {
         AVRO_SCHEMA,
@@ -45,18 +44,18 @@ _OF_SCHEMA = frozenset(
 
 
 def lasting(footer: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-    """Returns the entries that hold for each file with this schema and rows of this one."""
+    """Returns the entries that stay true in any file with the same schema and with rows of this file."""
     return {key: value for key, value in (footer or {}).items() if key not in _OF_ONE_FILE}
 
 
 def foreign(footer: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-    """Returns those of the lasting entries that hold under another schema too."""
+    """Returns those of the lasting entries that stay true with another schema as well."""
     return {key: value for key, value in lasting(footer).items() if key not in _OF_SCHEMA}
 
 
 def calendar(footer: Mapping[bytes, bytes] | None) -> tuple[object, ...]:
-    """Returns what a footer says of the calendar of its dates and timestamps (`DataSourceUtils.datetimeRebaseSpec` of
-    Spark 3.5). Values of files that differ in it must not go to one file as they are."""
+    """Returns the entries about the calendar of the file's dates and timestamps (`DataSourceUtils.datetimeRebaseSpec`
+    of Spark 3.5). Values of files with different calendars must not go unchanged to one file."""
     footer = footer or {}
     legacy = tuple(name for name in _LEGACY if name in footer)
     version = footer.get(SPARK_VERSION)

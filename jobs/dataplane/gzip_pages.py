@@ -1,9 +1,8 @@
-"""Compresses the pages of a Parquet file by gzip with Intel's ISA-L: an eighth of zlib's CPU, files of the same size.
-
-pyarrow knows zlib only. So it writes pages without compression, each is compressed while it passes, and what holds
-positions and sizes in the file is mended: headers of pages, metadata of chunks and row groups, offset indexes. Values,
-encodings, statistics and the footer's entries stay as pyarrow wrote them. Source: `parquet.thrift` of Parquet's format
-2.12, where a gzip page is one member of RFC 1952.
+"""Compresses the pages of a Parquet file by gzip with Intel's ISA-L, which takes an eighth of zlib's CPU time for files
+of the same size. pyarrow only has zlib. So it writes pages without compression, this module compresses each page on its
+way to the file, and corrects all positions and sizes: headers of pages, metadata of chunks and row groups, offset
+indexes. Values, encodings, statistics and the footer's entries stay as pyarrow wrote them. Source: `parquet.thrift` of
+Parquet's format 2.12, where a gzip page is one member of RFC 1952.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from jobs.format.compact_thrift import (
 
 try:
     from isal import isal_zlib
-except ImportError:  # There is no wheel for this machine.
+except ImportError:  # The package has no wheel for this machine.
     IS_AVAILABLE = False
 else:
     IS_AVAILABLE = True
@@ -39,8 +38,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-# There are 0 to 3. Level 2 makes 37.0 MB of 105 MB of pages of trips in 0.21 s; 1 takes 0.19 s for 2 % more, 3 takes
-# 0.35 s for the same. zlib takes 1.65 s at level 3 for the same, and 4.7 s at Hudi's level 6 for 35.3 MB.
+# ISA-L has levels 0 to 3. Level 2 compresses 105 MB of pages of trips to 37.0 MB in 0.21 s. Level 1 takes 0.19 s for
+# files 2 % larger, level 3 takes 0.35 s for the same size. zlib takes 1.65 s at level 3 for the same size, and 4.7 s at
+# Hudi's level 6 for 35.3 MB.
 LEVEL = 2
 _GZIP_MEMBER = 31  # zlib's `wbits` for the largest window and a gzip header
 _CODEC_GZIP = 2
@@ -53,7 +53,7 @@ _LOCATIONS, _OFFSET, _COMPRESSED_SIZE = 1, 1, 2
 
 
 class BrokenPagesError(RefusedError):
-    """What was written is not a Parquet file of uncompressed pages."""
+    """The written bytes are not a Parquet file of uncompressed pages."""
 
     def __init__(self, detail: str) -> None:
         hint = "Nothing was changed. This is an error of Groundskeeper or of the machine's memory: please report it."
@@ -69,9 +69,9 @@ class _Moved(NamedTuple):
 
 
 class GzipPages:
-    """Passes an uncompressed Parquet file on to `stream`, compressed: first all of its pages, then its `end`.
-
-    Memory: one page, compressed and not. Raises `BrokenPagesError` for what is not a sequence of pages.
+    """Takes the bytes of an uncompressed Parquet file, and writes its pages to `stream`, compressed; `end` returns the
+    rest. Memory: one page, compressed and uncompressed. Raises `BrokenPagesError` if the bytes are not a sequence of
+    pages.
     """
 
     def __init__(self, stream: pa.NativeFile | io.BytesIO, level: int = LEVEL) -> None:
@@ -101,7 +101,7 @@ class GzipPages:
             rest = self._into_page(rest) if self._page else self._into_header(rest)
 
     def end(self, content: bytes) -> bytes:
-        """Returns what comes behind the pages: page indexes and footer, for the compressed file."""
+        """Returns the bytes after the pages: page indexes and footer, for the compressed file."""
         if self._page or self._rest or not self._written:
             raise BrokenPagesError("the last page is not complete")
         self._moved[self._read] = _Moved(self._written, self._grown)
@@ -196,7 +196,7 @@ class GzipPages:
         self._move(group.struct, column_chunks.GROUP_OFFSET)
 
     def _move(self, struct: Struct, number: int) -> None:
-        """Corrects a position. Some are 0, where there is nothing."""
+        """Corrects a position; 0 means that there is nothing."""
         if number in struct and struct[number].value:
             struct[number] = Field(I64, self._moved[struct[number].value].at)
 
@@ -211,7 +211,7 @@ class GzipPages:
 
 
 class _Page:
-    """A page while its bytes come. `missing` of them are left to come."""
+    """A page that is being received; `missing` is the number of its bytes that have not come yet."""
 
     def __init__(self, header: Struct, level: int) -> None:
         if header[_TYPE].value not in _KINDS:
@@ -228,7 +228,7 @@ class _Page:
         self._parts: list[memoryview] = []
 
     def add(self, data: memoryview) -> None:
-        # Mostly a whole page, which its writer does not change any more.
+        # The bytes are mostly a whole page, and the writer does not change them any more, so they need no copy.
         self._parts.append(data)
         self.missing -= len(data)
 
@@ -251,8 +251,8 @@ class _Page:
 
 
 def _pieces(group: RowGroup) -> Iterator[tuple[int, int, Struct, tuple[int, int]]]:
-    """Yields where the Bloom filters and page indexes of the chunks are, with the struct and the two fields that say
-    so."""
+    """Yields the places of the chunks' Bloom filters and page indexes, each with the struct and its two fields that
+    hold the place."""
     for chunk in group.chunks:
         for struct, numbers in (
             (chunk.meta, column_chunks.BLOOM),

@@ -1,4 +1,4 @@
-"""Batches of rows that are held until they are needed: few in memory, many in a file."""
+"""Holds batches of rows until they are needed: in memory if they are small, otherwise in a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HeldRows:
     _mapped: mmap.mmap | None = None
 
     def release(self) -> None:
-        """Gives back the memory of the file's pages; those that are needed again are mapped again."""
+        """Frees the memory of the file's pages; the system reads a page again when it is needed."""
         if self._mapped is not None:
             self._mapped.madvise(mmap.MADV_DONTNEED)
 
@@ -33,7 +33,7 @@ class HeldRows:
 class HeldBatches:
     """Batches of one schema, which are added one after the other and then read as one table.
 
-    More than 96 MiB of them go into a file without a name, of which the system holds in memory what it has room for.
+    Beyond 96 MiB they go into a nameless file, whose pages the system caches as far as it has memory.
     """
 
     def __init__(self, schema: pa.Schema, in_memory: int = _IN_MEMORY) -> None:
@@ -58,7 +58,7 @@ class HeldBatches:
     def rows(self) -> HeldRows:
         """Returns all rows. Nothing can be added any more."""
         if self._file is None:
-            # One array per column: rows are taken from it at random, which is twice as fast.
+            # One array per column makes taking rows at random places twice as fast.
             table = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
             self._batches.clear()
             return HeldRows(table)

@@ -43,13 +43,13 @@ _ROWS_OF_WRITTEN_FILES = (
     "refusal struct<type: string, title: string, detail: string, hint: string, retriable: boolean>"
 )
 
-# Number of base files probed for the row width, and the batch size in rows when there is none to probe.
+# The number of base files that are probed for the width of rows, and the rows per batch if there is no base file.
 _PROBED_MODELS, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
 
 _FOOTERS_AT_ONCE, _MOST_REASONS = 16, 5
 
-# One task per slice: no base file is so large that Spark would split it, and the cost of opening a file, as large as
-# that, keeps it from packing several into a task.
+# One task per slice is what these options make: Spark does not split a base file below this size, and with so high a
+# cost of opening a file it does not pack several files into a task.
 _ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1t", "spark.sql.files.openCostInBytes": "1t"}
 
 
@@ -97,7 +97,7 @@ def _rewrite(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFil
         for row in collected
     )
     _require_one_task_per_slice(written)
-    # No task receives rows of a slice whose rows are all deleted, but its children must exist all the same.
+    # No task receives rows of a slice whose rows are all deleted, but its new files must exist nevertheless.
     seen = {(item.partition, item.source) for item in written}
     for source in routes.sources.values():
         if (source.partition, source.file_id) not in seen:
@@ -148,9 +148,8 @@ def _require_all_rows(
 
 
 def _rows_of_batch(storage: Storage, routes: Routes) -> int:
-    """Returns the rows per batch from the JVM to Python, by the widest rows of some models.
-
-    Without a model the batches are small.
+    """Returns the number of rows per batch from the JVM to Python, computed from the widest rows of some base files.
+    Without a base file the batches are small.
     """
     known = []
     models = list(dict.fromkeys(source.model for source in routes.sources.values() if source.model))

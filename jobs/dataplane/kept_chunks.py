@@ -1,9 +1,9 @@
 """Writes a compacted base file from the column chunks of the old one, where the logs change no value of a column.
 
 An update mostly changes few of a table's columns. So of each row group only the chunks with changes are encoded again,
-and the others are copied as bytes (`column_chunks`): first the keys say which rows the logs replace, then each column's
-values in these rows are compared with those of the logs. Rows that only the logs have come as row groups behind.
-Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
+and the others are copied as bytes (`column_chunks`): first the keys tell which rows the logs replace, then each
+column's values in these rows are compared with those of the logs. Rows that only the logs have become row groups at the
+end. Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-# Bytes of one column of a row group, encoded and decoded, and of its changed columns as they are written.
+# Limits on the bytes of one column of a row group, encoded and decoded, and of its changed columns when they are
+# written.
 _MOST_OF_COLUMN, _MOST_HELD = 48 * 1024 * 1024, 64 * 1024 * 1024
 # Decoded bytes of a row group of rows that only the logs have.
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
@@ -46,10 +47,10 @@ _NEVER_CHANGED = frozenset({RECORD_KEY, PARTITION_PATH})
 def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_name: str, *, least_bytes: int) -> int:
     """Writes the file and returns its bytes. The logs must delete no key.
 
-    `least_bytes` are those that the row groups must have on average, not compressed.
+    The row groups must have at least `least_bytes` on average, not compressed.
 
-    Raises NotCopyableError if all rows have to be written; then no file remains, and the slice's counts are as before,
-    but `keys` is of no use. Raises NotProvedError as the merge does.
+    Raises NotCopyableError if all rows have to be written; then no file remains, and the slice's counts are unchanged,
+    but `keys` must not be used any more. Raises NotProvedError as the merge does.
     """
     storage, files = merged.storage, merged.files
     with storage.open_file(f"{storage.root}/{files.base}", whole=True) as file:
@@ -77,7 +78,7 @@ def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_nam
 
 def _require_copyable(layout: Layout, raw: RawFile, reader: pq.ParquetFile, least_bytes: int) -> None:
     groups = [group for group in raw.groups if group.rows]
-    # A file of many small row groups is read more slowly than one of few, and inserts may add one.
+    # A file with many small row groups is read more slowly, and inserts may add another one.
     if sum(group.uncompressed_bytes for group in groups) < least_bytes * (len(groups) + 1):
         raise NotCopyableError("small row groups")
     for group in groups:
@@ -116,7 +117,7 @@ class _NewFile:
         return np.concatenate(found)
 
     def add_group(self, reader: pq.ParquetFile, number: int, found: Places) -> None:
-        """Writes a row group of the base file with what the logs change."""
+        """Writes a row group of the base file with the changes of the logs."""
         merged, raw = self._merged, self.writer.like
         if len(found) != raw.groups[number].rows:
             raise NotCopyableError("a row group without the keys of its rows")
@@ -158,7 +159,7 @@ class _NewFile:
             self._write(waiting)
 
     def _write(self, batches: list[pa.RecordBatch]) -> None:
-        # The writer stops using a dictionary when a batch's dictionary differs from the one before.
+        # The dictionaries are unified, because the writer stops using one when the next batch has another.
         table = pa.Table.from_batches(batches).unify_dictionaries()
         names, columns = self._layout.schema.names, dict(zip(table.column_names, table.columns, strict=True))
         if FILE_NAME in columns:

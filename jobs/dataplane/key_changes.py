@@ -30,8 +30,8 @@ _BATCH_ROWS = 65_536
 class KeyChange:
     """The keys of a file group before and after.
 
-    Keys count as often as they are there. Two keys of the same Java hash code count as one key: a key that is gone
-    beside a new one of the same code counts as neither.
+    A key counts as often as it occurs. Keys are compared by their Java hash codes, so a lost key and a new key with the
+    same code cancel out.
     """
 
     before: KeyDigest
@@ -56,7 +56,7 @@ def compare(storage: Storage, before: str | None, after: str | None) -> KeyChang
 
 
 def count(storage: Storage, before: str | None, after: str | None) -> KeyChange:
-    """Compares the numbers of rows alone, of files without record keys."""
+    """Compares only the numbers of rows, for files without record keys."""
     old, new = (KeyDigest(_rows(storage, path) if path else 0) for path in (before, after))
     return KeyChange(old, new)
 
@@ -73,8 +73,8 @@ def _codes(storage: Storage, path: str) -> Iterator[Codes]:
 
 
 def _differences(old: Codes, new: Codes) -> tuple[int, int]:
-    """Returns how many of `old` are not in `new`, and how many of `new` are not in `old`, each as often as it is
-    there."""
+    """Returns how many of `old` are not in `new`, and how many of `new` are not in `old`, each as often as it
+    occurs."""
     both, places = np.unique(np.concatenate((old, new)), return_inverse=True)
     counts = np.bincount(places[: len(old)], minlength=len(both)) - np.bincount(places[len(old) :], minlength=len(both))
     return int(counts[counts > 0].sum()), int(-counts[counts < 0].sum())

@@ -61,7 +61,8 @@ class KeyDigest:
 def numbers(keys: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64]:
     """Returns the number of each key: its Java hash code, whose bits SplitMix64 spreads over 64.
 
-    Keys of the same hash code have the same number, which one pair in four thousand million has.
+    Two different keys have the same hash code, and so the same number, with a probability of one in four thousand
+    million.
     """
     return _spread(bucket_hash.string_hash_codes(keys))
 

@@ -1,7 +1,7 @@
 """Builds the footer entries that Hudi writes about a base file's record keys: a Bloom filter and the key range.
 
 Mirrors `HoodieBloomFilterWriteSupport` of Hudi 1.2.0. Hudi's writers write these entries by default, even with a bucket
-index, which needs none of them (`HoodieFileWriterFactory.enableBloomFilter`).
+index, which does not need them (`HoodieFileWriterFactory.enableBloomFilter`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def filter_kind(footer: Mapping[bytes, bytes]) -> FilterKind | None:
 
 
 class KeyFooter:
-    """The entries of one base file to come; keys are added in the order of its rows."""
+    """The entries of a base file that is being written; keys are added in the order of its rows."""
 
     def __init__(self, kind: FilterKind) -> None:
         self._kind = kind
@@ -56,7 +56,8 @@ class KeyFooter:
     def beginning_with(cls, footer: Mapping[bytes, bytes], rows: int, kind: FilterKind) -> KeyFooter:
         """Returns the footer of a file that begins with all `rows` rows of the file with this footer, in their order.
 
-        The old file's filter goes on, if it is of this kind and of so many keys: that saves half of the work on keys.
+        The old file's filter is continued if it has this kind and this number of keys, which saves half of the work on
+        keys.
         """
         begun = cls(kind)
         with suppress(UnknownFilterError):
@@ -67,7 +68,7 @@ class KeyFooter:
         return begun
 
     def add(self, keys: pa.Array) -> None:
-        """Adds strings without nulls. Raises NotProvedError if the old file's filter is not that of its keys."""
+        """Adds strings without nulls. Raises NotProvedError if the old file's filter lacks some of its keys."""
         if len(keys) == 0:
             return
         known = keys.slice(0, self._known)
@@ -83,7 +84,8 @@ class KeyFooter:
         self._range = smallest, largest
 
     def entries(self) -> dict[bytes, bytes]:
-        """Returns the entries of `finalizeMetadata`: the type unless it is `SIMPLE`, no range without keys."""
+        """Returns the entries of `finalizeMetadata`: the type is left out if it is `SIMPLE`, and the range if there are
+        no keys."""
         entries = {_FILTER: self._filter.serialized()}
         if self._kind.code == DYNAMIC:
             entries[_FILTER_TYPE] = DYNAMIC.encode()
@@ -95,8 +97,8 @@ class KeyFooter:
 def _range(keys: pa.Array) -> tuple[str, str]:
     """Returns the smallest and the largest key by `String.compareTo`, as readers of the range compare.
 
-    Java orders UTF-16 code units, Arrow bytes of UTF-8. So does Hudi's own writer of Spark rows, whose readers
-    (`BloomIndexFileInfo.isKeyInRange`) may then look past a file with a letter beyond U+FFFF.
+    Java orders UTF-16 code units, Arrow bytes of UTF-8. Hudi's own writer of Spark rows also orders by bytes of UTF-8,
+    so that readers (`BloomIndexFileInfo.isKeyInRange`) may skip a file with a character beyond U+FFFF.
     """
     data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
     if data.size and int(data.max()) >= _FIRST_OF_FOUR_BYTES:

@@ -1,4 +1,4 @@
-"""Reads the record keys of base files, each file or pair of files as a piece of a task."""
+"""Reads the record keys of base files. Each file or pair of files is one piece of work."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-_ITEMS_OF_TASK = 8  # Fewer are not worth another task.
-# One column of each file is read, and most of a small file is its Bloom filter.
+_ITEMS_OF_TASK = 8  # Fewer files are not worth another task.
+# The part of a file that is read: one column, while most of a small file is its Bloom filter.
 _SHARE = 1 / 8
 
 
@@ -30,8 +30,8 @@ def compare(
     sizes: Sequence[int],
     context: JobContext,
 ) -> list[KeyChange]:
-    """Compares pairs of base files at absolute paths (`key_changes.compare`), of so many bytes; of a table without meta
-    fields only their numbers of rows."""
+    """Compares pairs of base files at absolute paths (`key_changes.compare`); the number of each pair is its size in
+    bytes. In a table without meta fields only the numbers of rows are compared."""
     function = _compared if table.has_meta_fields else _counted
     return _read(table, function, [(storage, *pair) for pair in pairs], sizes, context)
 
@@ -39,7 +39,7 @@ def compare(
 def digests(
     table: HudiTable, storage: Storage, paths: Sequence[str], sizes: Sequence[int], context: JobContext
 ) -> list[KeyDigest]:
-    """Returns the digests of base files at absolute paths, of so many bytes."""
+    """Returns the digests of base files at absolute paths; the number of each is its size in bytes."""
     return _read(table, _digested, [(storage, path) for path in paths], sizes, context)
 
 

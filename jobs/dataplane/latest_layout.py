@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def latest_layout(table: HudiTable, codec: str | None) -> Layout:
     """Returns the layout of base files with the table's latest schema, converted from Avro by Hudi's own converter.
 
-    Uses an empty file, since it is the only form of a Parquet schema that both sides can read. Once for each schema:
-    those of a worker's tables are remembered.
+    Uses an empty file, since it is the only form of a Parquet schema that both sides can read. The layouts are cached
+    by schema.
     """
     jvm = table.jvm
     text = table.schema(with_meta_fields=True)
@@ -41,7 +41,8 @@ def _converted(table: HudiTable, text: str, codec: str | None) -> Layout:
         path = f"{folder}/schema.parquet"
         avro = table.schema_resolver().getTableSchema(True)
         converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
-        # Lists of three levels, which Arrow writes in any case: in the old lists of two levels, no element can be null.
+        # Lists get three levels, as Arrow always writes them, because in the old lists of two levels no element can be
+        # null.
         conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
         conf.setBoolean("parquet.avro.write-old-list-structure", False)
         message = converters.getAvroSchemaConverter(conf).convert(avro)

@@ -1,4 +1,4 @@
-"""Reads the records and deletes of a file slice's log files, and which of each key is the newest.
+"""Reads the records and deletes of a file slice's log files, and finds the newest version of each key.
 
 The blocks that count, and their order, are those of Hudi 1.2.0's `BaseHoodieLogRecordReader.scanInternal`: instant by
 instant in the order in which these first appear, without those that a rollback block names.
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from jobs.storage.paths import Storage
 
 _CHUNK_BYTES = 8 * 1024 * 1024
-# Copies of remote logs beyond this go to the disk.
+# Larger copies of remote logs go to the disk.
 _COPIES_IN_MEMORY = 64 * 1024 * 1024
 # Blocks of deletes and of Parquet are read as a whole. Hudi ends a block at 256 MiB by default.
 _LARGEST_DELETES, _LARGEST_PARQUET = 64 * 1024 * 1024, 256 * 1024 * 1024
 _LARGEST_RECORD = 64 * 1024 * 1024
-# All keys are held in memory.
+# The limit on records, because all keys are held in memory.
 _MOST_KEYS = 4_000_000
 _IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
 # The members of `HoodieOperation` that are not deletes.
@@ -63,7 +63,7 @@ class NewestRecords:
 
 @dataclass
 class _Versions:
-    """What has been read so far; one array per chunk of records or deletes."""
+    """The versions that have been read so far; one array per chunk of records or deletes."""
 
     kinds: list[pa.DataType]
     rows: HeldBatches
@@ -250,7 +250,7 @@ def _add_records(
 def _has_positions_in(block: LogBlock, instant: str) -> bool:
     """Returns whether the block's records have positions in the base file of this instant.
 
-    Hudi merges by position up to the first block without (`PositionBasedFileGroupRecordBuffer`).
+    Hudi merges by position until a block has none (`PositionBasedFileGroupRecordBuffer`).
     """
     header = block.header
     return (

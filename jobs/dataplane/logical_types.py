@@ -1,8 +1,9 @@
-"""Logical types that pyarrow reads as bare bytes or structs and does not write: they are put into the footer's schema.
+"""Adds logical types to the schema in the footer that pyarrow reads as plain bytes or structs and does not write.
 
-Such types are `ENUM` (each enum of Avro; so the `type` of a BLOB in files of Hudi's Avro writer, where its row writer
-has a `STRING`), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical types
-are the same with and without. Source: `SchemaElement` and `LogicalType` in `parquet.thrift` of Parquet's format 2.12.
+Such types are `ENUM` (each enum of Avro, such as the `type` of a BLOB in files of Hudi's Avro writer; its row writer
+writes a `STRING` there), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical
+types do not depend on these annotations. Source: `SchemaElement` and `LogicalType` in `parquet.thrift` of Parquet's
+format 2.12.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ _BYTES = frozenset({6, 7})  # the types BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY
 # groups of lists and maps, which it writes in its own way.
 _WRITTEN_LEAVES = (frozenset({0, 5}), frozenset({1, 5, 15}))
 _WRITTEN_GROUPS = (frozenset({1, 2, 3}), frozenset({2, 3}))
-# Types with the order of plain bytes (ENUM, JSON, BSON, UUID), in which pyarrow's statistics are. The others have none.
+# Types whose values are ordered as plain bytes (ENUM, JSON, BSON, UUID), as pyarrow's statistics assume. The other
+# types have no such order.
 _ORDERED = (frozenset({4, 19, 20}), frozenset({4, 12, 13, 14}))
-# What pyarrow calls them.
+# The names that pyarrow gives to those that it writes.
 _PLAIN_LEAVES = frozenset({"NONE", "STRING", "DECIMAL", "FLOAT16"})
 _PLAIN_GROUPS = ("(List) {", "(Map) {")
 
@@ -44,7 +46,7 @@ class Annotations:
 
     @classmethod
     def of(cls, reader: pq.ParquetFile) -> Annotations:
-        """Returns the annotations that pyarrow does not write. Types that it does not know at all are not there."""
+        """Returns the annotations that pyarrow does not write, except types that it does not know at all."""
         if not _may_have(reader.schema):
             return cls()
         copy = io.BytesIO()
@@ -69,7 +71,8 @@ class Annotations:
         )
 
     def applied(self, content: bytes) -> bytes:
-        """Returns the end of a Parquet file, from any byte before its footer, with these annotations in the schema."""
+        """Returns the end of a Parquet file with these annotations in the schema; it may begin at any byte before the
+        footer."""
         fields, begin, end = _begin_of_footer(content)
         wanted = dict(self.places)
         for place, element in _placed(fields[_SCHEMA].value.values):
@@ -88,7 +91,7 @@ NO_ANNOTATIONS = Annotations()
 
 def annotated_groups(schema: Any) -> list[str]:
     """Returns the groups of a Parquet schema that have annotations and are neither lists nor maps, as pyarrow prints
-    them: it tells of them nowhere else."""
+    them, because only its printed schema shows them."""
     lines = [line.strip() for line in str(schema).splitlines()]
     return [line for line in lines if line.endswith(") {") and not line.endswith(_PLAIN_GROUPS)]
 

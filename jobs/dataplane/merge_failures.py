@@ -1,4 +1,4 @@
-"""Why Hudi has to merge a file slice, or a plan, that Arrow could not."""
+"""The reasons why Hudi has to merge a file slice or a plan that Arrow could not merge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LeftToHudi:
 
     @classmethod
     def after(cls, files: SliceFiles, error: Exception) -> LeftToHudi:
-        """Names the slice in the reason. Whatever went wrong, Hudi can still do it."""
+        """Returns the reason with the name of the slice. Hudi can still merge it, whatever went wrong."""
         where = f"partition '{files.partition_path}', file group {files.file_id}"
         if isinstance(error, JobError):
             return cls(files, replace(error.problem(), detail=f"{where}: {error.detail}"))
@@ -34,5 +34,5 @@ class LeftToHudi:
 
 
 def failure(detail: str) -> Problem:
-    """Returns why Hudi has to do what failed here."""
+    """Returns the reason why Hudi has to do the work that has failed."""
     return ARROW_FAILED.because(detail)

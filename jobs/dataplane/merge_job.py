@@ -42,7 +42,8 @@ def merge_slices(
     context: JobContext,
     merging: Merging | None = None,
 ) -> list[WrittenFile]:
-    """Merges the `chosen` slices: all of a new bucket, or none. `everything` holds all slices of the table.
+    """Merges the `chosen` slices: for each new bucket either all of its slices or none. `everything` holds all slices
+    of the table.
 
     A written file names one of its slices as its source.
     """

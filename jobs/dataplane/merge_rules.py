@@ -27,7 +27,7 @@ class MergeRules:
     delete_marker: tuple[str, str] | None = None
     # Columns whose default in the table's Avro schema is not null: files may not lack them.
     with_default: frozenset[str] = frozenset()
-    # Whether a Hudi before 1.0 writes or reads the logs too; then only what it merges alike counts as proved.
+    # Whether a Hudi before 1.0 also writes or reads the logs; then only merges in which both agree count as proved.
     by_older_hudi: bool = False
 
     def has_completed(self, instant: str) -> bool:
@@ -42,7 +42,7 @@ class SliceFiles:
     file_id: str
     base: str | None
     logs: tuple[str, ...]  # The order does not matter.
-    bytes: int = field(default=0, compare=False)  # The size of all files, as the caller says.
+    bytes: int = field(default=0, compare=False)  # The size of all files; the caller has measured it.
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""Processes beside the driver for what is too small for Spark, whose job costs more than merging a few small files.
+"""Runs small work in processes beside the driver, because a Spark job costs more than merging a few small files.
 
-A file that crashes Arrow ends one of them, as it would one of Spark's own Python workers, not the worker and the jobs
-of its other slots. A server process that has imported the data plane forks them.
+A file that crashes Arrow ends only such a process, not the worker with the jobs of its other slots. A server process
+that has imported the data plane forks them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 
-# Compressed bytes and pieces of what counts as small: about two CPU seconds of work.
+# Work counts as small up to so many compressed bytes and pieces, which is about two CPU seconds.
 MOST_BYTES, MOST_PIECES = 32 * 1024 * 1024, 64
 
 _MOST_PROCESSES = 4
@@ -38,7 +38,7 @@ _forks = multiprocessing.get_context("forkserver")
 
 
 class ProcessDiedError(Exception):
-    """A process has died, and with it all that the others of the pool had begun."""
+    """A process of the pool has died, and the work of all its processes is lost."""
 
 
 class _Pool:
@@ -54,7 +54,8 @@ class _Pool:
             if self._executor is None:
                 _forks.set_forkserver_preload(list(MODULES))
                 most = min(os.cpu_count() or 1, _MOST_PROCESSES)
-                # Only this process has the other end, so that it is closed when this process ends, however it does.
+                # Only this process has the other end of the pipe, so the pipe is closed when this process ends in any
+                # way.
                 theirs, self._ours = _forks.Pipe(duplex=False)
                 self._executor = ProcessPoolExecutor(most, mp_context=_forks, initializer=_begin, initargs=(theirs,))
             return self._executor
@@ -78,8 +79,8 @@ def run_near(
     """Returns what the function returns for the arguments of each piece, in their order; `done` gets the number of each
     that has ended. The function must be importable, and all that is passed picklable.
 
-    `checkpoint` may end it by raising; then, and after an error, it returns when no process works on a piece any more.
-    Raises HudiError for whatever the function raises, and ProcessDiedError.
+    `checkpoint` may end it by raising; the function then returns only when no process works on a piece any more, as it
+    does after an error. Raises HudiError for whatever the function raises, and ProcessDiedError.
     """
     executor = _pool.get()
     try:
@@ -111,7 +112,7 @@ def _tell(done: Callable[[int], None], number: int, _: object) -> None:
 
 @dataclass(frozen=True)
 class _Failure:
-    """What a function has raised. Not every exception survives the way between processes."""
+    """The exception that a function has raised, as text, because not every exception can be sent between processes."""
 
     detail: str
 
@@ -125,7 +126,7 @@ def _answered(function: Callable[..., Found], arguments: tuple[Any, ...]) -> Fou
 
 
 def _begin(worker: Connection[Any, Any]) -> None:
-    """Ends this process at once with the worker: what it writes later would be found by nobody."""
+    """Makes this process end together with the worker, because nobody would find what it writes later."""
 
     def watch() -> None:
         with suppress(EOFError, OSError):

@@ -1,8 +1,8 @@
 """Finds the newest of several records of a key by the rules of Hudi 1.2.0 (`BufferedRecordMergerFactory`), vectorised.
 
 Under event time ordering a record replaces an older one unless its ordering value is smaller. A delete whose ordering
-value is Hudi's default (`OrderingValues.isDefault`: Integer 0, also for null) replaces everything before it, and any
-record after it replaces that delete; until such a record comes, no delete of a later delete block counts.
+value is Hudi's default (`OrderingValues.isDefault`: Integer 0, also for null) replaces everything before it. Any record
+after it replaces that delete; deletes of later delete blocks are ignored until such a record comes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
     Places = NDArray[np.int64]
 
-# In Spark's rows both are Integers, so a null, of which Hudi makes an Integer 0, can be compared with them.
+# Spark's rows hold both types as Integers. Hudi turns a null into an Integer 0, which can be compared with them.
 _INTEGERS = (pa.int32(), pa.date32())
 # The Java class of a delete's ordering value that can be compared with a column's. A delete of another class always
 # wins, and the next record of the key fails.
@@ -73,13 +73,13 @@ def newest(versions: Versions, count: int, *, by_event_time: bool) -> Places:
 
 
 def require_order(versions: Versions, count: int, *, by_event_time: bool) -> None:
-    """Raises NotProvedError for versions of which Hudi before 1.0 would keep another one than Hudi 1.2.
+    """Raises NotProvedError if Hudi before 1.0 would keep another version of a record than Hudi 1.2.
 
     Hudi before 1.0 keeps the record with the greater ordering value, or the later one of equal values, whatever the
     table's order. A record after a delete block replaces it, and the delete replaces records of smaller or equal
     ordering values; one with the default value replaces all (`HoodieMergedLogRecordScanner`,
-    `OverwriteWithLatestAvroPayload`, 0.15). So both keep the last version if the values do not fall; under event time
-    ordering they can differ only where a delete has a value.
+    `OverwriteWithLatestAvroPayload`, 0.15). So both keep the last version if ordering values never decrease. Under
+    event time ordering they can differ only where a delete has a value.
     """
     takes_all = versions.blocks & versions.resets
     order = np.argsort(versions.keys, kind="stable")
@@ -117,8 +117,8 @@ def resets(ordering: Sequence[pa.Array], deletes: Mask) -> Mask:
 def of_deletes(values: Sequence[tuple[str, Any] | None], kinds: Sequence[pa.DataType]) -> tuple[list[pa.Array], Mask]:
     """Returns the ordering values of deletes as columns, and which are Hudi's default. Raises NotProvedError.
 
-    Without `kinds`, under commit time ordering, none counts: `CommitTimeRecordMerger` takes every delete as it comes,
-    and Flink writes the values all the same.
+    Without `kinds`, under commit time ordering, the values are ignored: `CommitTimeRecordMerger` applies every delete
+    in its place, although Flink writes a value.
     """
     if not kinds:
         return [], np.ones(len(values), np.bool_)
@@ -148,7 +148,8 @@ def _row(value: tuple[str, Any] | None, kinds: Sequence[pa.DataType]) -> tuple[A
 
 
 def keeps_newer(older: Sequence[pa.Array], newer: Sequence[pa.Array], reset: Mask) -> Mask:
-    """Returns where the newer record replaces the older one, which is no delete: `shouldKeepNewerRecord`.
+    """Returns where the newer record replaces the older one (`shouldKeepNewerRecord`). The older one must not be a
+    delete.
 
     Both are ordering values by column. Raises NotProvedError.
     """
@@ -167,7 +168,7 @@ def keeps_newer(older: Sequence[pa.Array], newer: Sequence[pa.Array], reset: Mas
 
 
 def _candidates(versions: Versions, count: int) -> Places:
-    """Returns the places of the versions that are left when each key's last delete by default has taken effect."""
+    """Returns the places of the versions that count after each key's last delete with the default ordering value."""
     if not versions.resets.any():
         return np.arange(len(versions.keys))
     keys, places = versions.keys, np.arange(len(versions.keys))
@@ -177,7 +178,7 @@ def _candidates(versions: Versions, count: int) -> Places:
     records = np.flatnonzero(~versions.blocks & (places > reset))[::-1]
     first = np.full(count, len(keys), np.int64)
     first[keys[records]] = records  # written from the last to the first, so the first one stays
-    # Without a delete by default all versions count; else those from the first record after it on, or only itself.
+    # Without such a delete all versions count; else those from the first record after it on, or the delete alone.
     kept = (reset < 0) | (places >= first[keys]) | ((places == reset) & (first[keys] == len(keys)))
     return np.flatnonzero(kept)
 
@@ -189,7 +190,7 @@ def _mixed(keys: Places, null: Mask) -> bool:
 def _sortable(column: pa.Array) -> tuple[NDArray[Any], Mask]:
     """Returns numbers that are in the order of the values as Java compares them, and where these are null.
 
-    Raises NotProvedError for types and values that it may compare otherwise.
+    Raises NotProvedError for types and values that Java may compare differently.
     """
     kind = column.type
     null = np.asarray(column.is_null())

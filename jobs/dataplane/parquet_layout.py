@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 CODECS = frozenset({"gzip", "snappy", "zstd", "none", "brotli", "lz4"})
 DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
-# pyarrow's levels. gzip by zlib, where ISA-L is missing (`gzip_pages`), takes less than half the time of Hudi's level 6
-# at level 3, with files a few percent larger; pyarrow's own default, 9, is slow.
-LEVELS = {"gzip": 3, "zstd": 1}
+# pyarrow's levels. zlib's gzip is only used where ISA-L is missing (`gzip_pages`). At level 3 it takes less than half
+# the time of Hudi's level 6, and files are a few percent larger; pyarrow's own default, 9, is slow. Pages of zstd are a
+# tenth smaller at level 2 than at 1, and hardly larger than at Hudi's 3, which takes a third more of the codec's time.
+LEVELS = {"gzip": 3, "zstd": 2}
 _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.size)
-# Bytes of Arrow, up to which ISA-L saves less than the mending of headers costs: at 20 columns 100 KB compressed.
+# In columns of at most so many Arrow bytes ISA-L saves less time than correcting the headers costs; with 20 columns
+# these are files of 100 KB.
 _SMALL_COLUMN = 16 * 1024
 _MOST_SCHEMAS = 64
 _reproducible: set[tuple[str, str]] = set()  # Schemas that have passed `require_reproducible`.
@@ -40,7 +42,7 @@ _reproducible: set[tuple[str, str]] = set()  # Schemas that have passed `require
 
 @dataclass(frozen=True)
 class Layout:
-    """What determines the form of a base file, apart from its rows."""
+    """All properties of a base file except its rows."""
 
     schema: pa.Schema  # Its metadata are the footer entries that a rewrite keeps.
     codec: str
@@ -54,7 +56,7 @@ class Layout:
         self, stream: pa.NativeFile | io.BytesIO, first: pa.Table | None = None, *, more_bytes: int = 0
     ) -> ParquetWriter:
         """Opens a writer. `first` are the first rows, on which values are measured; without them the file may become
-        large. `more_bytes` are known to come."""
+        large. `more_bytes` more are going to be written."""
         if first is None:
             return _writer(stream, self.schema, self.annotations, **self.options())
         widest = max((column.nbytes for column in first.itercolumns()), default=0) / max(first.num_rows, 1)
@@ -64,12 +66,12 @@ class Layout:
     def options(self, widest_value: float = 0) -> dict[str, Any]:
         """Returns pyarrow's options of such a file.
 
-        The wider the values, the more often the writer checks the size of a page: after each `write_batch_size` values,
-        by default 1024, which may be the bytes of a whole row group.
+        The wider the values, the more often the writer checks the size of a page: it checks after each
+        `write_batch_size` values, and the default of 1024 values may be as large as a whole row group.
         """
         dictionary: bool | list[str] = True
         if self.dictionary is not None:
-            # Paths of the new file: Hudi's lists have two levels, Arrow's three.
+            # The paths are those of the new file, because Hudi's lists have two levels and Arrow's three.
             dictionary = [path for path, used in zip(_paths(self.schema), self.dictionary, strict=True) if used]
         return {
             "compression": self.codec,
@@ -81,7 +83,8 @@ class Layout:
         }
 
     def footer(self, keys: KeyFooter | None) -> dict[bytes, bytes]:
-        """Returns the footer's entries. Without Arrow's own schema the writer leaves those of the schema out."""
+        """Returns the footer's entries. They include those of the schema, which the writer leaves out if it does not
+        store Arrow's own schema."""
         return {**(self.schema.metadata or {}), **(keys.entries() if keys else {})}
 
     def of_columns(self, schema: pa.Schema) -> Layout:
@@ -130,7 +133,7 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     """
     footer = reader.metadata
     entries = footer_entries.lasting(footer.metadata)
-    # Not `schema_arrow`, which reflects the options of the reader.
+    # `schema_arrow` would reflect the options of the reader.
     schema = reader.schema.to_arrow_schema().with_metadata(entries)
     keys = filter_kind(footer.metadata or {})
     annotations = Annotations.of(reader)
@@ -188,7 +191,9 @@ def _writer(stream: Any, schema: pa.Schema, annotations: Annotations, **options:
     return ParquetWriter(stream, schema, annotations, **options)
 
 
-@lru_cache(maxsize=_MOST_SCHEMAS)  # a task's files mostly have one schema, and a call takes some milliseconds
+@lru_cache(
+    maxsize=_MOST_SCHEMAS
+)  # cached, because a task's files mostly have one schema, and a call takes some milliseconds
 def _as_written(schema: pa.Schema, annotations: Annotations = NO_ANNOTATIONS) -> Any:
     """Returns the Parquet schema of a file that is written here."""
     buffer = io.BytesIO()

@@ -1,5 +1,4 @@
-"""pyarrow's writer of Parquet, extended by what it cannot do: annotations of types (`logical_types`), and gzip at a low
-price (`gzip_pages`)."""
+"""Extends pyarrow's writer of Parquet by annotations of types (`logical_types`) and fast gzip (`gzip_pages`)."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no t
         self._sink.release()
 
     def abandon(self) -> None:
-        """Frees the writer's memory. The bytes that it has written are of no use."""
+        """Frees the writer's memory. The bytes that it has written are not a valid file."""
         if self._sink is not None:
             self._sink.discard()
         with suppress(OSError, pa.ArrowException):
@@ -60,7 +59,7 @@ class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no t
 
 
 class _HeldEnd(io.RawIOBase):
-    """Passes bytes on to a stream that cannot be changed afterwards, except for those at the end."""
+    """Passes bytes on to a stream that cannot be changed afterwards, but holds back the last ones."""
 
     def __init__(
         self, stream: pa.NativeFile | io.BytesIO, annotations: Annotations, pages: GzipPages | None = None

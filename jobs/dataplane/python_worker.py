@@ -1,4 +1,4 @@
-"""Reduces the cost of starting tasks in Python workers, which exceeds that of a small task itself."""
+"""Reduces the cost of starting a task in a Python worker, which is higher than that of a small task itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ MODULES = (
     "jobs.dataplane.hudi_merge_job",
 )
 
-# `mallopt(3)`: glibc's largest threshold for blocks of their own; and what it may hold freed before it gives it back.
+# `mallopt(3)`: glibc's largest threshold for blocks of their own; and the freed memory that it may keep before it
+# returns it to the system.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_IN_HEAP, _HELD_FREE = 32 * 1024 * 1024, 64 * 1024 * 1024
 

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-# A dictionary goes into each batch as a whole.
+# The limit is low because each batch holds the whole dictionary.
 _LARGEST_DICTIONARY = 4096
 
 
 class Replacement:
-    """The newest records of the logs. Columns of text are also kept as dictionaries, in case the base file has them so.
+    """The newest records of the logs. Columns of text are also kept as dictionaries, in case those of the base file are
+    dictionaries.
 
     `varied` are the columns that stay plain: those with too many different texts for a dictionary, and those in
     `plain`. All batches have the schema of the first.
@@ -82,8 +83,8 @@ class Replacement:
         return self._with_file_name(batch)
 
     def changed(self, name: str, column: pa.Array, rows: Places, places: Places) -> pa.Array | None:
-        """Returns a column of the base file with the records at `places` in its `rows`; None if all of them have the
-        values that are there."""
+        """Returns a column of the base file with the records at `places` in its `rows`; None if these values are there
+        already."""
         taken = self._taken(places)
         newer, older = taken.of_column(self._rows.column(name)), column.take(pa.array(rows))
         if pa.types.is_dictionary(older.type):
@@ -100,7 +101,7 @@ class Replacement:
     def _replaced(self, name: str, column: pa.Array, taken: _Taken, chosen: pa.Array) -> pa.Array:
         if not pa.types.is_dictionary(column.type):
             return pa.concat_arrays([column, taken.of_column(self._rows.column(name))]).take(chosen)
-        # Values of the logs that the base file's dictionary lacks come behind it.
+        # Values of the logs that the base file's dictionary lacks are appended to it.
         newer, values = self._encoded[name], column.dictionary
         known = pc.index_in(newer.dictionary, value_set=values)
         missing = newer.dictionary.filter(known.is_null())
@@ -118,7 +119,7 @@ class Replacement:
 
 
 def _bits(values: pa.Array) -> pa.Array:
-    """Returns values that are equal only if they are the same bit for bit: Arrow takes 0.0 and -0.0 for equal."""
+    """Returns values that are equal only if they have the same bits, because Arrow takes 0.0 and -0.0 for equal."""
     if pa.types.is_floating(values.type):
         return values.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[values.type.bit_width])
     return values
@@ -132,8 +133,8 @@ def _may_hold_zeros(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class _Taken:
-    """Places in columns of several chunks, and how to take them chunk by chunk: `ChunkedArray.take` would join all of a
-    column's chunks each time."""
+    """Places in columns of several chunks, prepared to be taken chunk by chunk. `ChunkedArray.take` would join all
+    chunks of a column at each call."""
 
     places: Places
     parts: tuple[tuple[int, pa.Array], ...]  # Numbers of chunks, and places in them.

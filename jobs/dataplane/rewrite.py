@@ -1,4 +1,4 @@
-"""Reads file slices and routes their rows to the base files that replace them (`split_writer`), streaming.
+"""Reads file slices as streams, and sends their rows to the base files that replace them (`split_writer`).
 
 Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """
@@ -55,7 +55,7 @@ def _rewrite_rows(work: Rewrite, source: Source, token: str, opened: pa.NativeFi
     with ExitStack() as stack:
         for part in (source, *source.merged_with):
             path = part.base_file or ""
-            # A column may have a small dictionary in some of several files only.
+            # Some of several files may have a small dictionary for a column, and others not.
             plain = None if source.merged_with else (RECORD_KEY, *work.sort_by)
             with work.storage.read_parquet(path, plain=plain, rows=True, opened=opened) as reader:
                 layout = layout or parquet_layout.of_file(reader, work.codec)
@@ -122,7 +122,7 @@ def rewrite_merged_rows(
 
 
 def child_layout(work: Rewrite, layout: Layout, source: Source) -> Layout:
-    """Returns the layout of a merged slice's children: that of its model, if there is one."""
+    """Returns the layout of the files that replace a merged slice: that of its model, if there is one."""
     if source.model is None:
         return layout
     with work.storage.read_parquet(source.model) as model:

@@ -65,8 +65,8 @@ def _by_arrow(
     merging: Merging,
     context: JobContext,
 ) -> tuple[list[WrittenFile], list[tuple[FileSlice, Source]]]:
-    """Returns the written files, and what Hudi has to merge: all slices if the tasks have failed, since a process that
-    one of them kills takes the others with it. What they wrote is in no commit, and its markers are there."""
+    """Returns the written files, and the slices that Hudi has to merge. If the tasks have failed, these are all slices,
+    because a crash of one process ends the others. Files that the tasks wrote are in no commit, and have markers."""
     if merging.rules is None:
         return [], slices
     try:
@@ -111,7 +111,7 @@ def _rewritten(work: Rewrite, source: Source, token: str) -> Iterator[WrittenFil
 
 
 def _with_models(sources: Sequence[Source]) -> list[Source]:
-    """Gives a slice of logs alone the newest base file of the others, if any, as its model."""
+    """Gives a slice without a base file the newest base file of the others, if any, as its model."""
     models = [name for source in sources if (name := source.base_file or source.model)]
     newest = max(models, key=lambda name: name.rsplit("_", 1)[-1], default=None)
     return [replace(source, model=source.base_file or source.model or newest) for source in sources]

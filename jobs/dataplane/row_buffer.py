@@ -1,4 +1,4 @@
-"""Rows of a base file that are not written yet, in the order in which they came, or to be sorted."""
+"""Holds rows of a base file that are not written yet, in the order in which they came, or to be sorted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RowBuffer:
         self.rows += batch.num_rows
 
     def spill(self) -> None:
-        """Moves the rows to the disk. Raises `RefusedError` when that is full."""
+        """Moves the rows to the disk. Raises `RefusedError` when the disk is full."""
         if self._on_disk is None:
             is_plain = is_linear(self._sort_by, self._curve)
             self._on_disk = (
@@ -46,7 +46,8 @@ class RowBuffer:
             self._on_disk.add(self._taken())
 
     def tables(self, rows: int | None, bytes_at_most: int) -> Iterator[pa.Table]:
-        """Yields all rows, for row groups of at most `rows` rows (None for any number) and about so many bytes."""
+        """Yields all rows, in tables for one row group each: at most `rows` rows (None for any number) and about
+        `bytes_at_most` bytes."""
         if self._on_disk is not None:
             self.spill()
             fitting = max(1, int(bytes_at_most // max(self._width, 1)))
@@ -60,7 +61,7 @@ class RowBuffer:
 
     def _taken(self) -> pa.Table:
         self._width = max(self._width, self.bytes / max(self.rows, 1))
-        # The writer stops using a dictionary when a batch's dictionary differs from the one before.
+        # The dictionaries are unified, because the writer stops using one when the next batch has another.
         table = pa.Table.from_batches(self._waiting).unify_dictionaries()
         self._waiting, self.bytes, self.rows = [], 0, 0
         return table

@@ -1,8 +1,7 @@
-"""Rewrites base files by copying row groups as bytes, where the keys prove that all rows of each go to one bucket.
-
-A file that clustering has prepared for an expansion (`Rewrite.apart`) is so, files that a contraction merges are, and a
-bucket whose rows all stay. Only the record keys are decoded, and `_hoodie_file_name` is written anew.
-Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
+"""Rewrites base files by copying row groups as bytes, if the keys prove that all rows of each row group go to one
+bucket. That is so for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a
+contraction merges, and for a bucket whose rows all stay. Only the record keys are decoded, and `_hoodie_file_name` is
+written anew. Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _MOST_NESTED = 24
 
 @dataclass
 class _Child:
-    """The row groups of one new file, as (part, number in its file), and what is known of their keys."""
+    """The row groups of one new file, as (part, number in its file), and the facts about their keys."""
 
     keys: KeyFooter | None
     groups: list[tuple[int, int]] = field(default_factory=list)
@@ -56,7 +55,7 @@ class _Plan:
 
 
 def copied(work: Rewrite, source: Source, token: str, opened: pa.NativeFile | None) -> list[WrittenFile] | None:
-    """Returns the files that replace the source and those that are merged with it, None if rows must be decoded.
+    """Returns the files that replace the source and the sources merged with it; None if rows must be decoded.
 
     `opened` is the base file of a source that nothing is merged with. Raises `RecordKeyError` as the rewrite of rows.
     Memory: 64 MiB.
@@ -88,7 +87,7 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
             _require_alike(work, raw, first)
             groups = [group for group, each in enumerate(raw.groups) if each.rows]
             sizes += [raw.groups[group].uncompressed_bytes for group in groups]
-            # Many small row groups are read more slowly than few large ones.
+            # Many small row groups would be read more slowly than few large ones.
             if len(parts) > 1 and sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
                 return None
             if plan is None:
@@ -138,7 +137,7 @@ def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[in
     for batch in reader.iter_batches(BATCH_ROWS, row_groups=[place[1]], columns=[RECORD_KEY], use_threads=False):
         keys = batch.column(0)
         residues = np.unique(bucket_hash.bucket_ids(keys, work.hash_fields, part.modulus)).tolist()
-        # If a row belongs to none of the buckets, the rewrite of single rows refuses it.
+        # A row may belong to none of the buckets; then the rewrite that decodes rows refuses it.
         children = {part.child(each) if each in part.residues else None for each in residues}
         if len(children) != 1 or None in children or (child is not None and child not in children):
             return False
@@ -193,7 +192,7 @@ def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
 
 
 def one_file_name(file_name: str, rows: int) -> pa.DictionaryArray:
-    """Returns the column `_hoodie_file_name`: the name once, and a small number per row."""
+    """Returns the column `_hoodie_file_name`: it stores the name once, and a small number per row."""
     return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), rows), [file_name])
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MergeCounts", "MergeRules", "MergedSlice", "NotProvedError", "SliceFiles", "merge_slice"]
 
-# Each look-up of keys builds a table of the logs' keys. Where these are many, the base file's keys are read beforehand,
-# and many of them looked up at once.
+# Each look-up of keys builds a table of the logs' keys. If there are many, the base file's keys are read beforehand, so
+# that many are looked up at once.
 _KEYS_AT_ONCE = 1 << 19
 _VERSIONS = (6, 8, 9)
 _MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
@@ -79,14 +79,15 @@ class MergedSlice:
         yield from self.of_logs_alone(used, replacement)
 
     def begun(self) -> tuple[NDArray[np.bool_], Replacement]:
-        """Returns which keys of the logs the base file has, none so far, and what puts their records into its rows."""
+        """Returns a mark for each key of the logs whether the base file has it (none so far), and the replacement of
+        its rows."""
         replacement = Replacement(self.newest.rows.table, self.schema, self.plain)
         self.newest.rows.release()
         return np.zeros(len(self.newest.keys), np.bool_), replacement
 
     def of_logs_alone(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:
-        """Yields the rows that only the logs have, when all rows of the base file have been looked at."""
-        # The number of rows is that of the footer, not of what was read.
+        """Yields the rows that only the logs have. Call it after all rows of the base file were examined."""
+        # The number of rows to expect is the footer's.
         if self.counts.rows != self._rows_of_base - self.counts.deletes:
             raise NotProvedError("the base file came with other rows than its footer counts")
         order = _order_in_hash_map(self.newest.keys)
@@ -103,7 +104,7 @@ class MergedSlice:
 
     @contextmanager
     def base_file(self, replacement: Replacement, opened: pa.NativeFile | None = None) -> Iterator[pq.ParquetFile]:
-        """Opens the base file; `opened` is it, if it was opened before."""
+        """Opens the base file; `opened` is the open file, if the caller has opened it."""
         path = f"{self.storage.root}/{self.files.base}"
         plain = (RECORD_KEY, *replacement.varied)
         with self.storage.read_parquet(path, plain=plain, rows=True, opened=opened) as reader:
@@ -139,7 +140,7 @@ class MergedSlice:
         return min(4 * len(self.newest.keys), _KEYS_AT_ONCE)
 
     def keys_of(self, reader: pq.ParquetFile, number: int, *others: str) -> Iterator[pa.RecordBatch]:
-        """Yields the columns of a row group that `found` needs, and `others`."""
+        """Yields batches of a row group with the columns that `found` needs, and those in `others`."""
         columns = list(dict.fromkeys((RECORD_KEY, *self._ordering_fields, *others)))
         rows = max(self._keys_at_once, self.batch_rows)
         yield from reader.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False)
@@ -147,8 +148,8 @@ class MergedSlice:
     def found(self, batch: pa.RecordBatch, used: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Returns for each row the number of its key in the logs, -1 if the row stays as it is.
 
-        Only the first of several rows with one key is merged, because Hudi takes the record out of its map. If there
-        are positions, it may be another row (`PositionBasedFileGroupRecordBuffer`).
+        If several rows have one key, only the first is merged, because Hudi then removes the record from its map. If
+        the logs have positions, Hudi may choose another row (`PositionBasedFileGroupRecordBuffer`).
         """
         if not len(self.newest.keys):
             return np.full(batch.num_rows, -1)
@@ -221,10 +222,8 @@ def merge_slice(
     plain: Sequence[str] = (),
 ) -> MergedSlice:
     """Returns the merged rows with the columns and types of `schema`, meta columns included. The texts of the columns
-    `plain` are in no dictionaries.
-
-    The logs are read at once, the base file with the batches. Raises NotProvedError for a slice that Hudi may merge
-    otherwise, here or while the batches are read.
+    `plain` are not in dictionaries. The logs are read at once, the base file together with the batches. Raises
+    NotProvedError, here or while the batches are read, for a slice that Hudi may merge differently.
     """
     if rules.table_version not in _VERSIONS or rules.mode not in _MODES:
         raise NotProvedError(f"table version {rules.table_version} with {rules.mode}")
@@ -236,9 +235,8 @@ def merge_slice(
 
 
 def _order_in_hash_map(keys: pa.Array) -> NDArray[np.int64]:
-    """Returns the numbers of keys, which are in the order of insertion, in the order of Java's `HashMap`.
-
-    In that order Hudi writes what only the logs have (`ExternalSpillableMap.iterator`, as long as it does not spill).
+    """Returns the numbers of keys, given in the order of insertion, in the order of Java's `HashMap`. In that order
+    Hudi writes the rows that only the logs have (`ExternalSpillableMap.iterator`, as long as it does not spill).
     """
     codes = string_hash_codes(keys)
     size = 16

@@ -1,4 +1,4 @@
-"""Orders rows by one column after the other, or along a space-filling curve over all of them."""
+"""Orders rows by one column after the other, or along a space-filling curve over all columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs tasks of the Arrow data plane, on Spark or near the driver, and takes what they report."""
+"""Runs tasks of the Arrow data plane, on Spark or near the driver, and returns their results."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def run_tasks(
     of_task: int = 1,
     share: float = 1.0,
 ) -> list[Found]:
-    """Returns all that the function yields for the arguments of the pieces, in their order.
+    """Calls the function for the arguments of each piece, and returns all that it yields, in the order of the pieces.
 
-    The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, another one for each attempt at a
-    task. Each piece is a task, or `of_task` pieces are if there are more than cores; a few small pieces run in
-    processes near the driver, where `share` of their bytes is what the function reads. `what` names the step in errors.
-    Raises HudiError for whatever the function raises.
+    The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, different for each attempt at a task.
+    Each piece is a task; if there are more pieces than cores, `of_task` of them make one task. A few small pieces run
+    in processes near the driver; `share` is the part of their bytes that the function reads. `what` names the step in
+    errors. Raises HudiError for whatever the function raises.
     """
     if not pieces:
         return []

@@ -1,7 +1,7 @@
-"""Sorted runs of rows in files on a local disk, for what does not fit into memory.
+"""Stores sorted runs of rows that do not fit into memory in files on a local disk.
 
-The files are in a folder of their own, which is removed when the sort ends, in whatever way. A process that is killed
-leaves its folder behind; the next one on the machine removes it, since nobody holds its lock any more.
+The files are in a folder of their own, which is removed when the sort ends or fails. A process that is killed leaves
+its folder behind; the next one on the machine removes it, since nobody holds its lock any more.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 _PREFIX = "groundskeeper-sort-"
 _LOCK = "lock"
 _ATTEMPTS = 10
-# A codec that costs little; the rows of a sorted run are alike.
+# A fast codec is enough, because neighbours in a sorted run are alike.
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class SpillFolder:
-    """A folder on the disk where Spark keeps what does not fit into memory; it exists from the first `write` to
-    `remove`."""
+    """A folder beside Spark's own temporary files; it exists from the first `write` to `remove`."""
 
     def __init__(self) -> None:
         self.path: Path | None = None
@@ -44,7 +43,7 @@ class SpillFolder:
     def write(self, tables: Iterable[pa.Table], rows: int) -> Run:
         """Writes a run in batches of so many rows. Raises `RefusedError` when the disk is full."""
         if self.path is None:
-            # A cluster limits and cleans this one.
+            # Spark's folder is one that a cluster limits and cleans.
             parent = Path(os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir())
             remove_abandoned(parent)
             self.path, self._lock = _new_folder(parent)
@@ -56,7 +55,8 @@ class SpillFolder:
             try:
                 for table in tables:
                     if writer is None:
-                        # A stream, since in Arrow's files a column has one dictionary from beginning to end.
+                        # Arrow's stream format is used, because in its file format a column has one dictionary from
+                        # beginning to end.
                         writer = pa.ipc.new_stream(str(path), table.schema, options=_OPTIONS)
                     writer.write_table(table, max_chunksize=rows)
                     written += table.num_rows
@@ -84,7 +84,7 @@ class Run:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields the rows and removes the file."""
         if self.rows:
-            # Not mapped: pages of a mapped file count as the process's memory.
+            # The file is not mapped, because pages of a mapped file count as the process's memory.
             with pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as reader:
                 yield from reader
         self._path.unlink(missing_ok=True)
@@ -93,7 +93,7 @@ class Run:
 def _new_folder(parent: Path) -> tuple[Path, int | None]:
     for _ in range(_ATTEMPTS):
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        # Before it is locked, another process may take the folder for abandoned and remove it.
+        # Until the folder is locked, another process may take it for abandoned and remove it.
         with suppress(OSError):
             lock = _locked(folder / _LOCK)
             if lock is not None and (folder / _LOCK).exists():
@@ -105,7 +105,7 @@ def remove_abandoned(parent: Path) -> None:
     """Removes the folders of processes that have died."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            # Nothing that another user has put into a shared folder.
+            # Folders of other users in a shared folder are left alone.
             found = folder.lstat()
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
                 continue

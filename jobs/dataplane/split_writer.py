@@ -1,7 +1,6 @@
-"""Writes the base files that replace file slices: one per child bucket, with the marker by which Hudi finds it.
-
-Runs inside Spark's Python workers and depends on neither Spark nor the JVM. Rows are copied unchanged, including the
-meta columns (`_hoodie_commit_time` keeps incremental queries and time travel right); only `_hoodie_file_name` changes.
+"""Writes the base files that replace file slices: one per new bucket, with the marker by which Hudi finds it. Runs
+inside Spark's Python workers and depends on neither Spark nor the JVM. Rows are copied unchanged, including the meta
+columns (`_hoodie_commit_time` keeps incremental queries and time travel right); only `_hoodie_file_name` changes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 # Rows are buffered until those of all children together exceed this number of Arrow bytes; then the largest buffer
 # becomes a row group. Row groups are about twice as large as if each child had a fixed share of the memory.
 BUFFER_BYTES = 144 * 1024 * 1024
-# Pages of very wide rows may take so much memory that less is left for buffers; but row groups should not get tiny.
+# Pages of very wide rows may leave little memory for buffers, but row groups should not get smaller than this.
 ARROW_BYTES = 192 * 1024 * 1024
 MIN_ROW_GROUP_BYTES = 8 * 1024 * 1024
 # Arrow bytes that are sorted at once in memory. Sorting takes twice as much.
@@ -52,7 +51,9 @@ class Rewrite:
     sort_by: tuple[str, ...] = ()  # Orders the rows of each output; without it they keep their order.
     curve: str = "linear"  # linear, zorder or hilbert
     codec: str | None = None  # Overrides the input's compression.
-    leaves_others_out: bool = False  # Whether rows of other buckets than the slice's are left out, else an error.
+    leaves_others_out: bool = (
+        False  # Whether rows of other buckets than the slice's are left out; otherwise they are an error.
+    )
     # Rows that an expansion by this factor would separate go to different row groups, ordered by their new buckets.
     apart: int = 1
     sort_bytes: int = SORT_BYTES  # Rows to be sorted go to a local disk beyond this.
@@ -68,7 +69,8 @@ class Source:
     modulus: int
     residues: tuple[int, ...]  # The hash of each row modulo `modulus` is one of these: the row's new bucket.
     base_file: str | None  # None for a slice with logs, whose rows come merged.
-    # The base file whose codec, use of dictionaries and key entries the children get then; None for Hudi's defaults.
+    # For a slice with logs, the base file whose codec, use of dictionaries and key entries the new files get; None for
+    # Hudi's defaults.
     model: str | None = None
     contracted_to: int | None = None  # In a contraction, the new bucket is the residue modulo this.
     # Sources of the same partition and with the same children, whose rows go to the same files.
@@ -95,13 +97,14 @@ class SplitWriter:
         }
         self._outputs = list(self._by_bucket.values())
         self._read = KeyDigest()
-        # What others hold, a merge its logs, must not make the row groups smaller.
+        # Memory that others hold, such as the logs of a merge, must not make the row groups smaller.
         self._arrow_bytes = max(ARROW_BYTES, pa.total_allocated_bytes() + BUFFER_BYTES)
 
     def add(self, batch: pa.RecordBatch, source: Source | None = None) -> None:
         """Adds rows of the slice, or of the `source` that is merged with it.
 
-        Raises `RefusedError` for a row of another bucket than that of its slice, so no key is in two of the slices.
+        Raises `RefusedError` for a row that belongs to another bucket than its slice. So no key is in two of the
+        slices.
         """
         source = source or self._source
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
@@ -127,7 +130,8 @@ class SplitWriter:
         self._flush_what_is_large()
 
     def _flush_what_is_large(self) -> None:
-        """Writes row groups, or sorted rows to the disk. A bucket beyond the table's number has no outputs."""
+        """Writes row groups, or spills rows that are to be sorted to the disk. A bucket beyond the table's number has
+        no outputs."""
         if self._work.sort_by:
             while sum(output.waiting_bytes for output in self._outputs) > self._work.sort_bytes:
                 max(self._outputs, key=lambda output: output.waiting_bytes).spill()
@@ -143,12 +147,13 @@ class SplitWriter:
             largest.flush()
 
     def keep(self, entries: Mapping[bytes, bytes]) -> None:
-        """Adds footer entries of a file that is merged; those of the slice win."""
+        """Adds footer entries of a merged file; entries of the slice itself take precedence."""
         for output in self._outputs:
             output.keep(entries)
 
     def close(self) -> list[WrittenFile]:
-        """Completes the files. Raises `RefusedError` unless they hold the keys that were added, each as often."""
+        """Completes the files. Raises `RefusedError` unless they hold exactly the keys that were added, each as
+        often."""
         written = [output.close() for output in self._outputs]
         self._folder.remove()
         found = KeyDigest.sum(KeyDigest.parse(file.rows, file.key_digest) for file in written)
@@ -181,7 +186,7 @@ class BaseFile:
         *,
         folder: SpillFolder | None = None,
     ) -> None:
-        """`folder` is where rows are sorted that do not fit into memory."""
+        """Rows that do not fit into memory are sorted in `folder`."""
         self._work = work
         self._source = source
         self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
@@ -199,11 +204,11 @@ class BaseFile:
 
     @property
     def largest_bytes(self) -> int:
-        """The bytes of the section that `flush` and `spill` are for."""
+        """The bytes of the largest section, which `flush` and `spill` write."""
         return max((section.bytes for section in self._sections.values()), default=0)
 
     def add(self, batch: pa.RecordBatch, section: int = 0) -> None:
-        """Adds rows. No row group has rows of two sections."""
+        """Adds rows. A row group never has rows of two sections."""
         if self._keys:
             self._keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
         schema = self._layout.schema
@@ -266,7 +271,7 @@ class BaseFile:
 
 
 def _with_one_file_name(schema: pa.Schema) -> pa.Schema:
-    """Stores the file name once and a small number per row, instead of its 75 bytes; in Parquet nothing changes."""
+    """Stores the file name, which has 75 bytes, once and a small number per row; the Parquet file is the same."""
     index = schema.get_field_index(FILE_NAME)
     return schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int8(), pa.string())))
 

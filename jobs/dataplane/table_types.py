@@ -1,4 +1,5 @@
-"""Brings the columns of base files and log blocks to the table's schema, where Hudi's reader changes no value."""
+"""Converts the columns of base files and log blocks to the table's schema, but only if Hudi's reader would change no
+value."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
-# Columns of base files and logs that were written before the table's type became a wider one.
+# The types that columns of base files and logs may have if the table's type became wider after they were written.
 _WIDENED = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64())}
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Returns the batch with the columns of `schema`; columns that it lacks are null. Dictionaries stay.
 
-    Raises NotProvedError where that could change a value.
+    Raises NotProvedError if that could change a value.
     """
     columns, fields = [], []
     for field in schema:
@@ -34,9 +35,8 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, with_default: Collection[str] = ()) -> None:
-    """Raises NotProvedError for columns that `where` has and the table has not, or not with this type.
-
-    Columns that `where` lacks may be null and not `with_default`. `_hoodie_file_name` does not matter.
+    """Raises NotProvedError for columns of `where` that the table lacks or has with another type. A column that `where`
+    lacks must be nullable and have no default (`with_default`). `_hoodie_file_name` is ignored.
     """
     for field in found:
         place = schema.get_field_index(field.name)
@@ -61,7 +61,7 @@ def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, with_de
 def _of_type(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.null_count and not field.nullable:
         raise NotProvedError(f"the column {field.name} is null in a row, which the table does not allow")
-    # Types are equal to Arrow whatever the entries of their lists are called.
+    # For Arrow, types are equal even if the entries of their lists have different names.
     if types.is_dictionary(column.type) or str(column.type) == str(field.type):
         return column
     try:
@@ -72,7 +72,7 @@ def _of_type(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _rebuilt(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Returns the same values as a type that is the same by `_same`; Arrow's own cast cannot rename all entries."""
+    """Returns the same values with a type that `_same` accepts, because Arrow's own cast cannot rename all entries."""
     if not types.is_nested(kind):
         return array if array.type == kind else array.cast(kind)
     if types.is_struct(kind):
@@ -87,7 +87,7 @@ def _rebuilt(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    """Returns whether two types differ at most by what may be null, and by the names of lists' and maps' entries."""
+    """Returns whether two types differ at most in nullability, and in the names of the entries of lists and maps."""
     if types.is_struct(one):
         return (
             types.is_struct(other)

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 _COMMA, _COLON = ord(","), ord(":")
 _NULL, _EMPTY = "__null__", "__empty__"
 _INVERSE_OF_31 = pow(31, -1, 2**32)
-_BLOCK_UNITS = 1 << 17  # characters at a time: the running sums stay in the processor's cache
-_LONGEST_ALIKE = 64  # Keys of one length of so many characters are hashed character by character.
+_BLOCK_UNITS = 1 << 17  # so many characters at a time, because their running sums fit into the processor's cache
+_LONGEST_ALIKE = 64  # Keys of one length up to this one are hashed character by character.
 
 
 class RecordKeyError(ValueError):
-    """A record key that Hudi cannot hash either: null, not UTF-8, or one on which Hudi 1.2.0 loops for ever."""
+    """A record key that Hudi cannot hash either: it is null or not UTF-8, or Hudi 1.2.0 would loop on it for ever."""
 
 
 def bucket_ids(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str], num_buckets: int) -> NDArray[np.int32]:
@@ -94,7 +94,7 @@ def _array_codes(keys: pa.Array, of_block: OfBlock) -> NDArray[np.int32]:
 
 
 def _dictionary_codes(keys: pa.DictionaryArray, of_block: OfBlock) -> NDArray[np.int32]:
-    """Hashes each value once. Leaves out values that no row uses, since they may be null or impossible to hash."""
+    """Hashes each value once. Ignores values that no row uses, since they may be null or impossible to hash."""
     indices = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     used = np.zeros(len(keys.dictionary), np.bool_)
     used[indices] = True
@@ -149,7 +149,7 @@ def _utf16(data: NDArray[np.uint8], bounds: Ints) -> tuple[Units, Ints]:
 
 
 class _Powers:
-    """Powers of a number modulo 2^32, as many as have been asked for so far."""
+    """The powers of a number modulo 2^32; the table of them grows when a higher one is needed."""
 
     def __init__(self, base: int) -> None:
         self._base = np.uint32(base)
@@ -161,7 +161,7 @@ class _Powers:
             table = np.full(max(exponent + 1, 2 * len(table)), self._base, np.uint32)
             table[0] = 1
             np.multiply.accumulate(table, out=table)
-            self._table = table  # one assignment: threads see either table, both are right
+            self._table = table  # A single assignment, so other threads see the old or the new table; both are right.
         return table
 
 
@@ -234,7 +234,7 @@ class _Parts(NamedTuple):
     starts: Ints  # the field is [start, value_start - 1)
     value_starts: Ints
     value_ends: Ints
-    colons: Ints  # in the part, the one after the field included
+    colons: Ints  # in the part, including the one after the field
 
 
 def _split(block: _Block, at: Ints) -> _Parts:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 EVERYTHING = ".*"
 _DEFAULT = -1  # `RegexRuleEngine` returns -1 if no rule matches, so a rule of -1 means the default number
-_JAVA_INT = re.compile(r"[+-]?\d+")  # digits of any script, as `Integer.parseInt` takes them
-_JAVA_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what `String.trim` takes off
+_JAVA_INT = re.compile(r"[+-]?\d+")  # `Integer.parseInt` accepts digits of any script
+_JAVA_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # the characters that `String.trim` removes
 _MAX_INT = 2**31 - 1
 
 
@@ -66,8 +66,8 @@ class BucketRules:
     def parse(cls, expressions: str, default: int) -> BucketRules:
         """Parses `<regex>,<number>;<regex>,<number>;...`. A rule of -1 gets the default number.
 
-        Raises `BucketRulesError` for what `RegexRuleEngine` refuses, for a number below one, and for a Java regex that
-        Python does not know.
+        Raises `BucketRulesError` for rules that `RegexRuleEngine` refuses, for a number below one, and for a Java regex
+        that Python does not know.
         """
         rules = tuple(_rule(expression) for expression in _java_split(expressions, ";"))
         named = tuple((regex, default if number == _DEFAULT else number) for regex, number in rules)
@@ -179,8 +179,7 @@ def _rule(expression: str) -> tuple[str, int]:
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(regex: str) -> re.Pattern[str]:
-    """Compiles a regex of Java: its character classes are ASCII, and nested sets, of which Python warns, are
-    refused."""
+    """Compiles a regex of Java. Its character classes are ASCII. Nested sets, about which Python warns, are refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         return re.compile(regex, re.ASCII)

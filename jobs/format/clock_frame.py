@@ -2,8 +2,8 @@
 text by the clock and in the zone of the writer's JVM, unless the table's timeline is in UTC
 (`HoodieInstantTimeGenerator`, Hudi 1.2.0). The storage records the modification time of each file of the timeline by
 its own clock. The frame is the difference between both. A file appears after the moment in its name and never before,
-so a late file makes a frame look slower than it is, never faster. A frame that is too slow is safe, because our
-instants are then still earlier than the next ones of writers."""
+so a late file makes the writers' clock look slower than it is, never faster. A frame that is too slow is safe: our
+instants are then still earlier than the writers' next ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two clocks that writers use alternately: their offsets from UTC, and since when (UTC)."""
+    """Two clocks that writers use alternately: their offsets from UTC, and the moment (UTC) since which they have done
+    so."""
 
     one: timedelta
     other: timedelta
@@ -85,8 +86,8 @@ class ClockFrame:
     """The clocks of a table's writers, as measured from the files of its timeline. `offset` is the offset of their
     clock from UTC; None if it is unknown, as for a copied table, whose files are all new. `slowest` is a lower bound of
     the offset for every writer. `since` (UTC) is when the first of the `samples` of this frame appeared. `latest` is
-    the greatest moment in the names of the timeline's files; before table version 8 also of the completion times, which
-    are those of the files. `offset_of_files` converts the times of files to the frame."""
+    the greatest moment in the names of the timeline's files; before table version 8 it includes the completion times,
+    which are the modification times of the files. `offset_of_files` converts the times of files to the frame."""
 
     offset: timedelta | None = None
     slowest: timedelta | None = None
@@ -100,7 +101,8 @@ class ClockFrame:
 
     @property
     def zone(self) -> timedelta:
-        """The part of the offset that is a time zone: the nearest half hour, or a quarter of an hour that is in use."""
+        """The part of the offset that is a time zone: the nearest half hour, or one of the quarter hours that some zone
+        uses."""
         offset = self.offset or timedelta()
         quarter = _nearest(offset, timedelta(minutes=15))
         is_close = abs(offset - quarter) <= timedelta(minutes=2)
@@ -138,8 +140,8 @@ _QUARTERS = frozenset(timedelta(hours=hours, minutes=45) for hours in (5, 8, 12,
 
 
 def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> ClockFrame:
-    """Measures the frame. `version` is the table version, `ingestion` the action of its writers' commits. Other actions
-    are ignored, because table services, including ours, complete as these."""
+    """Measures the frame. `version` is the table version, `ingestion` the action of its writers' commits. Commits of
+    other actions are ignored, because they come from table services, including ours."""
     listed = list(files)
     tolerance = TOLERANCE if version >= WITH_COMPLETION_TIMES else LATE_START
     named = [moment for each in listed for moment in _moments(each.name, version)]
@@ -172,8 +174,8 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
 def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, tolerance: timedelta) -> list[str]:
     """Returns the files of writers that appeared after our `instant` but have an earlier moment in their name. Then
     their writer's clock is behind ours, or was set back. An instant that completed under the lock cannot be late, but a
-    requested one may be, by `tolerance`. Files that got the same time at once are ignored: they were copied, or written
-    again by an upgrade of the table."""
+    requested one may be, by `tolerance`. Files that were all created at the same moment are ignored: they were copied,
+    or written again by an upgrade of the table."""
     listed = list(files)
     instants = _instants_of(listed, ingestion)
     cut = max((each.written for each in instants if each.is_at_once), default=EPOCH)

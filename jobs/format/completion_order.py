@@ -24,7 +24,7 @@ class CompletionOrder:
     def of(cls, modified_ms: Mapping[str, int]) -> CompletionOrder:
         """Returns the order for the files of the active timeline, given as names with milliseconds since 1970. A writer
         makes the requested file at the time in its name, a copy at another time, so the time differences between copied
-        files do not match their names. Requested files whose time no others confirm count as copied."""
+        files do not match their names. A requested file counts as copied if no other file confirms its time."""
         seen = appearances(modified_ms)
         live = {each.instant for each in seen_to_appear(seen)}
         times = {each.instant: modified_ms[each.name] for each in seen if each.is_completion}

@@ -25,8 +25,8 @@ class BaseFileName(NamedTuple):
 class LogFileName(NamedTuple):
     """`.<file id>_<instant>.log.<version>_<write token>` (Hudi 1.2 `FSUtils.LOG_FILE_PATTERN`).
 
-    The instant is the one of the file slice in table version 6, and the one of the writing delta commit from version 8
-    on.
+    In table version 6 the instant is that of the file slice; from version 8 on it is that of the delta commit that
+    wrote the file.
     """
 
     file_id: str

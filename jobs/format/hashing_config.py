@@ -17,7 +17,7 @@ BASELINE = "00000000000000"
 
 
 class DamagedConfigError(ValueError):
-    """Not the JSON that Hudi writes."""
+    """The file is not the JSON that Hudi writes."""
 
 
 @dataclass(frozen=True)

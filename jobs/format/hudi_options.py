@@ -172,7 +172,7 @@ _REASONS = (
     (r".*\b(class|classes|impls|validators|injector|strategy|generator)", "it names a class", REMOVE),
     (
         r".*",
-        "it is none of the options that a job can be given; Groundskeeper sets the others itself",
+        "a table may give jobs only the options of a list; Groundskeeper sets the others itself",
         "Remove it. The guide `.docs/options.md` lists the known ones.",
     ),
 )

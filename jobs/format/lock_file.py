@@ -1,4 +1,4 @@
-"""The content of lock files: of Hudi's filesystem lock, which Groundskeeper signs, and of Hudi's lock in the
+"""The content of two kinds of lock files: Hudi's filesystem lock, which Groundskeeper signs, and Hudi's lock in the
 storage."""
 
 from __future__ import annotations

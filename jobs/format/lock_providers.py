@@ -114,7 +114,7 @@ def ending_of(lock: TableLock) -> str:
         return "It never ends by itself: the file stays until somebody deletes it."
     if provider == IN_STORAGE:
         validity = _number(lock, "storage.validity.timeout.secs", 300)
-        return f"It ends {validity} s after its holder last renewed it, which a living one does all the time."
+        return f"It ends {validity} s after its holder last renewed it, and a living holder does so all the time."
     if provider in ZOOKEEPER:
         milliseconds = _number(lock, "zookeeper.session_timeout_ms", 60_000)
         return f"It is an ephemeral node: it ends {milliseconds / 1000:g} s after its holder's last sign of life."
@@ -122,10 +122,10 @@ def ending_of(lock: TableLock) -> str:
         return f"It ends {_number(lock, 'wait_time_ms', 60_000) / 1000:g} s after its holder last renewed it."
     if provider == HIVE:
         return (
-            "A metastore with housekeeping ends it `hive.txn.timeout` (five minutes by default) after its holder's last"
-            " heartbeat, another one never: then `SHOW LOCKS` finds it in Hive."
+            "A metastore with housekeeping ends it `hive.txn.timeout` (five minutes by default) after its holder's "
+            "last heartbeat. Without housekeeping it never ends: `SHOW LOCKS` finds it in Hive."
         )
-    return "Its provider is a class of the table's owner, which alone knows."
+    return "Its provider is the table owner's own class, so only that class knows when it ends."
 
 
 def _number(lock: TableLock, name: str, default: int) -> int:
@@ -140,8 +140,8 @@ def is_provable(provider: str) -> bool:
 
 
 def servers_of(lock: TableLock) -> list[tuple[str, int]]:
-    """Returns the hosts and ports in the lock's options, of which the lock needs one; empty if unknown. DynamoDB's are
-    left out, because it may be reached through a proxy. Raises `ValueError` for an invalid address."""
+    """Returns the hosts and ports in the lock's options, of which the lock needs one; empty if unknown. DynamoDB's
+    hosts are left out, because the way to them may be a proxy. Raises `ValueError` for an invalid address."""
     provider = class_of(lock.provider)
     if provider in ZOOKEEPER:
         # Hudi ignores `zookeeper.port`; the rest of the string after a slash is a path (`ConnectStringParser`).
@@ -154,7 +154,7 @@ def servers_of(lock: TableLock) -> list[tuple[str, int]]:
 
 def bundle_of(lock: TableLock, base_path: str) -> str | None:
     """Returns group and artifact of the jar with the provider or its storage client; None if the bundle for Spark has
-    them, or if the provider is not Hudi's."""
+    its classes, or if the provider is not Hudi's."""
     provider = class_of(lock.provider)
     if provider in DYNAMODB:
         return "org.apache.hudi:hudi-aws-bundle"
@@ -172,7 +172,7 @@ def refusals(lock: TableLock, allowed_classes: Collection[str] = (), *, base_pat
         own = {key: Form.TEXT for key in lock.options if re.fullmatch(r"hoodie\.write\.lock\.[\w.-]+", key, re.ASCII)}
         yield from _unknown(lock.options, own | _OF_ALL)
     else:
-        yield Refusal("lock.provider", "it is none of Hudi's lock providers", EXTEND_CLASSES)
+        yield Refusal("lock.provider", "it is not one of Hudi's lock providers", EXTEND_CLASSES)
     if provider == IN_STORAGE and not bundle_of(lock, base_path):
         yield Refusal("lock.provider", "this lock provider needs a table on S3, GCS or Azure", "Use another one.")
     try:

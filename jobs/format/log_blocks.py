@@ -109,7 +109,7 @@ def read_content(file: pa.NativeFile, block: LogBlock, start: int = 0, length: i
 
 
 class _Bytes:
-    """Reads consecutive numbers of a file, and never past its end."""
+    """Reads consecutive numbers of a file, but never past its end."""
 
     def __init__(self, file: pa.NativeFile, at: int, size: int) -> None:
         self._file, self.at, self._size = file, at, size
@@ -141,7 +141,7 @@ class _Bytes:
 
 def _block(source: _Bytes) -> tuple[LogBlock, int]:
     if source.take(6) != MAGIC:
-        raise NotProvedError("a log file holds something that is no block")
+        raise NotProvedError("a log file holds bytes that are not a block")
     size = source.next_long()
     start = source.at
     if (version := source.next_int()) != _FORMAT_VERSION:
@@ -206,7 +206,7 @@ def deletes_of(content: bytes) -> tuple[list[str], list[Ordering]]:
 
 
 def _delete_records(source: io.BytesIO) -> Iterator[Any]:
-    """Yields the entries of a list one by one, because all together would take thirty times the memory of their
+    """Yields the entries of a list one by one, because a decoded list would take thirty times the memory of its
     bytes."""
     while count := _next_long(source):
         if count < 0:

@@ -15,9 +15,9 @@ from jobs.redaction import MASK, is_secret
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-# Values that jobs depend on. Without Hudi's extension, catalog and registrator its tables cannot be read; UTC is the
-# zone of partition values and of the rows that are rewritten; FAIR lets the slots share the cores; and two copies of a
-# task that writes files leave the files of both.
+# Values that jobs depend on. Hudi's tables cannot be read without its extension, catalog and registrator. Partition
+# values and rewritten rows use UTC. FAIR lets the slots share the cores. Speculation stays off, because two copies of a
+# task that writes files would leave the files of both.
 OWNED = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -80,7 +80,8 @@ def is_local(master: str) -> bool:
 
 
 def with_retries(master: str) -> str:
-    """Returns the master. A local one gets the form `local[N,F]`, because only that retries failed tasks."""
+    """Returns the master. A local one gets the form `local[N,F]`, because Spark retries failed tasks only with that
+    form."""
     local = _LOCAL.fullmatch(master)
     if local is None or local["retries"]:
         return master

@@ -136,7 +136,7 @@ def stale_writes(
 
 def _is_later(write: CompletedWrite, by: CompletedWrite) -> bool:
     """Returns whether a write to a replaced file group completed after its replacement, as far as this is known. If
-    only the instants order the two, an overwrite counts as later, because it may have taken long."""
+    only the instants can be compared, an overwrite counts as the later one, because it may have taken long."""
     if by.known is not None:
         return write.instant not in by.known
     return write.is_ordered or by.operation in SERVICES

@@ -24,8 +24,8 @@ _ONE_EACH = (
 def newest_positions(commits: Iterable[tuple[str, Mapping[str, str]]]) -> dict[tuple[str, str], str]:
     """Returns the newest instant for each position, by its key and the id of its query (empty for other writers).
 
-    `commits` are instants with their extra metadata. Hudi searches from the newest instant backwards for one with the
-    key (`CommitUtils.getValidCheckpointForCurrentWriter`).
+    `commits` are instants with their extra metadata. Hudi takes the newest instant that has the key
+    (`CommitUtils.getValidCheckpointForCurrentWriter`).
     """
     found: dict[tuple[str, str], str] = {}
     for instant, extra in sorted(commits, key=lambda each: each[0]):

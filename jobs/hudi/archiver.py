@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def keeping(commits: int) -> dict[str, str]:
     """Returns the options of a client whose archiver leaves this many completed commits on the timeline.
 
-    The archiver does nothing unless there are more commits than `hoodie.keep.max.commits`. It also keeps what the
-    *configured* cleaner would retain; our limits consider the cleans that the table really had.
+    The archiver does nothing unless there are more commits than `hoodie.keep.max.commits`. It also keeps the commits
+    that the *configured* cleaner would retain; our own limits use the cleans that the table really had.
     """
     return {
         "hoodie.keep.min.commits": str(commits),
@@ -51,7 +51,7 @@ class Archiver:
             return [str(item.requestedTime()) for item in self._jvm.items(stream)]
 
     def archive(self) -> None:
-        """Archives; the lock must be held. The next archival completes one that was interrupted."""
+        """Archives; the lock must be held. The next archival completes an interrupted one."""
         with translated("archiving the timeline"):
             self._open().archiveIfRequired(self._jvm.engine_context, False)
 

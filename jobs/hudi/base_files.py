@@ -25,7 +25,7 @@ FILE = "_metadata.file_name"
 
 def read(table: HudiTable, paths: Sequence[str], *, schema: str | None = None, **options: str) -> DataFrame:
     """Returns the rows of these Parquet files, by this schema or that of one of them. `options` are Spark's."""
-    # Spark must neither expand the paths as patterns nor take the names of their folders for columns.
+    # Spark would otherwise expand the paths as patterns, and read folder names as columns.
     reader = table.jvm.spark.newSession().read.option("__globPaths__", "false").option("recursiveFileLookup", "true")
     return (reader.schema(schema) if schema else reader).options(**options).parquet(*paths)
 

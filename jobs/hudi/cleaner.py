@@ -22,7 +22,7 @@ _OUTDATING = frozenset({"savepoint", "restore", "rollback", CLEAN})
 
 @dataclass(frozen=True)
 class CleanPlan(Cleanable):
-    """What a clean would delete, with Hudi's `HoodieCleanerPlan`, which is not on the timeline yet."""
+    """A plan of a clean that is not on the timeline yet: the files to delete, and Hudi's `HoodieCleanerPlan`."""
 
     record: Any = None
     made_after: frozenset[Instant] = (
@@ -55,7 +55,7 @@ class Cleaner:
         return plan
 
     def look(self) -> Cleanable:
-        """Returns what `plan` would delete now. Writes nothing, whereas `plan` may repair a damaged last clean."""
+        """Returns what `plan` would delete now, but writes nothing; `plan` itself may repair a damaged last clean."""
         with self._table.reading() as reader, translated("planning the clean"):
             planner = self._jvm.hudi.table.action.clean.CleanPlanner(
                 self._jvm.engine_context, self._planning_table(reader), self._config

@@ -61,7 +61,8 @@ class WriteClient:
         self._schema = table.schema()
         self._options = options
 
-    # Hudi's own client is opened when it is first needed: most of what looks for dead writers finds none.
+    # Hudi's own client is opened when it is first needed, because most searches for dead writers find none and do not
+    # need it.
 
     @cached_property
     def _config(self) -> Any:
@@ -153,7 +154,7 @@ class WriteClient:
         with translated("beginning the compaction"):
             self.start_heartbeat(instant)
             if self._table.indexes_of_keys:
-                # The tasks then write these indexes as well, and their functions hold the RDDs.
+                # Tasks of Spark then write these indexes as well, and their functions need real RDDs.
                 return self._client.compact(instant, False)
             return self._jvm.engine_context.beginCompaction(self._client, instant)
 
@@ -178,9 +179,9 @@ class WriteClient:
             self._client.getHeartbeatClient().stop(instant)
 
     def _present_schema(self) -> str:
-        """Makes the commit carry the table's current schema, instead of the one from when the client was opened.
-        Otherwise the commit would remove columns that were added meanwhile, and their writers would fail. Hudi takes
-        the schema of the configuration even if the extra metadata has another one (`CommitUtils.buildMetadata`)."""
+        """Puts the table's current schema into the commit, because the client has the schema of the moment when it was
+        opened. That schema would remove columns that were added meanwhile, and their writers would fail. Hudi takes the
+        schema of the configuration even if the extra metadata has another one (`CommitUtils.buildMetadata`)."""
         self._table.reload()
         schema = self._table.schema()
         self._client.getConfig().setSchema(schema)
@@ -261,7 +262,7 @@ class WriteClient:
             self._client.getHeartbeatClient().start(instant)
 
     def end_heartbeat(self, instant: str) -> None:
-        """Ends this client's own heartbeat for an instant."""
+        """Ends the heartbeat that this client sends for an instant."""
         with translated("ending a heartbeat"):
             self._client.getHeartbeatClient().stop(instant)
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
-# Preparing a group samples its rows for the sort. Hudi prepares the same number of groups at once.
+# Groups are prepared in parallel, because preparing one samples its rows for the sort. Hudi uses the same number of
+# threads.
 _AT_ONCE = 15
 _ROW_WRITER = "hoodie.datasource.write.row.writer.enable"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST_FILES = 64
 _MOST_COLUMNS = 32
 _MOST_BYTES = 1 << 30
-# Ranges are compared for these types. For all others only the counts of nulls are.
+# Ranges are compared for these types. For all others only the counts of nulls are compared.
 _RANGED: Mapping[str, Callable[[Any], Any]] = {
     "string": str,
     "int": int,

@@ -1,6 +1,6 @@
 """Releases Java objects that Python no longer uses with few calls of the JVM. py4j keeps each object that a call
-returns in a map until Python has dropped it, and makes one call to release each: two of five calls of a job on a small
-table."""
+returns in a map until Python has dropped it, and makes one call to release each object: these are two of five calls of
+a job on a small table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def remove_together(session: SparkSession) -> None:
     """Makes py4j's own thread, which runs once a second, release all dropped objects in one call."""
     gateway: Any = session.sparkContext._gateway
     client = gateway._gateway_client
-    # A gateway without pinned threads has another kind of client, without such a thread.
+    # Only a gateway with pinned threads has a client with such a thread.
     if isinstance(client, JavaClient) and "garbage_collect_object" not in vars(client):
         client.garbage_collect_object = _DroppedObjects(client, gateway, jvm_of(session)).dropped
 

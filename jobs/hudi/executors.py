@@ -36,7 +36,7 @@ class Executors:
         self._scala: Any = self._context._jsc.sc()
         self.are_local = is_local(str(context.master))
         allocation = context.getConf().get("spark.dynamicAllocation.enabled") or "false"
-        # Spark may then have no executor while no task waits.
+        # If executors are allocated dynamically, Spark may have none while no task waits.
         self.come_on_demand = allocation.lower() == "true"
 
     def count(self) -> int | None:
@@ -60,7 +60,7 @@ class Executors:
         return any(info is not None and info.status == "RUNNING" for info in infos)
 
     def prove(self) -> None:
-        """Runs two tasks; on a cluster they import what tasks of jobs do, and wait until there is an executor.
+        """Runs two tasks, which on a cluster wait for an executor and import the modules of jobs.
 
         The tasks load classes and start Python workers, so that the first job need not wait for that. Raises
         ExecutorsUnfitError.

@@ -1,4 +1,5 @@
-"""Fills a folder with the jars that a worker needs, for machines and images that fetch none: Hudi's bundle and S3's.
+"""Fills a folder with the jars that a worker needs (Hudi's bundle, and those for S3), for machines and images that
+cannot fetch jars.
 
 `python -m jobs.hudi.fetch_jars FOLDER`; workers get the folder by `GROUNDSKEEPER_JARS`.
 """

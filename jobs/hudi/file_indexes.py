@@ -1,4 +1,4 @@
-"""The entries of the indexes by file, which are Bloom filters of record keys and expression indexes, read by Hudi's own
+"""Reads the indexes that have entries by file (Bloom filters of record keys, and expression indexes), with Hudi's own
 reader of the metadata table (1.2.0)."""
 
 from __future__ import annotations

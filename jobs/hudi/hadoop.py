@@ -74,7 +74,7 @@ def _require_atomic_commits(table: HudiTable) -> None:
     path = table.jvm.java.org.apache.hadoop.fs.Path(table.base_path)
     if not path.getFileSystem(table.jvm.hadoop_conf).hasPathCapability(path, _ACCESS_CONTROL):
         detail = f"the storage account of {table.base_path} has no hierarchical namespace"
-        hint = "So its renames are not known to be atomic. Upgrade the account to a hierarchical namespace."
+        hint = "Without one, renames are not known to be atomic. Upgrade the account to a hierarchical namespace."
         raise RefusedError([not_supported(detail, hint)])
     if not table.storage.needCreateTempFile():
         detail = f"Hudi does not complete an instant by a rename in {table.base_path}"

@@ -57,9 +57,9 @@ def _parsed(expressions: str, default: int) -> BucketRules:
 
 def write(table: OpenedTable, current: BucketRules, new: BucketRules, instant: str) -> None:
     """Writes the config of `instant`; for the table's first config also the baseline before it. The table's lock must
-    be held. Without the baseline every reader and writer would fail until the instant completes, because the folder
-    would exist without a committed config. They would also fail at a temporary file in that folder, as Hudi's own
-    `saveHashingConfig` makes. So the config is written elsewhere and moved there."""
+    be held. Without the baseline the folder would have no committed config, and every reader and writer would fail
+    until the instant completes. A temporary file in the folder, such as Hudi's own `saveHashingConfig` makes, would
+    also make them fail. So the config is written elsewhere and moved there."""
     with translated("writing the hashing config"):
         paths = table.jvm.hudi.storage.StoragePath
         folder, unfinished = paths(table.meta.getHashingMetadataConfigPath()), _unfinished(table, instant)

@@ -7,7 +7,7 @@ Hive's classes come with PySpark. Hudi's tool has faults that this module avoids
 - `hive.metastore.uris` of Hadoop's options overrides the option of the sync.
 - Without URIs a metastore in the worker's own process would be used.
 - A full sync takes every folder for a partition, even if all its files were replaced; and an incremental sync drops a
-  partition that was deleted and written again. So this module corrects the partitions before and after the tool.
+  partition that was deleted and written again. So the caller corrects the partitions before and after running the tool.
 - `updatePartitionsToTable` gives the location of the last partition to all of its partitions, if there are several.
 - A partition is dropped by its name, in which the values are not escaped; here it is dropped by its values.
 """

@@ -44,8 +44,8 @@ class Differences:
 
 
 def compare(table: HudiTable, slices: Sequence[FileSlice]) -> list[Differences]:
-    """Returns the indexes that differ from the rows. Reads the keys of all rows and all entries; in tables over
-    `_MOST_BYTES` only every n-th key, so that about so many bytes are compared."""
+    """Returns the indexes that differ from the rows. Reads the keys of all rows and all entries; in a table larger than
+    `_MOST_BYTES` only every n-th key, so that about that amount is compared."""
     defined = indexes.definitions(table)
     every = -(-sum(item.bytes for item in slices) // _MOST_BYTES) or 1
     found = []
@@ -72,8 +72,8 @@ def _of_records(table: HudiTable, every: int) -> Differences:
 
 
 def _of_values(table: HudiTable, defined: IndexDefinition, every: int) -> Differences:
-    """Compares record keys and their values with a secondary index; without the values if their text differs between
-    Hudi and Spark."""
+    """Compares record keys and their values with a secondary index. Ignores the values if Hudi and Spark write their
+    type as different texts."""
     with translated(f"comparing the index {defined.name} with the rows"):
         (column,) = defined.columns
         frame = current(table)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
 PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"
-SECONDARY, EXPRESSION = "secondary_index_", "expr_index_"  # and the name that the owner gave
+SECONDARY, EXPRESSION = "secondary_index_", "expr_index_"  # the prefix; the name that the owner gave follows
 
 _OF_KEYS = (RECORDS, SECONDARY.rstrip("_"), EXPRESSION.rstrip("_"), BLOOM_FILTERS)
 
@@ -30,18 +30,18 @@ _ENABLE = {
     PARTITION_STATISTICS: "hoodie.metadata.index.partition.stats.enable",
     BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
 }
-# Hudi's default is that a client deletes partitions that its options do not name, and builds missing ones that they
-# name: the defaults, partition statistics wherever there are column statistics, and all defined indexes (`HoodieTable`,
-# `HoodieBackedTableMetadataWriter.initializeIfNeeded`). The options below prevent both. The client always updates the
-# partitions that the table's properties name.
+# A client of Hudi by default deletes partitions that its options do not name, and builds missing ones that they name:
+# those of the default options, partition statistics if there are column statistics, and all defined indexes
+# (`HoodieTable`, `HoodieBackedTableMetadataWriter.initializeIfNeeded`). The options below prevent both. The client
+# always updates the partitions that the table's properties name.
 _AS_THEY_ARE = {"hoodie.metadata.auto.delete.partitions": "false", "hoodie.metadata.index.async": "true"}
-# On a table with partition statistics, tasks read the metadata table through a view that the client sends. If the
-# client has used that view before, as for new partitions of a partitioned record index, it loses the paths of its base
-# files when it is serialized (`StoragePathInfo`), and each commit fails. If the timeline server runs, the tasks ask the
-# driver instead.
+# On a table with partition statistics, tasks read the metadata table through a view that the client sends. Once the
+# client itself has used that view (it does so for new partitions of a partitioned record index), the view loses the
+# paths of its base files when it is serialized (`StoragePathInfo`), and each commit fails. If the timeline server runs,
+# the tasks ask the driver instead.
 _TIMELINE_SERVER = {"hoodie.embed.timeline.server": "true"}
-# The option decides when the metadata table is written. Spark's default opens its deltacommit when an instant *begins*.
-# If it is `false`, and in Flink, the deltacommit is written at the end, and any open one is taken for dead and rolled
+# The option decides when the metadata table is written. Spark's default `true` opens its deltacommit when an instant
+# *begins*. Flink, and Spark with `false`, write the deltacommit at the end, and treat any open one as dead and roll it
 # back. So all writers of a table must use the same setting, or they make each other's commits fail.
 METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
@@ -130,8 +130,8 @@ def options(table: OpenedTable, had: Indexes | None = None) -> dict[str, str]:
     if of_keys(partitions):
         chosen |= _TIMELINE_SERVER
     if COLUMN_STATISTICS in partitions and PARTITION_STATISTICS not in partitions:
-        # Only writers of Hudi 1.0 leave a table in this state, and these write at the end too. A streaming client would
-        # write both kinds of statistics.
+        # Only writers of Hudi 1.0 leave a table in this state, and they also write the deltacommit at the end. A
+        # streaming client would write both kinds of statistics.
         chosen |= METADATA_AT_THE_END
     return chosen
 
@@ -144,8 +144,8 @@ def state(table: OpenedTable) -> frozenset[str]:
 
 
 def require_state(table: OpenedTable, known: frozenset[str]) -> None:
-    """Raises IndexesChangedError if the indexes have changed since a client was opened. Its commit would not add the
-    new files to new indexes, or would rebuild indexes that a writer has dropped."""
+    """Raises IndexesChangedError if the indexes have changed since a client was opened. The client's commit would leave
+    its files out of new indexes, or would rebuild indexes that a writer has dropped."""
     if changed := state(table) ^ known:
         raise IndexesChangedError(", ".join(sorted(changed)))
 

@@ -1,11 +1,11 @@
 """Makes Hudi 1.2.0 ask the clock of a table for its instants.
 
 Hudi names instants by `TimeGenerator.generateTime`, the time of the machine, and formats them in the zone of the JVM.
-Hudi looks a generator up by base path if it may share one (`_hoodie.time.generator.reuse.enable`). So while a job runs,
-a `TableClock` is there for the paths of its table and of its metadata table; requested and completion times of all that
-Hudi does by itself pass it. Before table version 8 a completion time is that of its file, formatted in the zone of the
-JVM (`InstantGeneratorV1`): `FramedInstants` formats it in the frame. Other tables, Spark and the zone of the JVM stay
-as they are.
+If generators may be shared (`_hoodie.time.generator.reuse.enable`), Hudi looks one up by base path. So while a job
+runs, a `TableClock` is registered for the paths of its table and of its metadata table, and gives all requested and
+completion times that Hudi makes by itself. Before table version 8 a completion time is that of its file, formatted in
+the zone of the JVM (`InstantGeneratorV1`): `FramedInstants` formats it in the frame. Other tables, Spark and the zone
+of the JVM stay as they are.
 """
 
 from __future__ import annotations
@@ -234,22 +234,22 @@ class InstantGenerators:
         self._framed.know(by_path, self._last_instant, options)
         layout = kinds.table.timeline.TimelineLayout.TIMELINE_LAYOUT_V1
         _field(layout.getClass().getSuperclass(), "instantGenerator").set(layout, self._framed)
-        # Each base path has its clock, with the number of jobs. Hudi's own map holds the clocks weakly.
+        # The clock of each base path, and the number of jobs that use it. A reference here is needed, because Hudi's
+        # own map holds the clocks weakly.
         self._clocks: dict[str, tuple[Any, int]] = {}
         self._changing = threading.Lock()
 
     def take(self, jvm: Jvm, base_path: str, spelled: str, patience: int) -> tuple[Any, bool]:
-        """Returns the Java `TableClock` of a table, and whether no other job has it; puts it in for the table and its
-        metadata table. Hudi has `spelled` the path so.
-
-        It waits for other clocks for `patience` milliseconds at most.
+        """Registers and returns the Java `TableClock` of a table and its metadata table, and whether this job is its
+        only user. `spelled` is the path as Hudi spells it. Waits for clocks that are behind for at most `patience`
+        milliseconds.
         """
         with self._changing:
             clock, users = self._clocks.get(spelled) or (None, 0)
             clock = clock or self._framed.newClock(spelled, jvm.storage_conf(), patience)
             self._clocks[spelled] = clock, users + 1
             self._framed.keep(base_path, spelled, clock)
-            # Hudi takes no such option for the clients of the metadata table, so it is changed for all.
+            # The clients of the metadata table get no options from the job, so the default is changed for all clients.
             self._default.set(self._option, True)
             return clock, not users
 
@@ -280,6 +280,6 @@ _making = threading.Lock()
 
 
 def instant_generators(jvm: Jvm) -> InstantGenerators:
-    """Returns those of this JVM; the first call takes about a second."""
+    """Returns the generators of this JVM; the first call takes about a second."""
     with _making:
         return _of(jvm.java)

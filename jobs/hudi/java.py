@@ -68,7 +68,7 @@ def _trust_store() -> Path:
     store = CACHE / "trust-store.p12"
     entries = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # old authorities with non-standard serial numbers
+        warnings.simplefilter("ignore")  # The warnings are about old authorities with non-standard serial numbers.
         for number, der in enumerate(ssl.create_default_context().get_ca_certs(binary_form=True)):
             certificate = x509.load_der_x509_certificate(der)
             entries.append(pkcs12.PKCS12Certificate(certificate, f"authority-{number}".encode()))

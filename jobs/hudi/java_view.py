@@ -18,7 +18,7 @@ class JavaView:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._session: Any = spark  # for its members that pyspark does not type
+        self._session: Any = spark  # typed as Any, because pyspark does not declare all members
         java = names(self._session._jvm)
         self.java = java
         self.hudi = java.org.apache.hudi

@@ -38,7 +38,7 @@ _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
 _MOST_READS = 10
 
-# Simple class names, searched along the whole chain of causes; the outermost listed one wins.
+# Errors by simple class name. The whole chain of causes is searched from the outside; the first listed name counts.
 _TYPED: dict[str, type[JobError]] = {
     "HoodieLockException": TableLockedError,
     "TableNotFoundException": TableGoneError,
@@ -88,7 +88,7 @@ class Jvm(JavaView):
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.hadoop_conf)
 
     def _slim_options(self) -> None:
-        """Takes from Hadoop's options what no file system reads, except where YARN itself runs the executors."""
+        """Removes Hadoop's options that no file system reads, unless YARN runs the executors."""
         if not self._session.sparkContext.master.startswith("yarn"):
             self.reads.slim(self.hadoop_conf)
 
@@ -129,8 +129,8 @@ class Jvm(JavaView):
 
     def read(self, value: Any) -> Any:
         """Returns a Java collection of plain values, or an object with a JSON form in Hudi, in one call. Traversing it
-        from Python would take a call for each member; and a Java iterator signals its end by an exception, which takes
-        ten calls to decode."""
+        from Python would take a call for each member, and the exception that ends a Java iterator takes ten more calls
+        to decode."""
         return json.loads(self.hudi.common.util.JsonUtils.toString(value))
 
     def call_hidden(self, target: Any, name: str, *arguments: Any) -> Any:
@@ -211,7 +211,7 @@ def refused_by_storage(what: str, causes: Sequence[tuple[str, str]]) -> StorageR
 
 
 def first_line(error: Py4JError | PySparkException) -> str:
-    """Returns the most informative line of an error of the JVM."""
+    """Returns the most informative line of a JVM error."""
     said = [line for line in str(error).splitlines() if line.strip()]
     return _first_line(list(_causes(error))) or (said[0][:300] if said else error.__class__.__name__)
 

@@ -2,8 +2,8 @@
 
 Hudi's data source computes keys from the columns, with a key generator and options that the table stores only in part:
 for example, only the writers know the complex generator's encoding and the unit of a timestamp. A row with another key
-would be another row. So these writes make Hudi take over the meta columns, as for the rows of Spark SQL's `UPDATE`
-(`HoodieCreateRecordUtils`, 1.2.0: prepped records), and find the file groups by its index, as for any upsert.
+would be a new row. So these writes make Hudi take the keys from the meta columns, as for the rows of Spark SQL's
+`UPDATE` (`HoodieCreateRecordUtils`, 1.2.0: prepped records), and find the file groups by its index, as for any upsert.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class KeyedWrites:
         return instant
 
     def mark(self, extra: Mapping[str, str]) -> str:
-        """Commits without rows, with this extra metadata."""
+        """Makes a commit without rows but with this extra metadata."""
         with self._commit(extra) as (instant, wrote):
             wrote.append(self._client.upsert(self._jvm.parallelize(self._jvm.java.java.util.ArrayList()), instant))
         return instant
@@ -115,7 +115,8 @@ class KeyedWrites:
         struct = self._jvm.hudi.HoodieSchemaConversionUtils.convertHoodieSchemaToStructType(whole)
         types = {field.name: field.dataType for field in StructType.fromJson(json.loads(struct.json())).fields}
         given = {RECORD_KEY, PARTITION_PATH, *(name for name in names if not name.startswith("_hoodie_"))}
-        # Hudi would take the file's name for the row's location. Hudi's readers return partition columns as texts.
+        # If `_hoodie_file_name` were set, Hudi would take it for the row's location. Partition columns are cast back,
+        # because Hudi's readers return them as texts.
         columns = [
             F.col(f"`{name}`").cast(types[name]).alias(name)
             if name in given and name in frame.columns

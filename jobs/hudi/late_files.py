@@ -1,4 +1,4 @@
-"""Files that a live writer still writes, or has written, after its instant was rolled back."""
+"""Finds and removes files that a live writer still writes, or has written, after its instant was rolled back."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class LateFiles:
     def rolled_back(self) -> dict[str, str]:
         """Returns instants that were rolled back -> the instants that rolled them back, by the active timeline.
 
-        Leaves out instants that are on the timeline or were archived: a rolled-back plan of a table service stays on
-        the timeline and may be executed again at any moment.
+        Leaves out instants that are on the timeline or were archived, because a rolled-back plan of a table service
+        stays on the timeline and may be executed again at any moment.
         """
         undone = self._table.rollbacks()
         gone = sorted(undone.keys() - {item.requested for item in self._table.instants()})

@@ -1,8 +1,8 @@
-"""Subclasses of Spark's `JavaRDD` and `JavaPairRDD` that make Spark's only when something asks for its values.
+"""Subclasses of Spark's `JavaRDD` and `JavaPairRDD` that create the real RDD only when something asks for its values.
 
 A compaction begins with the RDD that will write its files, and with a broadcast for its readers (`HoodieCompactor`,
-Hudi 1.2.0). Arrow then writes the files instead, so nobody asks for that RDD; but to make it takes Spark as much CPU as
-the commit. `LaterData` notes the steps from the operations of a plan to the statuses of the files.
+Hudi 1.2.0). Arrow then writes the files instead, so nobody asks for that RDD, but creating it would take as much CPU as
+the commit. `LaterData` only records the steps from the operations of a plan to the statuses of the files.
 """
 
 IMPORTS = """

@@ -1,4 +1,4 @@
-"""Hudi's planner of compactions (1.2.0) by a reader of the metadata table that is open already.
+"""Makes Hudi's planner of compactions (1.2.0) use a reader of the metadata table that is open already.
 
 The planner opens and reads the metadata table twice, once for the partitions and once for their files: as much CPU as
 all the rest of the planning of a small table.
@@ -130,7 +130,7 @@ def scheduled_compaction(table: HudiTable, config: Any, client: Any) -> str | No
 
 def planned_compaction(jvm: Jvm, config: Any, reader: Any, instant: str) -> bool | None:
     """Plans a compaction as this instant, and puts it on the timeline unless nothing is due; returns whether it did.
-    None, and nothing is done, if the reader cannot be lent."""
+    Returns None, without doing anything, if the reader cannot be lent."""
     beside = jvm.java.org.apache.hudi.storage.HoodieStorage
     lender = janino.instance(jvm, _SOURCE, "groundskeeper.LentReader", _MOST_PARTITIONS, beside=beside)
     done = lender.plan(jvm.engine_context, config, reader, instant)

@@ -1,7 +1,8 @@
 """Makes Hadoop's local file system read and set permissions without starting processes. PySpark has no native library
 of Hadoop, so `RawLocalFileSystem` (3.3.4) starts `chmod` for each new file and folder: about fifty times in a small
-compaction of a table on a local disk, mostly with the table's lock held. It starts `ls` for each file whose permissions
-are asked for, as in each recursive listing, and asks the disk five times for the rest of a file's status."""
+compaction of a table on a local disk, mostly with the table's lock held. When a caller needs permissions, as each
+recursive listing does, it starts `ls` for each file, and it accesses the disk five times for the rest of a file's
+status."""
 
 from __future__ import annotations
 

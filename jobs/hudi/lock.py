@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A lock's server that restarts, or whose cluster elects a new leader, is back by then.
+# Within this time a lock's server restarts, or its cluster elects a new leader.
 AWAY_SECONDS = 30.0
 RELEASE_SECONDS = 10.0
 LEFT_AFTER_SECONDS = 3600.0
@@ -82,7 +82,7 @@ class TableLock:
         try:
             sign()
         except JobError:
-            # Without a signature it would not count as ours, and stay.
+            # An unsigned file would not count as ours, so it would never be removed.
             with suppress(JobError):
                 provider.release()
             self._close(provider)
@@ -98,8 +98,8 @@ class TableLock:
     def verify(self) -> None:
         """Raises `LockLostError` unless the lock has been ours all the time since it was taken.
 
-        Call it right before an exclusive action; and right after it, since a worker that was frozen in between resumes
-        without the lock. While the lock's state cannot be read, it is tried again for `AWAY_SECONDS`; a state that
+        Call it right before an exclusive action, and also right after it, because a worker that was frozen in between
+        resumes without the lock. If the lock's state cannot be read, tries again for `AWAY_SECONDS`; a state that
         remains unknown counts as lost.
         """
         if why_not := self._is_lost(AWAY_SECONDS):
@@ -165,8 +165,8 @@ class TableLock:
         away_since: float | None = None
         waits_for = ""
         if self._in_a_file:
-            # If the storage refuses, Hudi's provider behaves as if the lock were held; and on a full disk it leaves its
-            # file behind, so that the lock is held for ever.
+            # If the storage refuses the file, Hudi's provider behaves as if the lock were held. If the disk is full, it
+            # leaves its file behind, so that the lock is held for ever.
             require_writable(self._table.jvm, self._folder)
         while True:
             checkpoint(waits_for)
@@ -227,7 +227,7 @@ class TableLock:
     def _watched(self, checkpoint: Checkpoint) -> AbstractContextManager[None]:
         """Ends waits of the JVM when `checkpoint` raises, for providers whose waits are long and can be ended safely.
 
-        If the request of another is interrupted, the lock may be taken and nobody knows that it is.
+        Interrupting the request of any other provider may leave the lock taken without anybody knowing.
         """
         kind = lock_providers.class_of(self._table.declared.lock.provider)
         is_safe = kind in {*lock_providers.ZOOKEEPER, *lock_providers.DYNAMODB}
@@ -238,9 +238,8 @@ class TableLock:
             return bool(self._storage.exists(self._path))
 
     def _require_file(self) -> None:
-        """Raises `LockUnavailableError` if there is no lock file although it could not be made.
-
-        No lock file is there for a moment when the holder has just released it.
+        """Raises `LockUnavailableError` if the lock file could not be made although none exists. Looks several times,
+        because none exists for a moment when the holder has just released the lock.
         """
         if not self._reach_file():
             raise LockUnavailableError(f"The lock file {self._path.toString()} cannot be made.")
@@ -270,7 +269,7 @@ class TableLock:
         while True:
             try:
                 with self._watched(for_at_most(seconds)):
-                    return None if self._proof.holds() else "Others have it, or had it meanwhile."
+                    return None if self._proof.holds() else "Another client has it, or had it meanwhile."
             except JobError as error:
                 if time.monotonic() > deadline:
                     return f"It is not known whether it is still ours: {error.detail}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PAUSE_SECONDS = 0.2  # Waiting writers can take the lock in this pause.
+_PAUSE_SECONDS = 0.2  # A pause in which waiting writers can take the lock.
 _BETWEEN_INTERRUPTS_SECONDS = 0.02
 _LONGEST_CALL = 10_000  # milliseconds
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm
     from jobs.hudi.table import HudiTable
 
-# A lease with less time left may end before the commit has begun.
+# If less time is left, a lease may end before the commit has begun.
 _LEAST_LEASE_SECONDS = 2.0
 _METASTORE_SECONDS = 10
 

@@ -28,8 +28,9 @@ CONNECT_SECONDS = 3.0
 SILENCE_SECONDS = 20
 _LOOK_SECONDS = 0.2
 
-# Simple class names of Java exceptions in the chain of causes. If the chain has only these, the lock is held
-# (`LockManager.lock`, and `acquireLock` of the ZooKeeper provider); the second one also follows our interruption.
+# Simple class names of Java exceptions in the chain of causes. If the chain has no other class, somebody else holds the
+# lock (`LockManager.lock`, and `acquireLock` of the ZooKeeper provider); the second one is also raised when we
+# interrupt the wait.
 _HELD = frozenset({"HoodieLockException", "InterruptedException", "LockNotGrantedException"})
 _NOT_LOADED = frozenset(
     {
@@ -102,8 +103,8 @@ class Provider:
             return
         with translated("closing the lock provider"):
             if self.kind == lock_providers.HIVE:
-                # If it cannot unlock, its `close` leaves the heartbeats running, which would hold the lock until this
-                # worker ends once the metastore is back.
+                # If the provider cannot unlock, its `close` leaves the heartbeats running. Once the metastore is back,
+                # these would hold the lock until this worker ends.
                 field_of(self.instance, "executor").shutdown()
             self._manager.close()
 

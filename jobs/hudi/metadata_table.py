@@ -1,17 +1,21 @@
-"""Hudi's metadata table (1.2.0): its last compaction, and its rebuild."""
+"""Hudi's metadata table (1.2.0): its files, its compaction, and its rebuild."""
 
 from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import HudiError
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi import index_note, indexes
+from jobs.hudi.file_listing import listed_below
 from jobs.hudi.jvm import translated
+from jobs.kinds.metadata_table import MetadataTableFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from jobs.hudi.indexes import Indexes
     from jobs.hudi.table import HudiTable
@@ -21,6 +25,21 @@ FOLDER = ".hoodie/metadata"
 # Partition statistics are computed from column statistics.
 _IN_ORDER = (indexes.COLUMN_STATISTICS, indexes.BLOOM_FILTERS, indexes.RECORDS, indexes.PARTITION_STATISTICS)
 _NAMED = (indexes.SECONDARY, indexes.EXPRESSION)
+# A compaction is due at once, and cleaning follows it.
+COMPACTED_AT_ONCE = {
+    "hoodie.metadata.compact.trigger.strategy": "NUM_COMMITS",
+    "hoodie.metadata.compact.max.delta.commits": "1",
+    "hoodie.metadata.table.service.manager.enabled": "false",
+    "hoodie.metadata.write.fail.on.table.service.failures": "true",
+}
+
+
+@dataclass(frozen=True)
+class MetadataTableState:
+    """The files of a metadata table, and its pending instants."""
+
+    files: MetadataTableFiles
+    pending: tuple[str, ...]
 
 
 @contextmanager
@@ -46,16 +65,56 @@ class MetadataTable:
     def compacted_at(self) -> str | None:
         """Returns the instant of its last compaction; None if there was none."""
         with translated("reading the metadata table's timeline"):
-            builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder()
-            builder = builder.setBasePath(f"{self._table.base_path}/{FOLDER}")
-            timeline = builder.setConf(self._jvm.storage_conf()).build().getActiveTimeline()
-            last = timeline.getCommitAndReplaceTimeline().filterCompletedInstants().lastInstant()
-            return str(last.get().requestedTime()) if last.isPresent() else None
+            return _last_compaction(self._timeline())
+
+    def state(self) -> MetadataTableState:
+        with translated("reading the metadata table's timeline"):
+            timeline = self._timeline()
+            last = _last_compaction(timeline)
+            commits = timeline.getDeltaCommitTimeline().filterCompletedInstants()
+            since = commits.findInstantsAfter(last) if last else commits
+            pending = timeline.filterInflightsAndRequested().getInstants()
+            names = tuple(sorted(str(each.requestedTime()) for each in pending))
+            listed = listed_below(self._jvm, self._table.storage, self._folder)
+        base, logs = _latest({path: each.bytes for path, each in listed.items()})
+        found = MetadataTableFiles(
+            commits=int(since.countInstants()),
+            base_files=len(base),
+            log_files=len(logs),
+            bytes=sum(base) + sum(logs),
+        )
+        return MetadataTableState(found, names)
+
+    def compact(self) -> None:
+        """Runs Hudi's services of the metadata table: compaction, cleaning and archival. The lock must be held. The
+        client must have been opened with `COMPACTED_AT_ONCE` (`HoodieBackedTableMetadataWriter.performTableServices`).
+
+        Hudi dates the compaction before each pending instant of the data table, so writers in flight are not disturbed.
+        """
+        with translated("compacting the metadata table"):
+            writer = self._writer(self._config)
+            try:
+                writer.performTableServices(self._jvm.hudi.common.util.Option.empty(), True)
+            finally:
+                writer.close()
+
+    @property
+    def _folder(self) -> str:
+        return f"{self._table.base_path}/{FOLDER}"
+
+    def _timeline(self) -> Any:
+        builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder().setBasePath(self._folder)
+        return builder.setConf(self._jvm.storage_conf()).build().getActiveTimeline()
+
+    def _writer(self, config: Any) -> Any:
+        context, properties = self._jvm.engine_context, self._table.meta.getTableConfig()
+        factory = self._jvm.hudi.metadata.SparkMetadataWriterFactory
+        return factory.create(self._jvm.storage_conf(), config, context, properties)
 
     def rebuild(self, had: Indexes) -> None:
-        """Deletes it, and builds the indexes that the table had, by listing the storage and reading the rows.
-
-        The lock must be held, and no instant be pending (`HoodieTableMetadataUtil`, `SparkMetadataWriterFactory`).
+        """Deletes the metadata table, and builds the indexes that the table had, by listing the storage and reading the
+        rows. The lock must be held, and no instant may be pending (`HoodieTableMetadataUtil`,
+        `SparkMetadataWriterFactory`).
         """
         with translated("deleting the metadata table"):
             context = self._jvm.engine_context
@@ -105,8 +164,7 @@ class MetadataTable:
         for name in partitions:
             part = hudi.avro.model.HoodieIndexPartitionInfo.newBuilder().setVersion(1).setMetadataPartitionPath(name)
             wanted.add(part.setIndexUptoInstant(instant).build())
-        factory = hudi.metadata.SparkMetadataWriterFactory
-        writer = factory.create(self._jvm.storage_conf(), self._config_for(had), context, meta.getTableConfig())
+        writer = self._writer(self._config_for(had))
         try:
             writer.buildMetadataPartitions(context, wanted, instant)
         finally:
@@ -121,3 +179,26 @@ class MetadataTable:
     def _definitions(self, had: Indexes) -> dict[str, Any]:
         stored = json.dumps({"indexDefinitions": had.stored})
         return dict(self._jvm.hudi.common.model.HoodieIndexMetadata.fromJson(stored).getIndexDefinitions())
+
+
+def _last_compaction(timeline: Any) -> str | None:
+    last = timeline.getCommitAndReplaceTimeline().filterCompletedInstants().lastInstant()
+    return str(last.get().requestedTime()) if last.isPresent() else None
+
+
+def _latest(sizes: Mapping[str, int]) -> tuple[list[int], list[int]]:
+    """Returns the sizes of the base files and of the log files of the latest file slices. `sizes` are those of all
+    files, by path."""
+    base: dict[tuple[str, str], tuple[str, int]] = {}
+    logs = []
+    for path, size in sizes.items():
+        folder, _, name = path.rpartition("/")
+        if found := parse_base_file_name(name):
+            group = folder, found.file_id
+            base[group] = max(base.get(group, ("", 0)), (found.instant, size))
+        elif log := parse_log_file_name(name):
+            logs.append(((folder, log.file_id), log.instant, size))
+    return (
+        [size for _, size in base.values()],
+        [size for group, instant, size in logs if instant >= base.get(group, ("", 0))[0]],
+    )

@@ -1,8 +1,8 @@
 """Hudi's engine for Spark, changed to do small work in the driver instead of Spark jobs. Hudi 1.2.0 lists folders,
-plans, deletes markers and files by Spark jobs, mostly of one task: each takes 10 to 20 ms and as much CPU, of which the
-work itself is the smallest part. `NearEngine` runs functions over short lists in the calling thread, and over longer
-ones in several, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`). A few records of the metadata
-table, and the statuses of written files, become `NearData`."""
+plans, deletes markers and files by Spark jobs, mostly of one task. Each job takes 10 to 20 ms and as much CPU time, and
+only the smallest part of that is the work itself. `NearEngine` runs functions over short lists in the calling thread,
+and over longer ones in several, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`). A few records of
+the metadata table, and the statuses of written files, become `NearData`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jobs.hudi import janino, later_data, near_data, near_threads
 if TYPE_CHECKING:
     from jobs.hudi.java_view import JavaView
 
-# Most elements are a request to the storage, so more of them are shared by as many threads, and those of large tables
-# by Spark's executors.
+# Most elements are a request to the storage. So a list of more elements is shared by this number of threads, and the
+# long lists of large tables by Spark's executors.
 _MOST_PIECES, _MOST_SHARED = 16, 256
 
 _IMPORTS = """

@@ -33,7 +33,7 @@ class OpenedTable(TableProperties):
         self._properties: dict[str, str] = {}
         self._resolver: Any = None
         self._resolver_of = ""  # The instants that had completed when the resolver was made.
-        self._schemas: dict[bool, str] = {}  # By whether they have the meta fields.
+        self._schemas: dict[bool, str] = {}  # The schemas without and with the meta fields.
         self.reload()
 
     def reload(self) -> None:

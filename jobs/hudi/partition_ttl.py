@@ -25,8 +25,8 @@ _CLASSES = {
     TtlStrategy.KEEP_BY_TIME: "KeepByTimeStrategy",
     TtlStrategy.KEEP_BY_CREATION_TIME: "KeepByCreationTimeStrategy",
 }
-# `KeepByTimeStrategy` multiplies the days to milliseconds in 32 bits: 25 to 49 days become a negative number, with
-# which nothing expires, and 50 days seven hours.
+# `KeepByTimeStrategy` multiplies the days to milliseconds in 32 bits: 25 to 49 days become a negative number, so that
+# nothing expires, and 50 days become seven hours.
 _MOST_DAYS = 24
 
 

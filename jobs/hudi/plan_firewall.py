@@ -41,7 +41,7 @@ def check_clustering(table: HudiTable, instant: str) -> None:
 
 
 def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
-    """Yields the pending compactions and clusterings that cannot be executed, with the reasons."""
+    """Yields the pending compactions and clusterings that cannot be executed, each with the reasons."""
     plans = list(pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS))
     replaced = _replaced(table) if any(plan.action in CLUSTERING_ACTIONS for plan in plans) else set()
     for plan in plans:

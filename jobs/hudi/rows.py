@@ -94,9 +94,9 @@ def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
 def keys_there_twice(
     table: HudiTable, partitions: Collection[str] | None, *, by_partition: bool, most: int
 ) -> dict[str, list[str]]:
-    """Returns duplicate record keys in these partition paths, or in all that the storage lists, each with the
+    """Returns the duplicate record keys in these partitions (by default, in all that the storage lists), each with the
     partitions of its rows. If `by_partition`, a key may occur once in each partition."""
-    with translated("looking for keys that are there twice"):
+    with translated("looking for duplicate keys"):
         wanted = current(table, by_listing=partitions is None)
         if partitions is not None:
             wanted = wanted.where(F.col(PARTITION_PATH).isin(sorted(partitions)))

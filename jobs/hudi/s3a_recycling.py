@@ -1,8 +1,8 @@
 """Frees S3 connections that Hudi leaks, so that a worker can run for long. Hudi 1.2.0 never closes the log files of the
 metadata table in which it looks up keys (`InLineFsDataInputStream` closes a wrapper that does not close the file). On a
 local disk the garbage collector closes them; on S3 each one blocks a connection of S3A's pool, some dozens with each
-job, until none is left and every call hangs. Closing the file system frees all of them, but it must not be in use. So
-it is closed between jobs, and no job starts when too many jobs have run since the last close."""
+job, until none is left and every call hangs. Closing the file system frees all connections, but only while no job uses
+it. So it is closed between jobs, and when too many jobs have run since the last close, no new job starts until then."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Connections:
 
     @contextmanager
     def used_by(self, base_path: str) -> Iterator[None]:
-        """Surrounds a job on this table."""
+        """A context manager for a job on this table."""
         with self._guard:
             self._running += 1
         try:

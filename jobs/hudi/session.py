@@ -143,7 +143,7 @@ def start_session(
             chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""),
         )
         chosen[_JVM_OPTIONS] = " ".join(filter(None, of_jvm))
-    # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
+    # The variable is set before the JVM starts, because local mode ignores `spark.pyspark.python`.
     os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = session_python.python(master, chosen, given)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -214,7 +214,7 @@ def _last_lines(log: JvmLog | None) -> str:
 
 
 def _is_submitted() -> bool:
-    """Returns whether `spark-submit` runs this program: its JVM is then our parent."""
+    """Returns whether `spark-submit` runs this program: its JVM is then the parent of this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -307,7 +307,7 @@ def _look_up_functions(session: SparkSession) -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Serialises starts: Ivy's cache does not support two processes that download the bundle into it at once."""
+    """Serialises starts: Two processes cannot download the bundle into Ivy's cache at the same time."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "starting.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,5 @@
-"""Lists a table's latest file slices, and distinguishes slices with the same files but more committed rows."""
+"""Lists a table's latest file slices. Before table version 8 it also notices when a slice got more committed rows
+without new files."""
 
 from __future__ import annotations
 
@@ -61,8 +62,8 @@ class SliceListing:
 
     def latest(self) -> list[FileSlice]:
         # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
-        # The instants are read before the listing: one that completes during it may be seen in part, and causes a new
-        # listing.
+        # The instants are read before the listing, because an instant that completes during the listing may be seen
+        # only in part, and has to cause a new listing.
         instants = self._table.instants()
         at = self._at(instants)
         if at != self._listed_at:
@@ -84,7 +85,7 @@ class SliceListing:
         table, jvm = self._table, self._table.jvm
         opened = nullcontext(by) if by is not None else listing(table, from_metadata=from_metadata)
         with translated("listing the file slices"), opened as reader:
-            # A reader caches the metadata table, so partitions and files take one look-up together.
+            # One reader serves partitions and files, because it caches the metadata table.
             is_usual = from_metadata == table.is_listed_by_metadata
             paths = _partitions_by(table, reader) if is_usual else self.partitions()
             read = jvm.reads.slices(table.meta, reader, jvm.list(paths))
@@ -137,8 +138,8 @@ class _LateWrites:
         if self._completed is not None:
             for instant in completed - self._completed:
                 self._take(instant, table.touched(instant))
-            # The oldest instants are archived first, and then their targets are unknown. An instant that is gone while
-            # older ones exist was rolled back.
+            # The oldest instants are archived first, so an instant that is gone while older ones exist was rolled back.
+            # The targets of an archived one are unknown.
             oldest = min(completed, default="")
             newest_known = max(self._completed | self._pending, default=oldest)
             archived = {instant for instant in self._pending - completed - pending if instant < oldest}

@@ -61,7 +61,7 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
             missing = copier.missing(stale, commits)
         if missing:
             raise FilesGoneError(", ".join(missing[:5]))
-        # The metadata table is off, so that statistics skip nothing.
+        # The metadata table is off, so that no statistics make Spark skip files.
         yield table.jvm.spark.read.format("hudi").option("hoodie.metadata.enable", "false").load(target)
     finally:
         with translated("removing the copied file slices"):
@@ -86,8 +86,8 @@ def deleted_from_base_files(
 ) -> list[DeletedKey]:
     """Returns, for copy-on-write, the keys in the base file before the stale write that are missing from its own.
 
-    `rows` are those of `copied`. A stale write to a file group whose base file is gone has created a new one without a
-    previous base file: see `lost_deletes`.
+    `rows` are those of `copied`. If the replaced base file was already gone, the stale write has created a file group
+    without a previous base file; `lost_deletes` handles that.
     """
     found: list[DeletedKey] = []
     files = {commit.write.instant: commit.files for commit in commits}

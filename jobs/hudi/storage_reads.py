@@ -1,4 +1,4 @@
-"""Reads of a `HoodieStorage`, a timeline and a view of files, with one call of the JVM each (Hudi 1.2.0). A call from
+"""Reads from a `HoodieStorage`, a timeline or a view of files with one call of the JVM each (Hudi 1.2.0). A call from
 Python costs a tenth of a millisecond on each side, and an exception, such as for a missing file, as much as twenty
 calls."""
 

@@ -1,4 +1,5 @@
-"""The clock of one table: every instant that Hudi makes for a job lies in the frame of the table's writers.
+"""The clock of one table. Every instant that Hudi makes for a job by this clock lies in the frame of the table's
+writers (`clock_frame`).
 
 The clock knows the frame, and the greatest moment on the timeline, as of the last time that the table's lock was taken.
 """
@@ -60,7 +61,8 @@ class TableClock:
                 generators.give_back(*paths)
 
     def look(self) -> None:
-        """Reads the timeline: from now on, instants are after all that is on it. Call it when the lock was taken."""
+        """Reads the timeline, so that later instants of this clock come after all instants there. Call it when the lock
+        was taken."""
         listed = self._table.timeline_files()
         self._files = [Stamped(name, _utc(file.modified_ms)) for name, file in listed.items()]
         self.frame = frame_of(self._files, version=self._table.version, ingestion=self._ingestion)
@@ -73,9 +75,8 @@ class TableClock:
                 self._generator.know(frame.slowest is not None, *given)
 
     def verify(self, instant: str | None = None) -> None:
-        """Raises `ClocksDisagreeError` unless what is made now, with the lock held, is in order for every writer.
-
-        If our `instant` is given, it also checks what writers have made since.
+        """Raises `ClocksDisagreeError` unless an instant that is made now is in order for every writer. Also checks the
+        files that writers have made since our `instant`, if it is given. The lock must be held.
         """
         frame = self.frame
         if frame.disagreement is not None:
@@ -100,7 +101,7 @@ class TableClock:
 
     def storage_ms(self) -> int:
         """Returns the storage's time in milliseconds since 1970, to about two seconds; a job that only reads does not
-        know it, and takes this machine's."""
+        measure it, and uses this machine's time."""
         return (utc_now() + self._storage_ahead - EPOCH) // _MILLISECOND
 
     # -- moments in the frame, for what goes by the age of instants
@@ -125,10 +126,9 @@ class TableClock:
         return "deltacommit" if self._table.is_merge_on_read else "commit"
 
     def _measured_storage(self) -> timedelta:
-        """Returns by how much the storage's clock is ahead of this machine's, by a file that is made and removed.
-
-        Zero if they differ by no more than a request takes and a stamp in seconds rounds, or if the difference cannot
-        be measured.
+        """Returns by how much the storage's clock is ahead of this machine's, measured with a file that is made and
+        removed. Returns zero if the difference is within the error of measurement (the time of a request, and rounding
+        to seconds), or if it cannot be measured.
         """
         before = utc_now()
         try:

@@ -1,8 +1,8 @@
 """A backup of a table's `.hoodie` while its version is changed, in `.hoodie/.aux/groundskeeper.upgrade`, where neither
-readers nor Hudi's services look. A note with all files that there were makes the backup complete. The change is
-unfinished until the note is deleted, and whoever finds the note takes the change back first.
+readers nor Hudi's services look. A note that lists all files makes the backup complete. The change is unfinished until
+the note is deleted, and whoever finds the note takes the change back first.
 
-Files that Hudi never changes in place are listed and not copied: data files of the metadata table, archived instants.
+Files that Hudi never changes in place (data files of the metadata table, archived instants) are listed but not copied.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _MOST_BYTES = 256 << 20
 _AT_ONCE = 8
 _PROPERTIES, _PROPERTIES_BACKUP = "hoodie.properties", "hoodie.properties.backup"
 
-# Files of no table version: work in progress, the lock, and what other jobs of this service and Flink note.
+# Files that do not belong to a table version: temporary files, the lock, and notes of other jobs of this service and of
+# Flink.
 _LEFT_ALONE = re.compile(r"(\.temp|\.aux|\.heartbeat|\.locks|metadata/\.hoodie/(\.temp|\.heartbeat|\.locks))/|lock$")
 _NEVER_CHANGED = re.compile(
     r"metadata/(?!\.hoodie/)|(metadata/\.hoodie/)?(archived/|timeline/history/.*\.parquet$|.*\.archive\.)"
@@ -56,7 +57,7 @@ class Backup:
 
 
 def planned(table: OpenedTable, to_version: int, owner: str = "") -> Backup:
-    """Returns what a backup of now would hold."""
+    """Returns the content that a backup would have now."""
     files = {path: (each.bytes, each.modified_ms) for path, each in _listed(table).items()}
     return Backup(table.version, to_version, owner, files)
 
@@ -92,8 +93,8 @@ def unfinished(table: OpenedTable) -> Backup | None:
 def restore(table: OpenedTable, backup: Backup) -> None:
     """Makes `.hoodie` what it was, and deletes the backup. The lock must be held. An interrupted restore is repeated.
 
-    Files of before come back first, then the properties, and then the files of the change go, so that a reader finds
-    one whole timeline at each moment. Raises RefusedError, before anything is changed, if somebody has written since.
+    The old files are restored first, then the properties, and then the new files are deleted, so that a reader finds a
+    complete timeline at each moment. Raises RefusedError, before anything is changed, if somebody has written since.
     """
     now = _listed(table)
     if others := _instants(now) - _instants(backup.files):
@@ -143,7 +144,8 @@ def _differs(now: ListedFile | None, before: tuple[int, int]) -> bool:
 
 
 def _bring_back(table: OpenedTable, backup: Backup, path: str) -> None:
-    """Copies a file back, with its modification time: before table version 8 that is when an instant completed."""
+    """Copies a file back, with its modification time: before table version 8 that time is the completion time of an
+    instant."""
     _copy(table, f"{_COPIES}/{path}", path)
     with translated(f"setting the time of .hoodie/{path}"):
         table.storage.setModificationTime(_path(table, path), backup.files[path][1])
@@ -165,6 +167,6 @@ def _path(table: OpenedTable, path: str) -> Any:
 
 
 def _each(paths: Iterable[str], act: Callable[[str], None]) -> None:
-    """Several at once, because a storage may need a tenth of a second for each."""
+    """Calls the function for several files at once, because a storage may need a tenth of a second for each."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(act, paths))

@@ -21,7 +21,7 @@ _PARTITIONS, _CHECKSUM = "hoodie.table.metadata.partitions", "hoodie.table.check
 _OF_VERSION_6 = frozenset({"files", "column_stats", "bloom_filters", "record_index"})
 _WITH_INDEX_VERSIONS = 9
 _PAYLOAD = "hoodie.compaction.payload.class"
-# What Hudi 1.2.0 writes into a new table of version 6, by merge modes.
+# The properties that Hudi 1.2.0 writes into a new table of version 6, by merge mode.
 _PAYLOADS = {
     "EVENT_TIME_ORDERING": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
     "COMMIT_TIME_ORDERING": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
@@ -37,14 +37,14 @@ class Upgrader:
         self._config = config
 
     def run(self, to_version: int) -> None:
-        """Changes the version. The lock must be held, nothing pending, and no file slice with logs: then Hudi's
-        upgrader changes nothing outside of `.hoodie`."""
+        """Changes the version. The lock must be held. Nothing may be pending and no file slice may have logs, so that
+        Hudi's upgrader changes nothing outside of `.hoodie`."""
         with translated(f"changing the table version to {to_version}"):
             self._change(self._table.meta, self._config_for(to_version, {}), to_version)
 
     def rehearse(self, to_version: int) -> dict[str, tuple[str | None, str | None]]:
-        """Returns the properties that would change, each with its value before and after, by changing the version of a
-        table that has these properties and nothing else, on the driver's disk."""
+        """Returns the properties that would change, each with its value before and after. To find them, changes the
+        version of an empty table with these properties on the driver's disk."""
         properties = {k: v for k, v in self._table.properties.items() if k not in (_PARTITIONS, _CHECKSUM)}
         with tempfile.TemporaryDirectory(prefix="groundskeeper-upgrade-") as folder:
             written = Path(folder) / ".hoodie" / "hoodie.properties"
@@ -77,8 +77,8 @@ class Upgrader:
         return sorted(lost)
 
     def has_ambiguous_keys(self) -> bool:
-        """Returns whether versions of Hudi wrote the keys of this table differently: those of a complex key generator
-        with one field."""
+        """Returns whether the table has a complex key generator with one field, whose keys depend on the version of
+        Hudi that wrote them."""
         keys = self._jvm.hudi.keygen.KeyGenUtils
         with translated("reading the key generator"):
             return bool(keys.isComplexKeyGeneratorWithSingleRecordKeyField(self._table.meta.getTableConfig()))

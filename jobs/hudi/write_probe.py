@@ -27,7 +27,7 @@ def require_writable(jvm: Jvm, folder: str) -> None:
         with translated(f"writing to {folder}"):
             jvm.reads.probe(jvm.storage_conf(), path, _BYTES)
     except StorageDeniedError:
-        # S3 gives no reason for refusing the HEAD request that comes first, but it does for a listing.
+        # S3 gives no reason when it refuses the HEAD request of a write, but it does when it refuses a listing.
         with suppress(FileMissingError), translated(f"listing {folder}"):
             parent = jvm.hudi.storage.StoragePath(path).getParent()
             jvm.hudi.storage.HoodieStorageUtils.getStorage(parent, jvm.storage_conf()).listDirectEntries(parent)

@@ -59,8 +59,8 @@ def put(jvm: Jvm, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
 
 
 def written_by(jvm: Jvm, client: Any, begun: Any) -> list[WriteStat]:
-    """Writes the files of a begun compaction or clustering (`HoodieWriteMetadata`), unless that was done before, and
-    returns their statistics. Hudi keeps the statuses for its commit."""
+    """Makes Hudi write the files of a begun compaction or clustering (`HoodieWriteMetadata`), unless it has done so
+    before, and returns their statistics. Hudi keeps the statuses for its commit."""
     services = client.getTableServiceClient()
     found = jvm.call_hidden(services, "triggerWritesAndFetchWriteStats", begun).getDataTableWriteStats()
     return [WriteStat.parse(stat) for stat in jvm.read(found)]

@@ -46,7 +46,7 @@ KIND = Kind(
     JobKind.ARCHIVAL,
     "Archival",
     "Ar",
-    "Moves the oldest instants of the timeline to the history, and says what keeps others from that.",
+    "Moves the oldest instants of the timeline to the history, and says why others cannot be moved yet.",
     ArchivalParams,
     {"params": {"retain": 30}},
     policy=Policy(90, "When the active timeline is shortened"),

@@ -42,7 +42,7 @@ class RowsOfReaders(Part, frozen=True, kw_only=True):
 
     partition: Annotated[str, Spec("Partition path")]
     rows_by_metadata_table: Annotated[int, Spec("Rows that readers with the metadata table find")]
-    rows_by_listing: Annotated[int, Spec("Rows that readers find who list the storage")]
+    rows_by_listing: Annotated[int, Spec("Rows that readers who list the storage find")]
     same_keys: Annotated[bool, Spec("Whether both find the same keys")]
 
 
@@ -54,7 +54,7 @@ class AuditResult(ExaminedResult, frozen=True, kw_only=True):
     file_groups: Annotated[Count, Spec("Number of file groups")] = UNSET
     partitions: Annotated[Count, Spec("Number of partitions")] = UNSET
     misplaced: Annotated[Count, Spec("Rows in a bucket that is not theirs")] = UNSET
-    duplicates: Annotated[Count, Spec("Rows whose key another row has too")] = UNSET
+    duplicates: Annotated[Count, Spec("Rows with the same key as another row")] = UNSET
     buckets_with_several_file_groups: Annotated[Maybe[int | None], Spec("Buckets with more than one file group")] = (
         UNSET
     )

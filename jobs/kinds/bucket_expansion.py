@@ -50,7 +50,9 @@ class BucketRulesChange(Part, frozen=True, kw_only=True):
 
 
 class RescaleResult(ReplacementResult, frozen=True, kw_only=True):
-    buckets: Annotated[Many[int], Spec("Numbers of buckets before and after, of the partition with the most")] = UNSET
+    buckets: Annotated[
+        Many[int], Spec("Numbers of buckets before and after, in the partition with the most buckets")
+    ] = UNSET
     partitions: Annotated[Count, Spec("Partitions that were rewritten")] = UNSET
     rules: Annotated[
         str | BucketRulesChange | UnsetType,

@@ -46,9 +46,10 @@ class CleaningResult(PlansResult, frozen=True, kw_only=True):
     ] = UNSET
     policy: Annotated[Text, Spec("The policy that was applied")] = UNSET
     retain: Annotated[Count, Spec("The requested value of `retain`")] = UNSET
-    retained: Annotated[Count, Spec("The value of `retain` that was used, so that consumers keep what they need")] = (
-        UNSET
-    )
+    retained: Annotated[
+        Count,
+        Spec("The value of `retain` that was used; it is higher than requested if consumers need more"),
+    ] = UNSET
     consumers: Annotated[Many[ConsumerSeen], Spec("Consumers for which more was kept")] = UNSET
     partitions: Annotated[Count, Spec("Partitions with files to delete")] = UNSET
     dropped_partitions: Annotated[Texts, Spec("Partitions that are deleted completely")] = UNSET

@@ -22,10 +22,10 @@ class ClusteringParams(ActiveWriterParams, frozen=True, kw_only=True):
     expansion_factor: Annotated[
         int | None,
         Spec(
-            "Prepares a table with a bucket index for an expansion by this factor, or by one that divides it: rows"
-            " that the expansion will separate go to different row groups, each ordered by `sort_by`, which the"
-            " expansion then copies without decoding. The effect lasts until the files are rewritten, such as by a"
-            " compaction",
+            "Prepares a table with a bucket index for an expansion by this factor, or by one that divides it. Rows "
+            "that the expansion will separate go to different row groups, each ordered by `sort_by`; the expansion "
+            "then copies whole row groups without decoding them. The effect lasts until the files are rewritten, for "
+            "example by a compaction",
             ge=2,
             le=16,
         ),
@@ -62,7 +62,7 @@ KIND = Kind(
     JobKind.CLUSTERING,
     "Clustering",
     "Cl",
-    "Sorts the rows, inside each bucket if the table has a bucket index; or merges small files.",
+    "Sorts the rows (inside each bucket, if the table has a bucket index), or merges small files.",
     ClusteringParams,
     {"params": {"sort_by": ["city"], "layout": "linear"}},
     given_plans=GivenClusteringParams,

@@ -22,7 +22,7 @@ class WorksOn(StrEnum):
     EVERYTHING = "everything"
     LOGGED = "logged"  # File slices with logs.
     OUT_OF_USE = "out_of_use"  # Files that belong to no latest file slice.
-    TIMELINE = "timeline"  # None, or so few that its time does not depend on them.
+    TIMELINE = "timeline"  # No files, or so few that the job's time does not depend on them.
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Policy:
 @dataclass(frozen=True)
 class Kind:
     """What a kind of job is. `title`, `letters` (an abbreviation of two letters) and `summary` are for people. `params`
-    is the type of its parameters, `given_plans` that of a job that executes given plans of Hudi if it differs, and
-    `result` the type of its result. `example` is the body of a request without `kind`. `module` is the name of the
-    module of `jobs.services` that has its `run`; the default is the kind's name."""
+    is the type of its parameters, `result` is the type of its result. `given_plans` is the type of the parameters of a
+    job that executes given plans of Hudi, if that type differs. `example` is the body of a request without `kind`.
+    `module` is the name of the module of `jobs.services` that has its `run`; the default is the kind's name."""
 
     kind: JobKind
     title: str

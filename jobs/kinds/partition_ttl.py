@@ -52,7 +52,7 @@ class ExpiredPartition(Part, frozen=True, kw_only=True):
     """A partition that has expired"""
 
     partition: Annotated[str, Spec("Its path")]
-    since: Annotated[SomeInstant | None, Spec("The instant from which its age counts")]
+    since: Annotated[SomeInstant | None, Spec("The instant from which its age is counted")]
     modified: Annotated[SomeInstant | None, Spec("The instant that wrote to it last")]
     file_groups: Annotated[int, Spec("File groups in it")]
     files: Annotated[int, Spec("Files in it")]

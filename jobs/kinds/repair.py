@@ -24,8 +24,8 @@ class RepairParams(Parameters, frozen=True, kw_only=True):
     accepted: Annotated[
         tuple[Word, ...] | None,
         Spec(
-            "Instants to mark as repaired without changing anything: their lost deletes have been run again, or their"
-            " rows are to stay where they are, because nothing proves that they are stale",
+            "Instants to mark as repaired without changing anything: because you have run their lost deletes again, or "
+            "because their rows shall stay where they are",
             max_length=1000,
         ),
     ] = None
@@ -41,12 +41,12 @@ class RepairParams(Parameters, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.leftovers and (self.instants or self.accepted):
-            raise ValueError("a repair of leftovers takes no instants: start one job for each")
+            raise ValueError("a repair of leftovers takes no instants: start one job for each purpose")
 
 
 class RepairResult(KindResult, frozen=True, kw_only=True):
     repaired: Annotated[Texts, Spec("Stale writes whose rows were brought back")] = UNSET
-    cleared: Annotated[Texts, Spec("Suspected writes that had done no harm")] = UNSET
+    cleared: Annotated[Texts, Spec("Suspected stale writes that turned out to be harmless")] = UNSET
     left: Annotated[
         Texts,
         Spec(

@@ -22,7 +22,7 @@ class RestoreParams(Parameters, frozen=True, kw_only=True):
 class RestoreResult(KindResult, frozen=True, kw_only=True):
     savepoint: Annotated[Maybe[SomeInstant], Spec("The savepoint")] = UNSET
     rolled_back: Annotated[Texts, Spec("Commits that are undone")] = UNSET
-    writers_commits: Annotated[Count, Spec("Those among them that brought rows")] = UNSET
+    writers_commits: Annotated[Count, Spec("Those of these commits that wrote rows")] = UNSET
 
 
 KIND = Kind(

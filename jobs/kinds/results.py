@@ -201,11 +201,13 @@ class KindResult(Part, frozen=True, kw_only=True):
     ] = UNSET
     nothing_to_do: Annotated[Flag, Spec("Whether there was nothing to do")] = UNSET
     found_completed: Annotated[
-        Maybe[SomeInstant], Spec("The instant of an earlier attempt, which had completed: nothing was left to do")
+        Maybe[SomeInstant], Spec("The completed instant of an earlier attempt, so that nothing was left to do")
     ] = UNSET
     seconds: Annotated[Number, Spec("Time that the attempt took")] = UNSET
     lock_wait_seconds: Annotated[Number, Spec("Time for which it waited for the table's lock")] = UNSET
-    clock: Annotated[Maybe[dict[str, Any]], Spec("What the timeline tells of the clock of the table's writers")] = UNSET
+    clock: Annotated[Maybe[dict[str, Any]], Spec("What the timeline says about the clock of the table's writers")] = (
+        UNSET
+    )
     not_writable: Annotated[
         Problem | UnsetType | None,
         Spec("Why the worker cannot write to the table; null if it can, absent if it has not tried"),
@@ -223,14 +225,14 @@ class KindResult(Part, frozen=True, kw_only=True):
 
     @property
     def leaves_work(self) -> bool | None:
-        """Whether this job has left work that another job of its kind would continue; None if that is not known. A job
-        that has done nothing leaves no work, because the next job could do nothing either."""
+        """Whether this job has left work for another job of its kind; None if this is not known. A job that has done
+        nothing counts as leaving no work, because the next one could not do any either."""
         return None
 
     @property
     def has_gained(self) -> bool | None:
-        """Whether the job has changed anything for which its policy runs it; None if that cannot be told, or a job of
-        this kind has to run again anyhow."""
+        """Whether the job has achieved anything of what its policy runs it for. None if this is unknown, or if a job of
+        this kind has to run again in any case."""
         return None
 
     @property

@@ -35,7 +35,7 @@ PartitionChoice = PartitionPath | PartitionPrefix
 Partitions = Annotated[
     tuple[PartitionChoice, ...],
     Spec(
-        'Partition paths as in storage; or `{"prefix": ...}` for all with that prefix. Default: all',
+        'Partition paths as in storage; or `{"prefix": ...}` for all partitions with that prefix. Default: all',
         min_length=1,
         max_length=10_000,
         examples=(["dt=2026-01-01", {"prefix": "dt=2025-"}],),

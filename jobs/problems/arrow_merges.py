@@ -16,10 +16,10 @@ TABLE_VERSION_NOT_COVERED: Final = ProblemType(
 )
 MERGE_MODE_NOT_COVERED: Final = ProblemType(
     "merge-mode-not-covered",
-    "Rows of this table are not merged by event or commit time",
-    why="Arrow keeps, of two rows with the same key, the one with the later event time or commit time. If the table"
-    " decides by another rule, or has no field to compare, the wrong row would stay and the other would be lost."
-    " Hudi's executor merges the table: `engine` `hudi` or `auto`.",
+    "This table merges rows by another rule than event time or commit time",
+    why="When two rows have the same key, Arrow keeps the one with the later event time or commit time. If the table "
+    "decides by another rule, or has no field to compare, Arrow could keep the wrong row and lose the right one. "
+    "Hudi's executor merges the table: `engine` `hudi` or `auto`.",
     example="CUSTOM",
 )
 LOG_ORDER_NOT_PROVED: Final = ProblemType(
@@ -35,9 +35,9 @@ LOG_ORDER_NOT_PROVED: Final = ProblemType(
 PAYLOAD_NOT_COVERED: Final = ProblemType(
     "payload-not-covered",
     "A payload class merges the rows of this table",
-    why="A payload class can compute a row from the old one and the new one, for example by adding up values. Arrow"
-    " runs no such class, so the merged row would be another than that of Hudi. Hudi's executor merges the table:"
-    " `engine` `hudi` or `auto`.",
+    why="A payload class can compute a row from the old one and the new one, for example by adding up values. Arrow "
+    "runs no such class, so its merged row would differ from Hudi's. Hudi's executor merges the table: `engine` `hudi` "
+    "or `auto`.",
     example="org.example.OurPayload",
 )
 MERGE_PROPERTIES_NOT_COVERED: Final = ProblemType(
@@ -73,23 +73,23 @@ OPERATION_FIELD: Final = ProblemType(
 TYPES_NOT_COVERED: Final = ProblemType(
     "types-not-covered",
     "The table has columns of types that Arrow does not merge",
-    why="The values of these types are not proved to be the same in a file written by Arrow as in one of Hudi. A"
-    " reader could get other values after the compaction. Hudi's executor merges the table: `engine` `hudi` or `auto`.",
+    why="For these types it is not proved that a file written by Arrow has the same values as one written by Hudi. A "
+    "reader could get other values after the compaction. Hudi's executor merges the table: `engine` `hudi` or `auto`.",
     example="payment: union",
 )
 LOG_FILES_NOT_COVERED: Final = ProblemType(
     "log-files-not-covered",
-    "A plan reads log files that hold something else than rows",
-    why="The plan names a log file whose name is not that of a log with rows, such as one of changes. Arrow would"
-    " leave its content out of the new base file, or take it for rows. Hudi's executor merges the table: `engine`"
-    " `hudi` or `auto`.",
+    "A plan reads log files that do not hold rows",
+    why="The plan names a log file that does not hold rows by its name, such as a log of changes. Arrow would leave "
+    "its content out of the new base file, or take it for rows. Hudi's executor merges the table: `engine` `hudi` or "
+    "`auto`.",
     example="partition 'dt=2026-01-01', file group 00000003-5c1f-4c27-9b0e-8f6f1f0d6c11-0",
 )
 ARROW_FAILED: Final = ProblemType(
     "arrow-failed",
     "Merging by Arrow has failed",
-    why="An error came while Arrow merged the file slices, and nothing of it was committed. The same plan can still be"
-    " executed by Hudi's own executor (`engine` `hudi`).",
+    why="An error occurred while Arrow merged the file slices, and nothing was committed. The same plan can still be "
+    "executed by Hudi's own executor (`engine` `hudi`).",
     example="ArrowInvalid: Float value was truncated converting to int64",
     hint="The log of the worker has the details.",
 )

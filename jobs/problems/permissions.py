@@ -1,4 +1,4 @@
-"""The limits of a worker's own settings: what a table may not make it do or reach."""
+"""Refusals because a worker's own settings do not permit what the table or the job asks for."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ OPTION_NOT_ALLOWED: Final = ProblemType(
 PATH_NOT_ALLOWED: Final = ProblemType(
     "path-not-allowed",
     "The path is not below one of the allowed roots",
-    why="GROUNDSKEEPER_ALLOWED_ROOTS names the folders below which tables may lie, after links are resolved. Without"
-    " this setting, a service that has tokens or can be reached from other machines allows none.",
+    why="GROUNDSKEEPER_ALLOWED_ROOTS names the folders below which tables may lie, after links are resolved. Without "
+    "this setting, a service that has tokens or can be reached from other machines allows no folder at all.",
     example="/etc/trips is not below any of the allowed roots",
     hint="An administrator can extend GROUNDSKEEPER_ALLOWED_ROOTS, for the service and for each worker.",
 )
 METASTORE_NOT_ALLOWED: Final = ProblemType(
     "metastore-not-allowed",
     "Jobs may not connect to this metastore",
-    why="A sync connects to the Hive metastore that its parameters or the policy name. Only hosts of the settings are"
-    " called, since otherwise a caller could make the workers connect to any address.",
+    why="A sync connects to the Hive metastore that its parameters or the policy name. Only hosts in the settings are "
+    "allowed, since otherwise a caller could make the workers connect to any address.",
     example="metastore:9083 is not one of the allowed hosts.",
     hint="An administrator can extend GROUNDSKEEPER_METASTORE_HOSTS, for the service and for each worker.",
 )

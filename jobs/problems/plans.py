@@ -1,4 +1,4 @@
-"""Refusals because of plans that are pending, and of jobs that would delete what somebody needs."""
+"""Refusals because of pending plans, and because a job would delete files that somebody needs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from jobs.problems.problem_type import ProblemType
 PENDING_PLAN: Final = ProblemType(
     "pending-plan",
     "A table service on this partition is pending",
-    why="A plan of Hudi fixes the files that it will read. If the job replaced these files first, the plan could not"
-    " be executed any more, or would bring back the rows as they were when it was made.",
+    why="A plan of Hudi fixes the files that it will read. If the job replaced these files first, the plan could no "
+    "longer be executed, or would bring back old versions of the rows.",
     example="'dt=2026-01-01': 20260101120000000 (compaction)",
     hint="Run that service first (a `compaction` job executes pending compactions), or roll it back.",
     retriable=True,
@@ -33,10 +33,10 @@ PLAN_FILES_GONE: Final = ProblemType(
 PLAN_OVERTAKEN: Final = ProblemType(
     "plan-overtaken",
     "A pending clustering plan rewrites file groups that were replaced after it was made",
-    why="After the plan was made, something else replaced its file groups, such as an overwrite. Hudi would execute"
-    " the plan all the same, with the rows that were there when it was made.",
+    why="After the plan was made, something else replaced its file groups, such as an overwrite. Hudi would still "
+    "execute the plan, with the rows of the time when it was made.",
     example="instant 20260101120000000: dt=2026-01-01/f1-0",
-    hint="Executed, it would bring back the rows that were replaced. Roll the plan back.",
+    hint="The plan would bring back the rows that were replaced. Roll it back.",
 )
 PLAN_UNUSABLE: Final = ProblemType(
     "plan-unusable",
@@ -66,17 +66,18 @@ NOT_MERGE_ON_READ: Final = ProblemType(
 LOG_COMPACTION_UNSOUND: Final = ProblemType(
     "log-compaction-unsound",
     "Log compactions are not executed, because Hudi 1.2 changes rows by them",
-    why="A log compaction merges several log files into one. Hudi 1.2 gives the merged rows the commit time of the log"
-    " compaction, so incremental readers take them for new. A plan that was interrupted cannot be executed at all.",
+    why="A log compaction merges several log files into one. Hudi 1.2 gives the merged rows the commit time of the log "
+    "compaction, so incremental readers take old rows for new ones. A plan that was interrupted cannot be executed at "
+    "all.",
     example="20260101120000000: the merged rows would get a new commit time, as if they had been written again",
-    hint="Run a `compaction` job, which keeps commit times and needs no log compaction. Switch it off in the writers"
-    " (`hoodie.log.compaction.inline=false`).",
+    hint="Run a `compaction` job, which keeps commit times and needs no log compaction. Switch log compaction off in "
+    "the writers (`hoodie.log.compaction.inline=false`).",
 )
 OTHER_PLANS_PENDING: Final = ProblemType(
     "other-plans-pending",
     "Hudi executes all pending cleans together, and the table has others",
-    why="Hudi has no call to execute one pending clean by itself. The job was given some of the plans, and by"
-    " executing them it would also delete the files of plans that nobody handed over.",
+    why="Hudi has no call to execute one pending clean by itself. The job was given only some of the pending plans. "
+    "Hudi would execute the others with them, and so delete files for plans that were not handed over.",
     example="20260101120000000",
     hint="Name them in `plans` as well.",
 )
@@ -95,14 +96,14 @@ STALE_WRITE_IN_FLIGHT: Final = ProblemType(
     " a replaced file group, including those that the write has just created, and its commit would name files that are"
     " gone.",
     example="20260101120000000",
-    hint="Wait until it has ended; its commit is repaired then.",
+    hint="Wait until the write has ended; a repair then recovers its rows.",
     retriable=True,
 )
 CLEAN_DELETES_FILES_OF_PLAN: Final = ProblemType(
     "clean-deletes-files-of-plan",
     "A clean would delete files that a pending plan needs",
-    why="The plan of the clean was made without regard to another plan, which reads these files. If they were deleted,"
-    " the other plan would produce a file without their rows, and they would be lost.",
+    why="The clean was planned without regard to another pending plan, which reads these files. If the files were "
+    "deleted, that plan would write a new file without their rows, and the rows would be lost.",
     example="clean 20260101130000000 deletes, of plan 20260101120000000:"
     " dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet",
     hint="Nothing was deleted. Let the pending plan run first, or roll the clean back.",
@@ -110,8 +111,8 @@ CLEAN_DELETES_FILES_OF_PLAN: Final = ProblemType(
 CLEAN_DELETES_FILES_OF_SAVEPOINT: Final = ProblemType(
     "clean-deletes-files-of-savepoint",
     "A clean would delete files of a savepoint",
-    why="The plan of the clean was made before the savepoint, or without regard to it. Without these files nobody"
-    " could restore the table to the savepoint, or read it as it was then.",
+    why="The clean was planned before the savepoint, or without regard to it. Without these files nobody could restore "
+    "the table to the savepoint, or read it as it was then.",
     example="clean 20260101130000000 deletes, of savepoint 20260101120000000:"
     " dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet",
     hint="Nothing was deleted. Roll the clean back, or delete the savepoint.",
@@ -127,9 +128,8 @@ CLEAN_DELETES_LATEST_FILES: Final = ProblemType(
 CLEAN_DELETES_FILES_OF_CONSUMER: Final = ProblemType(
     "clean-deletes-files-of-consumer",
     "A pending clean would delete files that a consumer needs to go on",
-    why="A registered consumer goes on reading from the last commit that it has seen, and needs the files of that"
-    " time. The plan of the clean was made without knowledge of it, and the consumer's next read would fail or lack"
-    " changes.",
+    why="A registered consumer goes on reading from the last commit that it has seen, and needs the files of that "
+    "time. The clean was planned without regard to the consumer, whose next read would fail or lack changes.",
     example="clean 20260101130000000 deletes, needed by nightly-export:"
     " dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet",
     hint="Nothing was deleted. Wait for the consumer or delete it, or roll the clean back.",
@@ -138,25 +138,25 @@ CLEAN_DELETES_FILES_OF_CONSUMER: Final = ProblemType(
 CONSUMER_BEHIND: Final = ProblemType(
     "consumer-behind",
     "A consumer has not read all commits of this partition",
-    why="A registered consumer goes on reading from the last commit that it has seen. The job would remove files that"
-    " hold the commits after it, so that the consumer would miss rows or fail.",
-    example="'dt=2026-01-01' was modified at 20260101120000000, after what was seen by: nightly-export",
+    why="A registered consumer goes on reading from the last commit that it has seen. The job would remove files of "
+    "later commits, so that the consumer would miss rows or fail.",
+    example="'dt=2026-01-01' was modified at 20260101120000000, which has not been seen by: nightly-export",
     hint="Wait for the consumer, or delete it.",
     retriable=True,
 )
 NOT_PARTITIONED: Final = ProblemType(
     "not-partitioned",
     "The table has no partitions that could expire",
-    why="Partitions that have become old are dropped completely. This table has no partitions, so old rows cannot be"
-    " dropped separately. Delete old rows by a statement.",
+    why="Partitions that have become old are dropped completely. This table has no partitions, so old rows cannot be "
+    "dropped separately. Delete old rows by a DELETE statement.",
 )
 FILE_IDS_REPEAT: Final = ProblemType(
     "file-ids-repeat",
     "Writers of this table reuse file ids, so later rows would go to replaced file groups, where no reader sees them",
-    why="Dropping a partition replaces its file groups, which hides all files with these ids. Writers of this table"
-    " would reuse these ids for later rows, and no reader would see them.",
+    why="Dropping a partition replaces its file groups, and readers then ignore all files with their ids. Writers of "
+    "this table reuse these ids, so no reader would see the rows that they write later.",
     example="consistent-hashing bucket index, or non-blocking concurrency control",
-    hint="Delete the rows of old partitions by statements instead.",
+    hint="Delete the rows of old partitions by DELETE statements instead.",
 )
 SECONDARY_INDEX: Final = ProblemType(
     "secondary-index",
@@ -179,17 +179,16 @@ KEYS_NOT_UNIQUE: Final = ProblemType(
 FILES_WITHOUT_COMMIT: Final = ProblemType(
     "files-without-commit",
     "Data files have the instant of a commit that does not name them",
-    why="A new metadata table is built from the files in storage, and would list these. The commit with their instant"
-    " does not name them, so they come from an attempt that failed, and readers would see their rows twice.",
+    why="A new metadata table is built from the files in storage, and would include these files. The commit with their "
+    "instant does not name them, so a failed attempt has written them, and readers would see their rows twice.",
     example="2, such as dt=2026-01-01/f1-0_0-1-2_20260101120000000.parquet",
     hint="Delete them first; a diagnosis names them as well.",
 )
 EXPANSION_FACTOR_WITHOUT_BUCKETS: Final = ProblemType(
     "expansion-factor-without-buckets",
     "Only a table with a bucket index can be prepared for an expansion",
-    why="`expansion_factor` orders the rows of a file by the bucket that they will have after an expansion, so that"
-    " the expansion can copy parts of files. Without a bucket index no row has a bucket, and the order would serve"
-    " nothing.",
+    why="`expansion_factor` orders the rows of a file by the bucket that they will have after an expansion, so that "
+    "the expansion can copy parts of files. Without a bucket index no row has a bucket, and order is useless.",
     example="`expansion_factor` keeps rows apart that will be in different buckets.",
     hint="Leave it out; or, if the table does have a bucket index, declare it in its registration.",
 )

@@ -1,4 +1,4 @@
-"""The types of problems that jobs report without raising an error of a class of their own, each declared once."""
+"""The types of problems that jobs report without an error class of their own. Each type is declared once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _DECLARED: dict[str, ProblemType] = {}
 class ProblemType:
     """A type of problem, with the texts of its page (GET /problems/TYPE).
 
-    `why` says what would go wrong, `example` is the detail of one case. `hint` may be an example, too: where it depends
-    on the case, the code that finds the problem gives its own. Raises ValueError for a name that is taken.
+    `why` says what would go wrong, `example` is the detail of one case. `hint` says what to do. Where that depends on
+    the case, it is an example, and the code that finds the problem gives the real hint. Raises ValueError for a name
+    that is taken.
     """
 
     type: str

@@ -9,17 +9,17 @@ from jobs.problems.problem_type import ProblemType
 NUM_BUCKETS_NOT_A_MULTIPLE: Final = ProblemType(
     "num-buckets-not-a-multiple",
     "The new number of buckets is not a multiple of the present one",
-    why="In an expansion each bucket is split by itself into a whole number of new ones, because the bucket is the"
-    " hash modulo the number. Under any other number, rows of one bucket would belong to new buckets that other tasks"
-    " write.",
+    why="The bucket of a row is its hash modulo the number of buckets. So with a multiple of the present number, each "
+    "bucket splits into new buckets of its own. If it were another number, rows of several old buckets would go to the "
+    "same new bucket, which one task could not write alone.",
     example="partition 'dt=2026-01-01' has 8 buckets, 12 were asked for",
     hint="Ask for 16, 24 or 32 buckets, or for a `factor`.",
 )
 NUM_BUCKETS_NOT_A_DIVISOR: Final = ProblemType(
     "num-buckets-not-a-divisor",
     "The new number of buckets does not divide the present one",
-    why="In a contraction whole buckets are merged into one, because the bucket is the hash modulo the number. If the"
-    " new number does not divide the present one, rows of one bucket would belong to several new ones.",
+    why="The bucket of a row is its hash modulo the number of buckets. So with a divisor of the present number, whole "
+    "buckets merge into one. If it were another number, rows of one bucket would belong to several new buckets.",
     example="partition 'dt=2026-01-01' has 8 buckets, 3 were asked for",
     hint="Ask for 4 or 2 or 1 buckets.",
 )
@@ -30,15 +30,15 @@ BUCKET_RULES_UNSUPPORTED: Final = ProblemType(
     " Python might read an expression differently, the job could compute other buckets than the writers do, and rows"
     " would be written twice.",
     example="unknown extension ?<, in (?<year>2026).*",
-    hint="Hudi itself may know them. Write them with the regex syntax that Java and Python share.",
+    hint="Hudi itself may accept these rules. Write them with the regex syntax that Java and Python share.",
 )
 WRITERS_TOO_OLD: Final = ProblemType(
     "writers-too-old",
     "Writers older than Hudi 1.1 would keep the old number of buckets and duplicate rows",
-    why="The new number of buckets is in a hashing config, which Hudi follows since 1.1. An older writer uses the"
-    " number in its own options, does not find existing rows in the buckets of that number, and writes them a second"
-    " time. The commits of table version 6 show which of them Hudi before 1.0 made: of what is declared and what the"
-    " last ten commits show, the older version counts.",
+    why="The new number of buckets is in a hashing config, which Hudi follows since 1.1. An older writer uses the "
+    "number in its own options, does not find existing rows in the buckets of that number, and writes them a second "
+    "time. In table version 6 a commit shows whether Hudi before 1.0 made it. If the last ten commits show an older "
+    "version than the declared one, the older one counts.",
     example="table version 6, writers declared: none",
     hint="Declare the version that the writers have. If it is older than 1.1: stop them, PATCH the table with"
     ' `{"writers": {"stopped": true}}`, change the number for all partitions, and start them again with the new number'
@@ -47,9 +47,10 @@ WRITERS_TOO_OLD: Final = ProblemType(
 READERS_TOO_OLD: Final = ProblemType(
     "readers-too-old",
     "Readers with Hudi 1.0 would miss rows, because they prune by the number of buckets in their options",
-    why="A session of Hudi 1.0 whose options name the bucket index reads, for a filter on the hash field, only the"
-    " bucket that the number in these options gives: with another number, a row that exists is not found (19 of 40"
-    " rows in a trial with 1.0.2). Hudi before 1.0 does not prune so, and Hudi since 1.1 follows the table.",
+    why="When a session of Hudi 1.0 has the bucket index in its options and a query filters by the hash field, it "
+    "reads only one bucket, computed by the number in its options. If that number is not the table's, it misses rows "
+    "that exist (19 of 40 rows in a trial with 1.0.2). Hudi before 1.0 does not prune by buckets, and Hudi since 1.1 "
+    "uses the table's number.",
     example="readers declared: Hudi 1.0.2",
     hint="Set hoodie.bucket.index.query.pruning=false wherever the table is read, and PATCH the table with"
     ' `{"writers": {"query_pruning_off": true}}`.',
@@ -57,9 +58,9 @@ READERS_TOO_OLD: Final = ProblemType(
 FLINK_MAY_BE_RUNNING: Final = ProblemType(
     "flink-may-be-running",
     "A Flink job keeps using the file groups and the number of buckets that it has read; stop it first",
-    why="A Flink job reads the number of buckets when it is submitted, and file ids once per task. The job would go on"
-    " writing to file groups that were replaced, where no reader sees its rows. A batch that Hudi rejects is lost,"
-    " since its checkpoint is done.",
+    why="A Flink job reads the number of buckets when it is submitted, and file ids once per task. The job would go on "
+    "writing to file groups that were replaced, where no reader sees its rows. A batch that Hudi rejects is lost, "
+    "because Flink has completed its checkpoint and does not send it again.",
     example="Flink is a declared or detected writer",
     hint="Stop it with a savepoint and confirm that for the job (POST /v1/jobs/{id}/writers-stopped); or, if no Flink"
     ' job writes the table any more, PATCH the table with `{"writers": {"engines": ["spark"], ...}}`.',
@@ -77,15 +78,15 @@ SQL_STATEMENTS_LOSE_ROWS: Final = ProblemType(
 NO_HASHING_CONFIG: Final = ProblemType(
     "no-hashing-config",
     "The table has no hashing config that could be retired",
-    why="The job would retire the hashing config of a table, or put a retired one back. There is none, so all writers"
-    " use the number of buckets in their own options already, and nothing needs to be done.",
+    why="The job would retire the hashing config of a table, or put a retired one back. The table has no such config: "
+    "all writers use the number of buckets in their own options already, and nothing needs to be done.",
 )
 HASHING_CONFIG_DANGLING: Final = ProblemType(
     "hashing-config-dangling",
     "A hashing config has no completed commit",
-    why="The commit to which this config belongs was rolled back or never completed. Some writers may have followed"
-    " it, so its rows have to be checked before anything is retired: run a `repair` job with `leftovers`, which does"
-    " both.",
+    why="The commit to which this config belongs was rolled back or never completed. Some writers may have followed "
+    "it, so their rows have to be checked before the config is removed: run a `repair` job with `leftovers`, which "
+    "does both.",
     example="20260101120000000",
 )
 PARTITIONS_DIFFER: Final = ProblemType(
@@ -114,8 +115,8 @@ HASHING_CONFIG_IN_FORCE: Final = ProblemType(
 RENAME_NOT_ATOMIC: Final = ProblemType(
     "rename-not-atomic",
     "On this storage renaming a folder is not atomic, so writers could see a part of it",
-    why="The hashing config is retired by renaming its folder. On an object storage a rename copies one file after the"
-    " other, and a reader or writer that comes in between fails, or uses an incomplete config.",
+    why="The hashing config is retired by renaming its folder. On an object storage a rename copies one file after the "
+    "other. A reader or writer that looks meanwhile fails, or uses an incomplete config.",
     example="s3a",
     hint="Keep the hashing config, and set hoodie.bucket.index.query.pruning=false wherever the table is read by SQL.",
 )
@@ -133,22 +134,22 @@ WRITTEN_BY_DANGLING_CONFIG: Final = ProblemType(
     why="Some rows are in the buckets of a config that has no commit. If it were removed, writers would look for these"
     " rows in other buckets, would not find them, and would write them a second time.",
     example="449 rows are not in their bucket by the rules before it, .*,8",
-    hint="Write the partitions of these rows again (`insert_overwrite`), by the one rule or by the other.",
+    hint="Write the partitions of these rows again (`insert_overwrite`), all with the same rule.",
 )
 WRITERS_NOT_STOPPED: Final = ProblemType(
     "writers-not-stopped",
     "The writers were not stopped in time",
-    why="The job needs a time without the table's Flink job, or without any writer. Nobody stopped the Flink job"
-    " within `hand_over_seconds`, or nobody has declared that all writers are stopped.",
+    why="The job can only run while the table's Flink job, or every writer, is stopped. Either nobody stopped the "
+    "Flink job within `hand_over_seconds`, or nobody has declared that all writers are stopped.",
     example="The job waited until 2026-01-01 12:00:00 UTC.",
     hint="Stop them when the job waits, or let the service do it (`writers.flink`).",
 )
 BUCKET_INDEX_CONTRADICTED: Final = ProblemType(
     "bucket-index-contradicted",
     "Rows are in files of another bucket than their keys belong to",
-    why="The record keys of a few base files are hashed, and their buckets compared with those of the files. The two"
-    " do not agree under the claimed number of buckets and hash fields, and an expansion with wrong rules would"
-    " duplicate rows.",
+    why="The job hashes the record keys of a few base files and compares the resulting buckets with those in the "
+    "files' names. The declared number of buckets and hash fields give other buckets, and an expansion with wrong "
+    "values would duplicate rows.",
     example="partition 'dt=2026-01-01', file group of bucket 3",
     hint="The table may have been written with another number of buckets, or other hash fields. Run an audit.",
 )

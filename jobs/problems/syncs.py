@@ -34,7 +34,8 @@ PARTITION_VALUES_UNSUITED: Final = ProblemType(
     why="The metastore keeps a value per partition column and partition. If the extractor reads wrong values from a"
     " path, or the same for two paths, queries with a filter would leave out rows without any error.",
     example="'2026/01/01' has 3 values for dt",
-    hint="Choose the `partition_extractor`, or other `partition_fields`; a name that is no column gets text.",
+    hint="Choose the `partition_extractor`, or other `partition_fields`; a field that is not a column of the table gets"
+    " the type text.",
 )
 METASTORE_TABLE_ELSEWHERE: Final = ProblemType(
     "metastore-table-elsewhere",
@@ -46,9 +47,9 @@ METASTORE_TABLE_ELSEWHERE: Final = ProblemType(
 )
 METASTORE_TABLE_NOT_HUDI: Final = ProblemType(
     "metastore-table-not-hudi",
-    "The metastore has a table of this name that is no Hudi table",
-    why="The table in the metastore is of another format, and queries of it use another reader. Changing it into a"
-    " Hudi table could break them, and what it had there could not be restored.",
+    "The metastore has a table of this name that is not a Hudi table",
+    why="The table in the metastore is of another format, and queries of it use another reader. Changing it into a "
+    "Hudi table could break these queries, and its present definition could not be restored.",
     example="analytics.trips",
     hint="Give another `table` or `database`, or drop that one.",
 )

@@ -1,4 +1,4 @@
-"""Refusals of jobs because of what the table, its files or the request are."""
+"""Refusals because of the properties of a table, its files, or the job's parameters."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NO_BUCKET_INDEX: Final = ProblemType(
 CONSISTENT_HASHING: Final = ProblemType(
     "consistent-hashing",
     "The table uses the consistent-hashing bucket index, which resizes itself",
-    why="This index keeps a table of hash ranges for each partition, in files of its own, and changes them by"
-    " splitting and merging. Files that another program divides or sorts would not agree with these ranges, and"
-    " writers would put updates elsewhere.",
+    why="This index keeps a table of hash ranges for each partition, in files of its own, and changes them by "
+    "splitting and merging. If another program split or sorted the files, they would no longer agree with these "
+    "ranges, and writers would put updates into other files.",
     hint="Let Hudi's own clustering split and merge its buckets.",
 )
 LOCK_NOT_ATOMIC: Final = ProblemType(
@@ -34,27 +34,27 @@ LOCK_NOT_ATOMIC: Final = ProblemType(
 LOCK_NOT_PROVABLE: Final = ProblemType(
     "lock-not-provable",
     "It cannot be proved before a commit that the table's lock is still held",
-    why="Before it commits, the job checks that it still holds the lock, since the lock may have expired while the"
-    " worker stood still. This provider does not tell. A commit without the lock could replace file groups to which a"
-    " writer is just committing.",
+    why="Before it commits, the job checks that it still holds the lock, since the lock may have expired while the "
+    "worker stood still. This provider cannot say that. A commit without the lock could replace file groups to which a "
+    "writer is just committing.",
     example="org.example.OurLock",
     hint="Use a lock provider of Hudi for the table and its writers, and PATCH its `lock`.",
 )
 BASE_FILES_NOT_PARQUET: Final = ProblemType(
     "base-files-not-parquet",
     "Only Parquet base files can be rewritten",
-    why="The job copies rows between files by Arrow, in the exact layout in which Hudi wrote them. The copy is proved"
-    " for Parquet, and not for ORC or HFile. Compaction by Hudi, cleaning and archival work on such a table.",
+    why="The job copies rows between files by Arrow, in the exact layout in which Hudi wrote them. The copy is proved "
+    "for Parquet, but not for ORC or HFile. Compaction by Hudi, cleaning and archival work on such a table.",
 )
 NO_META_FIELDS: Final = ProblemType(
     "no-meta-fields",
     "The table has no meta fields, so rows cannot be identified by their keys",
-    why="The fields `_hoodie_record_key` and `_hoodie_partition_path` are not in the files. Without these fields the"
-    " job cannot compute the bucket of a row, nor count that no row is lost or doubled. An existing table cannot get"
-    " them: write its rows to a new one. Hudi's own clustering of such a table fails, or makes it unreadable for Spark"
-    " SQL.",
+    why="The fields `_hoodie_record_key` and `_hoodie_partition_path` are not in the files. Without these fields the "
+    "job cannot compute the bucket of a row, nor prove that no row is lost or doubled. An existing table cannot get "
+    "these fields: write its rows to a new table. Hudi's own clustering of such a table fails, or makes it unreadable "
+    "for Spark SQL.",
     example="hoodie.populate.meta.fields=false",
-    hint="Write its rows to a table with meta fields. Compaction by Hudi, cleaning and archival need none.",
+    hint="Write its rows to a table with meta fields. Compaction by Hudi, cleaning and archival still work.",
 )
 INDEX_DEFINITIONS_GONE: Final = ProblemType(
     "index-definitions-gone",
@@ -70,12 +70,12 @@ INDEX_DEFINITIONS_GONE: Final = ProblemType(
 PARTITION_METADATA_GONE: Final = ProblemType(
     "partition-metadata-gone",
     "Partitions have data files and no .hoodie_partition_metadata",
-    why="Hudi recognizes a partition in the storage by this file, and a listing leaves out a folder without it. A"
-    " metadata table would be built without the rows of the folder. On a table without a metadata table readers do not"
-    " see these rows, and a job would leave the partition unchanged while it changes the others.",
+    why="Hudi recognizes a partition in the storage by this file, and a listing leaves out a folder without it. A "
+    "metadata table would be built without the rows of the folder. On a table without a metadata table readers do not "
+    "see these rows, and a job would change all partitions but this one.",
     example="'2026-01-01'",
-    hint="Copy that of another partition of the same depth into the folder. The next write to the partition makes one"
-    " as well.",
+    hint="Copy this file from another partition of the same depth into the folder. The next write to the partition "
+    "also creates it.",
 )
 PARTITION_COLUMNS_DROPPED: Final = ProblemType(
     "partition-columns-dropped",
@@ -87,8 +87,8 @@ PARTITION_COLUMNS_DROPPED: Final = ProblemType(
 CHANGE_DATA_CAPTURE: Final = ProblemType(
     "change-data-capture",
     "The table records changes (CDC), and a replacement would have to appear in them",
-    why="Readers of changes expect a record of each change, which only Hudi's own writers add. A commit that replaces"
-    " file groups would have to tell those readers that no row has changed, and the job cannot say that.",
+    why="Readers of changes expect a record of each change, which only Hudi's own writers add. A commit that replaces "
+    "file groups would have to tell those readers that no row has changed, and the job cannot write such a record.",
     hint="If no reader uses the changes, set hoodie.table.cdc.enabled to false while the job runs.",
 )
 BOOTSTRAPPED_TABLE: Final = ProblemType(
@@ -109,16 +109,17 @@ INDEX_MAPS_KEYS_TO_FILES: Final = ProblemType(
 NON_BLOCKING_WRITERS: Final = ProblemType(
     "non-blocking-writers",
     "The table is written with non-blocking concurrency control (fixed file ids)",
-    why="These writers all write to file ids that depend on nothing but the bucket, and Hudi lets them commit beside"
-    " each other without a check. A writer that is in flight would commit to the replaced file group, and no reader"
-    " would see its rows.",
-    hint="Such writers never conflict, so their file groups cannot be replaced. Rewrite the table with OCC.",
+    why="All these writers write to the same file id for a bucket, and Hudi lets them commit beside each other without "
+    "a check for conflicts. A writer that is in flight would commit to the replaced file group, and no reader would "
+    "see its rows.",
+    hint="Hudi reports no conflict to such writers, so their file groups cannot be replaced. Write the"
+    " table anew with optimistic concurrency control (OCC).",
 )
 FILE_GROUPS_WITHOUT_BUCKET: Final = ProblemType(
     "file-groups-without-bucket",
     "Some file groups do not belong to a bucket",
-    why="The number at the beginning of a file id is the bucket of its rows. These file groups have none, so neither"
-    " the job nor Hudi's writers can tell which rows belong there, and the rows could be doubled.",
+    why="The number at the beginning of a file id is the bucket of its rows. The ids of these file groups have no such "
+    "number, so neither the job nor Hudi's writers can tell which rows belong there, and the rows could be doubled.",
     example="3 of 32, such as 5c1f0b2e-0d6a-4c27-9b0e-8f6f1f0d6c11-0 in partition 'dt=2026-01-01'",
     hint="They were written without the bucket index (Hudi #5116, #11875); an audit lists them.",
 )
@@ -136,31 +137,31 @@ SCHEMA_NOT_REPRODUCIBLE: Final = ProblemType(
     why="Arrow would store some column with another type or other levels than the writer did. Readers that check types"
     " would fail on the new file, or read other values, so the job refuses before it writes.",
     example="f1-0_0-1-2_20260101120000000.parquet: INT96 ts would become INT64 ts",
-    hint="An old type such as INT96 goes when Hudi's current writer writes the rows again. For any other type this job"
-    " cannot be done; compaction, cleaning and the audit do not need it.",
+    hint="An old type such as INT96 disappears when Hudi's current writer writes the rows again. For any other type "
+    "this job is impossible; compaction, cleaning and the audit still work.",
 )
 TYPES_NOT_READABLE: Final = ProblemType(
     "types-not-readable",
     "The table has columns of types that Spark 3.5 cannot read",
-    why="Hudi on Spark 3.5 stores a VARIANT of a writer's schema, but neither its readers nor its compaction and"
-    " clustering know the type. A plan that they cannot execute would only block writers, so none is made.",
+    why="Hudi on Spark 3.5 accepts a VARIANT in a writer's schema, but its readers, its compaction and its clustering "
+    "do not know the type. A plan that cannot be executed would only block writers, so the job makes none.",
     example="payload: variant",
-    hint="Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. File groups"
-    " without logs can be rewritten here all the same.",
+    hint="Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. Jobs here can "
+    "still rewrite file groups without logs.",
 )
 CODEC_NOT_SUPPORTED: Final = ProblemType(
     "codec-not-supported",
     "Files with this compression cannot be written",
-    why="The new files get the compression of those that they replace, unless the job has a `codec`. Arrow has no"
-    " encoder for this one, and another compression is not chosen without being asked for.",
+    why="The new files get the compression of those that they replace, unless the job has a `codec`. Arrow cannot "
+    "write this compression, and the job does not choose another one by itself.",
     example="lzo",
     hint="Request another `codec`: gzip, snappy or zstd.",
 )
 ROWS_MISSING: Final = ProblemType(
     "rows-missing",
     "Hudi returned fewer rows of a file slice than it holds",
-    why="A reader of Hudi has left out rows that are in the base file, for example because of wrong column statistics."
-    " The new files would replace the whole file slice, so the rows left out would be lost for good.",
+    why="Hudi's reader has left out rows of the base file, for example because of wrong column statistics. The new "
+    "files would replace the whole file slice, so these rows would be lost for good.",
     example="900 rows of dt=2026-01-01, 00000003-5c1f-4c27-9b0e-8f6f1f0d6c11-0: its base file has 1000, and its logs"
     " delete 0.",
     hint="Nothing was changed. Run a compaction, which leaves no logs, and submit the job again.",
@@ -168,8 +169,8 @@ ROWS_MISSING: Final = ProblemType(
 MERGE_MODE_CUSTOM: Final = ProblemType(
     "merge-mode-custom",
     "Rows of this table are merged by a class of its owner, so the winning row cannot be determined",
-    why="A repair takes, of two rows with the same key, the one that a merge by Hudi would keep. Here a class of the"
-    " owner decides that. A wrong guess would replace a newer row by an older one.",
+    why="When two rows have the same key, a repair keeps the one that Hudi would keep. In this table a class of the "
+    "owner decides that. A wrong guess would replace a newer row by an older one.",
     hint="Write the rows of the stale instants again.",
 )
 SOFT_DELETES: Final = ProblemType(
@@ -182,24 +183,24 @@ SOFT_DELETES: Final = ProblemType(
 PARAMS_INVALID: Final = ProblemType(
     "params-invalid",
     "The worker cannot read the job's parameters",
-    why="The service checks the parameters of a job before it stores it. The worker cannot read them all the same, so"
-    " it is of another version than the service, or the job was stored by one.",
+    why="The service checks the parameters of a job before it stores it. The worker still cannot read them. So the "
+    "versions of worker and service differ, or another version of the service has stored the job.",
     example="Expected `int`, got `str` - at `$.retain`",
     hint="Bring service and workers to one version, and submit the job again.",
 )
 NAME_NOT_CONFIRMED: Final = ProblemType(
     "name-not-confirmed",
     "The table's name was not typed in",
-    why="The job removes rows that nobody can bring back. To keep a mistaken table id from doing this, the name of the"
-    " table has to be sent along, and it is compared exactly.",
+    why="The job removes rows that nobody can bring back. To protect against a mistaken table id, the request has to "
+    "contain the exact name of the table.",
     example="trip",
     hint="This removes rows for good. Send `table_name`: trips.",
 )
 PARTITION_UNKNOWN: Final = ProblemType(
     "partition-unknown",
     "Some of the partitions do not exist",
-    why="The job would do nothing for these partitions and then report success. A mistyped path is much more likely"
-    " than a wish for that, so nothing is done for the other partitions either.",
+    why="The job would do nothing for these partitions and then report success. The path is probably mistyped, so the "
+    "job does nothing for the other partitions either.",
     example="'2026-1-1'",
     hint="Give partition paths as in storage, such as `dt=2026-01-01` or `2026-01-01`.",
 )
@@ -214,16 +215,16 @@ COLUMN_UNKNOWN: Final = ProblemType(
 COLUMN_NOT_SORTABLE: Final = ProblemType(
     "column-not-sortable",
     "Lists, maps and structs have no order",
-    why="Values of such a column cannot be compared, so there is no order by which rows with near values would come"
-    " into the same file, and rewriting the files would bring nothing.",
+    why="Values of such a column cannot be compared. So no order brings rows with similar values into the same file, "
+    "and rewriting the files would be useless.",
     example="tags",
     hint="Use other columns.",
 )
 LOCAL_DISK_FULL: Final = ProblemType(
     "local-disk-full",
     "The rows of a file slice are sorted on a local disk of the worker, which is full",
-    why="A file slice that is larger than the memory of its task is sorted on a local disk, in parts that are merged"
-    " afterwards. Without room for the parts the sort cannot end, and rows may not be left out.",
+    why="A file slice that is larger than the memory of its task is sorted on a local disk, in parts that are merged "
+    "afterwards. Without room for the parts the sort cannot end.",
     example="/var/spark/spark-4711",
     hint="Nothing was changed. Free space there, or give the worker another folder (SPARK_LOCAL_DIRS). A sort needs"
     " about the size of the slice without compression, per task.",

@@ -16,8 +16,8 @@ NO_SUCH_INSTANT: Final = ProblemType(
 COMPACTION_PLAN: Final = ProblemType(
     "compaction-plan",
     "A compaction plan is not rolled back: logs that were written since refer to it",
-    why="Since the plan was made, writers have put their rows into logs that continue it. Without the plan these logs"
-    " would belong to a file slice that does not exist, and readers would not see their rows.",
+    why="Since the plan was made, writers have put their rows into logs that are named by its instant. Without the "
+    "plan these logs would belong to a file slice that does not exist, and readers would not see their rows.",
     example="20260101120000000 (compaction, requested)",
     hint="Run a `compaction` job, which executes it unless another runner is alive.",
 )
@@ -27,14 +27,14 @@ LOG_COMPACTION: Final = ProblemType(
     why="The job uses Hudi's own rollback, which does not look for log compactions, so it would do nothing and the"
     " plan would stay. A pending one harms neither readers nor other services.",
     example="20260101120000000 (requested)",
-    hint="It may stay: readers leave it out, and compactions run beside it. Switch it off in the writers"
-    " (`hoodie.log.compaction.inline=false`).",
+    hint="The plan may stay: readers ignore it, and compactions run beside it. Switch log compaction off in the "
+    "writers (`hoodie.log.compaction.inline=false`).",
 )
 NOT_A_WRITE: Final = ProblemType(
     "not-a-write",
     "Only writes and clustering plans are rolled back",
-    why="A rollback removes files that an instant has written. Instants of other kinds, such as a clean that has"
-    " deleted files already, cannot be taken back by it, and some of them have to be finished.",
+    why="A rollback removes files that an instant has written. A rollback cannot undo instants of other kinds, such as "
+    "a clean that has deleted files already; some of them have to be finished instead.",
     example="20260101120000000 (clean)",
     hint="A `cleaning` job finishes an interrupted clean, and rolls back dead writers.",
 )
@@ -44,31 +44,31 @@ WRITER_ACTIVE: Final = ProblemType(
     why="If an instant is rolled back while its writer is alive, the writer goes on creating files under it. Those"
     " files would be left in the table, and would count once the rollback has been archived.",
     example="20260101120000000 (deltacommit, inflight)",
-    hint="Stop it. A heartbeat expires two minutes after its writer died; for writers without one, PATCH the table"
+    hint="Stop the writer. Its heartbeat expires two minutes after it died; for writers without one, PATCH the table"
     ' with `{"writers": {"stopped": true}}`.',
     retriable=True,
 )
 NOT_A_PLAIN_WRITE: Final = ProblemType(
     "not-a-plain-write",
     "Only commits that add rows are rolled back; this one rewrote or replaced file groups",
-    why="Other file groups were replaced by this commit, or rows moved. What was replaced may have been cleaned since,"
-    " and a number of buckets may have changed with it, so taking it back could lose rows.",
+    why="This commit replaced file groups or moved rows. The replaced files may have been cleaned since, and the "
+    "number of buckets may have changed with the commit, so undoing it could lose rows.",
     example="20260101120000000 (insert_overwrite)",
-    hint="A `restore` to a savepoint undoes those as well.",
+    hint="A `restore` to a savepoint undoes such commits as well.",
 )
 NOT_THE_LATEST: Final = ProblemType(
     "not-the-latest",
     "Only the latest completed commit can be rolled back",
-    why="Later commits build on the files of this one: their base files contain its rows, and their logs continue its"
-    " files. Without this commit the later ones would be incomplete, or would still contain what was to be undone.",
+    why="Later commits build on the files of this one: their base files contain its rows, and their logs continue its "
+    "files. Without this commit the later ones would be incomplete, or would still contain its rows.",
     example="20260101130000000, 20260101140000000",
     hint="Roll back the later ones first, or restore a savepoint.",
 )
 SAVEPOINT: Final = ProblemType(
     "savepoint",
     "A savepoint holds this partition",
-    why="A savepoint promises that the table can be restored to that commit, or be read as it was then. The job would"
-    " remove files that the savepoint needs, and it could not be restored any more.",
+    why="A savepoint promises that the table can be restored to that commit, or be read as it was then. The job would "
+    "remove files that the savepoint needs, so that nobody could restore it any more.",
     example="'dt=2026-01-01': 20260101120000000",
     hint="Delete the savepoint first (`savepoint` with `action: delete`).",
 )
@@ -83,8 +83,9 @@ FLINK_WRITER: Final = ProblemType(
 METADATA_TABLE_COMPACTED: Final = ProblemType(
     "metadata-table-compacted",
     "The metadata table has been compacted since, and cannot go back",
-    why="The metadata table has merged this commit into its base files, and can be rolled back only until then. Hudi"
-    " 1.2 notices that only when the data files are gone already, and fails in the middle of the rollback.",
+    why="The metadata table has merged this commit into its base files, so the commit can no longer be removed from "
+    "it. Hudi 1.2 would notice that only after it has deleted the data files, and would fail in the middle of the "
+    "rollback.",
     example="compacted at 20260101130000000",
     hint="Restore a savepoint instead.",
 )
@@ -98,8 +99,8 @@ VERSIONS_GONE: Final = ProblemType(
 RESTORE_UNFINISHED: Final = ProblemType(
     "restore-unfinished",
     "Another restore has begun and must be finished first",
-    why="A restore has removed some of the commits and files that it has to. Until it has ended the table is not as it"
-    " was at any time, so a second one to another savepoint cannot begin. Run a `restore` to that savepoint first.",
+    why="An unfinished restore has removed only some of its commits and files. Until it has ended, the table is in a "
+    "mixed state, so a restore to another savepoint cannot begin. Run a `restore` to that savepoint first.",
     example="to 20260101120000000",
 )
 NO_SUCH_SAVEPOINT: Final = ProblemType(
@@ -116,14 +117,14 @@ EXPANDED_SINCE: Final = ProblemType(
     why="A restore would bring back the files of the old number of buckets. The writers' options may have the new"
     " number, so they would not find existing rows in their buckets and would write them a second time.",
     example="20260101120000000",
-    hint="Writers may have the new number by now, and would duplicate rows in the old buckets. Write the rows of that"
-    " time to a new table instead: read it `as.of.instant`.",
+    hint="Writers may have the new number by now, and would duplicate rows in the old buckets. Instead read the table "
+    "as of that instant (`as.of.instant`), and write the rows to a new table.",
 )
 STALE_WRITE_IN_SAVEPOINT: Final = ProblemType(
     "stale-write-in-savepoint",
-    "At the savepoint the table had commits whose rows no reader sees; the restore would undo their repair",
-    why="Rows of these commits were in file groups that no reader looks at, and a repair has put them right later. The"
-    " restore would undo the repair, and the rows would be hidden again. Restore a savepoint after the repair.",
+    "The restore would undo the repair of commits whose rows no reader could see",
+    why="The savepoint has rows in file groups that no reader looks at, and a later repair has recovered them. The "
+    "restore would undo the repair, and the rows would be hidden again. Restore a savepoint after the repair.",
     example="20260101120000000",
 )
 NO_INSTANT: Final = ProblemType(
@@ -143,8 +144,8 @@ NO_SUCH_COMMIT: Final = ProblemType(
 REPLACED_SINCE: Final = ProblemType(
     "replaced-since",
     "File groups of that commit have been replaced since, so its files may be gone",
-    why="Cleanings delete replaced file groups, perhaps some of that commit already. A savepoint that lacks files"
-    " could not be restored, which would be noticed only when it is needed.",
+    why="Cleanings delete replaced file groups, and may have deleted files of that commit already. A savepoint without "
+    "all of its files cannot be restored, and nobody would notice before it is needed.",
     example="20260101130000000",
     hint="Create the savepoint of a later commit; the latest is the default.",
 )

@@ -33,9 +33,9 @@ HUDI_TOO_OLD_FOR_VERSION: Final = ProblemType(
 )
 UPGRADE_NOT_PROVED: Final = ProblemType(
     "upgrade-not-proved",
-    "The change of the version is not proved to be safe for such a table",
-    why="What Hudi's upgrader does with this was not shown to keep all rows, or cannot be undone. The job does not try"
-    " it on your rows.",
+    "It is not proved that the version of such a table can be changed safely",
+    why="Hudi's upgrader was not tested with such tables, or its change cannot be undone. The job does not try it on "
+    "your rows.",
     example="a savepoint of 20260101120000000: a restore to it would cross the change of the version",
 )
 TABLE_NOT_CLEAN: Final = ProblemType(
@@ -49,8 +49,9 @@ TABLE_NOT_CLEAN: Final = ProblemType(
 UPGRADE_UNFINISHED: Final = ProblemType(
     "upgrade-unfinished",
     "A change of the table's version is under way, or was interrupted",
-    why="Until it has ended, some instants are in the timeline of the old version and some in that of the new one."
-    " Whoever reads only one of them misses commits, and a job could take committed files for those of dead writers.",
+    why="Until it has ended, some instants are in the timeline of the old version and some in that of the new one. "
+    "Whoever reads only one of these timelines misses commits, and a job could take committed files for those of dead "
+    "writers.",
     example="from version 6 to 9, by job_01J0000000000000000000000",
     hint="Wait until the `upgrade` job ends. If its worker died and no attempt is left, submit an `upgrade` again: it"
     " first takes the interrupted one back.",
@@ -59,9 +60,9 @@ UPGRADE_UNFINISHED: Final = ProblemType(
 WRITTEN_SINCE_UPGRADE: Final = ProblemType(
     "written-since-upgrade",
     "Somebody wrote to the table while the change of its version was interrupted",
-    why="The interrupted change is taken back by restoring the timeline as it was before. Instants that came since"
-    " would be lost by that, with their rows.",
+    why="The interrupted change is taken back by restoring the timeline as it was before. Later instants would be lost "
+    "by that, with their rows.",
     example="20260101120000000",
-    hint="Stop all writers. The timeline of before is in `.hoodie/.aux/groundskeeper.upgrade`. If the table has its new"
-    " version and all rows are there, delete that folder, and run an audit.",
+    hint="Stop all writers. The old timeline is in `.hoodie/.aux/groundskeeper.upgrade`. If the table has its new "
+    "version and all rows are there, delete that folder, and run an audit.",
 )

@@ -1,4 +1,4 @@
-"""Limits of archival: instants that must stay on the active timeline, because something still reads them there.
+"""Limits of archival: instants that must stay on the active timeline, because somebody still reads them there.
 
 Hudi's archiver (1.2) has limits of its own (pending instants, savepoints, replaced files, the metadata table's last
 compaction) but never reports which one applied (Hudi #9478). The other limits are ours: commits that the service has
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.kinds.archival import ArchivalParams
 
-# For this time a writer is likely to resume that still knows replaced file groups.
+# A writer that still knows the replaced file groups may resume within this time.
 RECENT = timedelta(hours=24)
 # A stream that resumes later may miss a part of its source anyway: Kafka keeps messages for seven days by default.
 RESUMED = timedelta(days=7)
@@ -131,8 +131,8 @@ def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Archiva
 
 
 def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[ArchivalLimit]:
-    """Yields the limit of rollbacks: readers would see files of a rolled-back write as soon as neither the write nor
-    its rollback is on the timeline."""
+    """Yields the limit of rollbacks. If a rolled-back write and its rollback were both archived, readers would see
+    files that the write has left."""
     late = set(client.late_files.rolled_back_but_writing())
     if "files" not in table.metadata_partitions:
         rolled_back = client.late_files.rolled_back()
@@ -156,7 +156,7 @@ def _of_service(instants: Sequence[Instant], params: ArchivalParams) -> Iterator
     for each in params.consumers:
         at = _completed_at(instants, each.instant)
         later = _first_completed_after(instants, at) if at else None
-        # The consumer may read the table as of that instant, and everything that completed after it.
+        # The consumer may read the table as of that instant, and all later commits.
         needed = min(filter(None, (each.instant, later)))
         yield ArchivalLimit("consumer", needed, f"consumer '{each.name}' has seen commits up to {each.instant}")
     yield from params.keep

@@ -1,6 +1,6 @@
-"""Checks before Arrow executes a compaction plan: its merge must be proved equal to Hudi's own. Writes nothing. Each
-reason against Arrow is a typed `Problem`. Reasons in the log files themselves (kinds of blocks, partial updates) are
-found while these are read."""
+"""Checks before Arrow executes a compaction plan that its merge is proved to be equal to Hudi's own. The checks write
+nothing. Each reason against Arrow is a typed `Problem`. Reasons in the log files themselves (kinds of blocks, partial
+updates) are found while these are read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _VERSIONS = (6, 8, 9)
 _UNKNOWN_BYTES = 128 * 1024 * 1024
 _ORDERS = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 _MODEL = "org.apache.hudi.common.model"
-# Payloads that only take the newer row. The event-time payload is Flink's default.
+# Payloads whose merge only takes the newer row. The event-time payload is Flink's default.
 _PAYLOADS = frozenset(
     f"{_MODEL}.{name}"
     for name in ("DefaultHoodieRecordPayload", "EventTimeAvroPayload", "OverwriteWithLatestAvroPayload")

@@ -58,7 +58,7 @@ def retention(
         case CleaningPolicy.KEEP_LATEST_BY_HOURS:
             least = math.ceil((now - wall_clock(first)).total_seconds() / 3600) + 1
         case CleaningPolicy.KEEP_LATEST_FILE_VERSIONS:
-            # A file group has at most one version for each commit, and the version before.
+            # A file group has at most one version for each of these commits, and one from before.
             least = len(commits) - needed + 1
     return max(retained, least)
 
@@ -76,7 +76,7 @@ def behind_replacements(policy: CleaningPolicy, commits: Sequence[Commit], neede
     return [
         CONSUMER_BEHIND.because(
             ", ".join(replacing[:5]),
-            title="A consumer has not seen the commits that replaced file groups, and may need these",
+            title="A consumer has not seen the commits that replaced file groups, and may need the replaced ones",
             hint="Wait for the consumer, delete it, or clean by commits or hours.",
         )
     ]

@@ -19,8 +19,8 @@ SURE_ROWS = 40
 
 
 class Verdict(Enum):
-    """The judgement of a write. `OPEN`: its file groups do not decide, so its rows have to be checked after its
-    commit."""
+    """Whether a write knows of the change. `OPEN`: its file groups do not tell, so its rows have to be checked after
+    its commit."""
 
     FRESH = "fresh"
     STALE = "stale"
@@ -53,7 +53,7 @@ class Switch:
             return Verdict.FRESH
         changed = {partition: ids for partition, ids in touched.buckets().items() if buckets.is_for(partition)}
         inserts = {partition for partition, rows in touched.inserts.items() if rows and buckets.is_for(partition)}
-        if any(buckets.contracts(partition) for partition in {*changed, *inserts}):  # then all of them
+        if any(buckets.contracts(partition) for partition in {*changed, *inserts}):  # If one contracts, all of them do.
             is_gone = any(bucket >= buckets.new.buckets_of(path) for path, ids in changed.items() for bucket in ids)
             if is_gone or inserts & self.complete:
                 return Verdict.STALE

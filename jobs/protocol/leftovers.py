@@ -56,7 +56,7 @@ def old_markers(table: HudiTable, client: WriteClient) -> list[str]:
 
 
 def _is_before(instant: str, moment: datetime) -> bool:
-    """Returns False also for the name of a folder that is no instant."""
+    """Returns False also for a folder whose name is not an instant."""
     with suppress(ValueError):
         return wall_clock(instant) < moment
     return False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 _BY_FILE_GROUP_READER = (1, 0)
-# After so many commits of a newer version a writer counts as upgraded.
+# A writer counts as upgraded after this number of commits by a newer version.
 _LATEST_COMMITS = 10
 # `OverwriteWithLatestAvroPayload`, the default before 1.0, and its subclasses.
 _PAYLOADS = frozenset(
@@ -67,8 +67,8 @@ def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:
 def merging_logs_otherwise(table: HudiTable) -> str | None:
     """Returns who merges the rows in the table's logs differently from this Hudi; None if nobody does. Hudi before 1.0
     keeps the version of a row with the greater ordering value, where Hudi 1.2 keeps the later one
-    (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15). In Hudi before 1.0 a delete,
-    and a row after it, win whatever their ordering values are."""
+    (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15). In Hudi before 1.0 a delete
+    wins whatever its ordering value is, and so does a row that follows it."""
     if not (table.is_merge_on_read and table.ordering_fields and table.version < WITH_COMPLETION_TIMES):
         return None
     payloads = merging_of(table).payloads

@@ -1,7 +1,7 @@
 """Finds the expired partitions of a table, by Hudi's own strategy and by their files. Hudi's strategy (1.2) has two
 faults that would delete rows too early: it computes periods of more than 24 days in 32 bits (see
 `jobs.hudi.partition_ttl`), and before table version 8, where log files are named by their base instant, it takes a
-partition with new logs for an unmodified one. So a partition has expired only if both agree."""
+partition with new logs for an unmodified one. So a partition counts as expired only if the files show it as well."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Expired:
     """A partition that has expired, with its latest file slices."""
 
     partition: str
-    since: str  # The instant from which its age counts.
+    since: str  # The instant from which its age is counted.
     modified: str  # The latest instant or completion time of its files.
     slices: tuple[FileSlice, ...]
 

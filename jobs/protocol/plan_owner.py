@@ -110,7 +110,8 @@ class PlanOwner:
         self._write({"instant": instant, "made": made, "inflight": self._inflight_time(self._pending(instant))})
 
     def require(self, client: WriteClient, instant: str) -> None:
-        """Raises CommitLostError unless the instant is still as this attempt has begun it. Call it before a commit."""
+        """Raises CommitLostError unless the instant is inflight and still this attempt's own. Call it before a
+        commit."""
         if self._table.state_of(instant) != "INFLIGHT":
             raise self._table.lost(f"Instant {instant} is not inflight any more.")
         if not self._is_mine(self._pending(instant)):
@@ -119,10 +120,10 @@ class PlanOwner:
             raise CommitLostError(f"The heartbeat of {instant} has expired or is gone, so others may begin it anew.")
 
     def undo(self, client: WriteClient, lock: TableLock, context: JobContext, instant: str) -> None:
-        """Undoes a plan whose execution has failed: removes it from the timeline if this job has made it, else makes it
-        requested again. Clustering plans are always removed, because a pending one blocks writers of its file groups.
-        The lock must not be held. A completed plan stays as it is. So does a plan of another runner, for which this
-        raises CommitLostError. The job's problem says what could not be undone (`JobContext.leaves`)."""
+        """Undoes a plan whose execution has failed. Removes it from the timeline if this job has made it, otherwise
+        sets it back to requested. Clustering plans are always removed, because a pending one blocks writers of its file
+        groups. The lock must not be held. A completed plan stays as it is. So does a plan of another runner, for which
+        this raises CommitLostError. The job's problem says what could not be undone (`JobContext.leaves`)."""
         try:
             with context.undoing(), lock.held(for_at_most(UNDO_SECONDS)):
                 self._table.reload()

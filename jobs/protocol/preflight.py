@@ -1,4 +1,5 @@
-"""Preflight checks: all reasons why file groups cannot be replaced safely, each a typed `Problem`. Writes nothing."""
+"""Preflight checks: all reasons why file groups cannot be replaced safely, each a typed `Problem`. The checks write
+nothing."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def of_repair(table: HudiTable) -> list[Problem]:
 
 
 def rows_astray(commits: Iterable[Commit], title: str) -> list[Problem]:
-    """Returns a refusal with this title if there are stale writes, whose rows no reader sees."""
+    """Returns a refusal with this title if the table has stale writes, because no reader sees their rows."""
     stale = stale_writes(commit.write for commit in commits)
     if not stale:
         return []
@@ -135,7 +136,7 @@ def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequen
     """Returns the reasons against a rescale.
 
     An expansion needs a larger multiple of each old number, a contraction a smaller divisor; but a contraction to one
-    number may leave out partitions that have it.
+    number skips partitions that have this number already.
     """
     numbers = {item: (buckets.old.buckets_of(item), buckets.new.buckets_of(item)) for item in partitions}
     if not scale.contracts:

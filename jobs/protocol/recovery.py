@@ -44,7 +44,7 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
                 return done
             for instant in unfinished:
                 if table.state_of(instant) is None:
-                    # The instant was never begun, or a client died while it rolled the instant back.
+                    # Either the instant was never begun, or a client died while it rolled the instant back.
                     client.finish_rollback(instant)
                     hashing_config.remove(table, instant)
                 else:
@@ -72,8 +72,8 @@ def _orphans(table: HudiTable) -> list[str]:
 
 def already_completed(table: HudiTable, order: WorkOrder) -> Result[KindResult] | None:
     """Returns the result if the last instant of an earlier attempt has completed, so that only its report was lost.
-    Only the last instant is checked, because an attempt may have completed a writer's plan before it died during its
-    own."""
+    Only the last instant is checked, because an attempt may have completed a writer's plan before it died in the middle
+    of its own work."""
     for instant in order.earlier_instants[-1:]:
         if _has_completed(table, instant):
             if not order.dry_run:

@@ -45,7 +45,7 @@ POLL_SECONDS = 0.1
 UNDO_SECONDS = 120.0
 # Typical time in which Hudi completes a replacecommit, mostly for the metadata table.
 COMMIT_SECONDS = 3.0
-# A retrying writer that has been idle for this long is not waited for.
+# The commit does not wait for a retrying writer that has been idle for this long.
 RETRYING_WRITER_IDLE_SECONDS = 30.0
 
 
@@ -88,7 +88,7 @@ class Replacement:
     def run(self) -> Replaced:
         """Runs the replacement. Any error but `LeaseLostError` leaves no trace of it.
 
-        Raises `WritersActiveError` when there was no moment to commit.
+        Raises `WritersActiveError` if there was no moment to commit.
         """
         self._table.reload()
         # Otherwise Hudi writes a record index from reports of its own tasks, which our tasks do not make.
@@ -198,7 +198,7 @@ class Replacement:
             outcome.lock_lost = True
 
     def _known(self, outcome: Replaced) -> KnownInstants:
-        """Returns the timeline when the lock was taken, so that later instants are checked."""
+        """Returns the timeline of the moment when the lock was taken, so that later instants are checked."""
         at_lock = self._timeline_at_lock
         unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"} - {outcome.instant}
         return KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
@@ -262,8 +262,8 @@ class Replacement:
 
     def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
         """Returns whether the changed slices should be rewritten before the lock is taken, while writers continue: if
-        rewriting them takes longer than the time limit of the lock; or if the commit needs a pause between writes,
-        and this is one, so that the lock is held as briefly as possible."""
+        rewriting them takes longer than the time limit of the lock, or if this is the pause between writes that the
+        commit needs, so that the lock is held as briefly as possible."""
         if self._config.may_leave_out and outcome.rounds > 1:
             return False
         changed = self._changed()[0]
@@ -287,7 +287,7 @@ class Replacement:
         writes = [(wall_clock(start), wall_clock(end)) for start, end in self._table.completed_writes()]
         now = self._table.now()
         if self._config.writers_retry and quiet_seconds(writes, now) < RETRYING_WRITER_IDLE_SECONDS:
-            # The next write of a retrying writer will be a good moment for certain, whereas this pause may end early.
+            # The next write of a retrying writer is certain to be a good moment, whereas this pause may end early.
             return False
         needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
         return seconds_until_next_write(writes, now) >= needed

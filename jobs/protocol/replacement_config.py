@@ -18,7 +18,7 @@ class ReplacementConfig:
 
     on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
     wait_seconds: float = WAIT_SECONDS  # Longest wait for a moment to commit; 0 means no wait.
-    # Longest time of rewriting while writers wait. More work is done before, in another round without the lock.
+    # Longest time of rewriting while writers wait. If there is more work, another round without the lock comes first.
     lock_seconds: float = LOCK_SECONDS
     may_leave_out: bool = False  # Changed slices that do not fit into `lock_seconds` may be left out.
     needs_pause: bool = False  # The next writers must have read the new state, so the commit needs a pause of writes.

@@ -46,15 +46,15 @@ WATCHED = INGESTION | {REPLACE}
 class KnownInstants:
     """The timeline at the commit, read under the lock before the commit.
 
-    `known` are the instants that existed, and `in_flight` those among them that had not completed. Writes in flight are
-    not stopped, because Hudi detects their conflict; but if one completes nevertheless, it is judged.
+    `known` are the instants that existed, and `in_flight` those among them that had not completed. A write that was in
+    flight is not stopped, because Hudi detects its conflict; if it completes nevertheless, it is judged.
     """
 
     known: frozenset[str] = frozenset()
     in_flight: frozenset[str] = frozenset()
 
     def to_metadata(self) -> dict[str, str]:
-        """Returns metadata for the commit, so that the next attempt does not take later instants for known ones."""
+        """Returns metadata for the commit. The next attempt reads from it which instants came after the commit."""
         return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight))}
 
     @classmethod

@@ -1,8 +1,8 @@
-"""Finds missing parts of a table that Hudi needs besides the data files, before a job fails because of them. Writes
-nothing. Such parts may have been deleted by hand: `hoodie.properties` still names the metadata table's partitions and
-the file with the definitions of indexes (`HoodieTableConfig`, 1.2.0). A table without its metadata table can be read by
-listing, but each of Hudi's write clients fails after it has written its files. If only a part of the metadata table is
-missing, readers may find no rows."""
+"""Finds missing parts of a table that Hudi needs besides the data files, before a job fails because of them. The checks
+write nothing. Such parts may have been deleted by hand: `hoodie.properties` still names the metadata table's partitions
+and the file with the definitions of indexes (`HoodieTableConfig`, 1.2.0). A table without its metadata table can be
+read by listing, but each of Hudi's write clients fails after it has written its files. If only a part of the metadata
+table is missing, readers may find no rows."""
 
 from __future__ import annotations
 

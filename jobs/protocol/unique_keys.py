@@ -1,6 +1,6 @@
 """Refuses to rewrite rows with duplicate keys if the table has a record index, which has one location for each key.
 Hudi writes the new locations into blocks that accept no key twice (`HoodieHFileDataBlock`, 1.2.0): the commit fails
-after all rows were written, and a plan stays on the timeline and blocks writers."""
+after all rows were written, and a plan that stays on the timeline blocks writers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NAMED = 5
 def refusals(
     table: HudiTable, partitions: Collection[str] | None = None, *, had: Indexes | None = None
 ) -> list[Problem]:
-    """Returns the refusal if these partitions have duplicate keys. Reads the keys only if there is a record index now,
-    or among the indexes that the table `had`. Without `partitions` it reads all partitions that the storage lists,
-    without the metadata table."""
+    """Returns the refusal if these partitions have duplicate keys. Reads the keys only if the table has a record index,
+    or if there is one in `had`, the indexes of before. Without `partitions` it reads all partitions that the storage
+    lists, without the metadata table."""
     found_in = [each for each in (indexes.indexes_of(table), had) if each and indexes.RECORDS in each.partitions]
     if not found_in:
         return []

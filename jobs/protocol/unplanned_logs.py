@@ -46,7 +46,7 @@ class UnplannedLogs:
         self._context = context
 
     def wait(self, client: WriteClient, instant: str) -> None:
-        """Waits until no writer is in flight that may not know the plan. Raises WritersActiveError after a time limit.
+        """Waits until no writer that may not know the plan is in flight. Raises WritersActiveError after a time limit.
         The commits are read and cached here, so that few have to be read while the lock is held."""
         deadline, pause = time.monotonic() + WAIT_SECONDS, _POLL_SECONDS
         while unaware := self._unaware(client, instant):
@@ -91,8 +91,8 @@ class UnplannedLogs:
 
 
 def missed_logs(plan: plan_files.PlanContent, commits: Iterable[Commit]) -> dict[plan_files.Group, set[str]]:
-    """Returns the names of the logs, by file group, that completed commits have written to the slices that a plan reads
-    and that the plan does not name; for a table before version 8."""
+    """Returns the names of missed logs by file group: completed commits have written them to slices that the plan
+    reads, but the plan does not name them. For tables before version 8 only."""
     since = plan_files.slices_of(plan)
     read = plan_files.read_by(plan)
     found: dict[plan_files.Group, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Refusals of a change of the table's version, each with its reason, and of other jobs while one is unfinished."""
+"""Refusals of a change of the table's version, and of other jobs while such a change is unfinished."""
 
 from __future__ import annotations
 
@@ -60,13 +60,16 @@ def of_change(table: HudiTable, client: WriteClient, order: WorkOrder[UpgradePar
         return [VERSION_NOT_OFFERED.because(f"version {to}")]
     problems = [*preflight.writers_not_stopped(table, order), *preflight.of_lock(table), *_of_users(table, order)]
     problems += [UPGRADE_NOT_PROVED.because(detail) for detail in _not_proved(table, client, to)]
-    problems += preflight.rows_astray(table.commits(), "Rows of the table are astray; repair them first")
+    problems += preflight.rows_astray(
+        table.commits(), "Rows of the table are in files that no reader sees; repair them first"
+    )
     return problems + table_parts.missing(table, order.kind) + busy(table, client)
 
 
 def busy(table: HudiTable, client: WriteClient, *, compacted: bool = False) -> list[Problem]:
-    """Returns the refusal because of pending instants, and of writers that are about to begin one. The job rolls dead
-    writes back and executes pending compactions; when that is done (`compacted`), these and logs are reasons, too."""
+    """Returns the refusal because of pending instants, or of writers that are about to begin one. The job itself rolls
+    dead writes back and executes pending compactions. Once it has done so (`compacted`), pending compactions and logs
+    are reasons as well."""
     dead = set() if compacted else set(dead_writes(table, client))
     pending = [item for item in table.instants() if item.state != "COMPLETED" and item.requested not in dead]
     plans = [item for item in pending if table.is_plan(item)]
@@ -100,7 +103,7 @@ def _of_users(table: HudiTable, order: WorkOrder[UpgradeParams]) -> Iterator[Pro
     if found := excluded(table, to):
         yield HUDI_TOO_OLD_FOR_VERSION.because(f"version {to} needs Hudi {needed(to)}; declared {', '.join(found)}")
     elif to > table.version and (older := older_hudi.seen_before_1_0(table, 1)):
-        # Whatever is declared, the last write shows who writes.
+        # The last write shows which Hudi writes, whatever is declared.
         yield HUDI_TOO_OLD_FOR_VERSION.because(f"version {to} needs Hudi {needed(to)}; {older}")
     versions = {"writers": declared.writers_hudi_version, "readers": declared.readers_hudi_version}
     if not order.params.undeclared and not all(versions.values()):
@@ -109,22 +112,22 @@ def _of_users(table: HudiTable, order: WorkOrder[UpgradeParams]) -> Iterator[Pro
 
 
 def _not_proved(table: HudiTable, client: WriteClient, to: int) -> Iterator[str]:
-    """Yields what was not shown to survive Hudi's upgrader, in words for users."""
+    """Yields the features of the table that are not proved to survive Hudi's upgrader, in words for users."""
     properties = table.properties
     if table.scheme not in ("file", "s3a"):
         yield f"a table on {table.scheme}: it was tried on local disks and S3"
     elif table.scheme != "file" and min(table.version, to) < WITH_COMPLETION_TIMES:
-        yield f"version {min(table.version, to)} on {table.scheme}: files there do not get back the times that they had"
+        yield f"version {min(table.version, to)} on {table.scheme}: restored files there do not get their old times"
     if savepoints := savepoints_of(table):
         yield f"a savepoint of {savepoints[0].instant}: a restore to it would cross the change of the version"
     merging = merging_of(table)
     if merging.mode == "CUSTOM" or (unknown := sorted(merging.payloads - _PAYLOADS)):
         name = "a custom merge mode" if merging.mode == "CUSTOM" else ", ".join(unknown)
-        yield f"rows merged by {name}: other versions may merge them otherwise"
+        yield f"rows merged by {name}: other versions may merge them differently"
     if to != table.version and to >= WITH_COMPLETION_TIMES:
         mode = client.upgrader.rehearse(to).get("hoodie.record.merge.mode", (None, None))[1]
         if mode and mode != merging.mode:
-            yield f"rows are merged by {merging.mode} now, and would be by {mode} then"
+            yield f"rows are merged by {merging.mode} now, and would be merged by {mode} afterwards"
     if client.upgrader.has_ambiguous_keys():
         yield "a complex key generator with one field: versions of Hudi write its keys differently (Hudi #14164)"
     if properties.get("hoodie.table.cdc.enabled", "").lower() == "true":

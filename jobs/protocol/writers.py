@@ -36,11 +36,10 @@ Fenced = dict[str, set[str]]
 
 
 class Writers:
-    """Decides about the writes in flight on one table; `policy` says what may happen to them.
-
-    `retry_conflicts`: the owner declares that writers retry by themselves when Hudi finds a conflict
-    (`hoodie.write.num.retries.on.conflict.failures`), and then reads the number of buckets again
-    (`HoodieSparkSqlWriter` of Hudi 1.2 writes the batch from the beginning). Then the batch does not fail.
+    """Decides about the writes in flight on one table; `policy` says what may happen to them. `retry_conflicts`: the
+    owner declares that writers retry by themselves when Hudi finds a conflict
+    (`hoodie.write.num.retries.on.conflict.failures`). `HoodieSparkSqlWriter` of Hudi 1.2 then reads the number of
+    buckets again and writes the batch from the beginning, so the batch does not fail.
     """
 
     def __init__(
@@ -107,8 +106,8 @@ class Writers:
 
     def remove_late_files(self, *, announced_before: bool = False) -> None:
         """Removes files that fenced writers have written since; without a metadata table readers would see them later.
-        `announced_before` includes the files announced before the fence. Each of these has to be checked, so they are
-        included only once, at the end."""
+        `announced_before` includes the files announced before the fence. Each announced file has to be checked, so they
+        are included only once, at the end."""
         for instant, announced in self.fenced.items():
             with _retried_later(instant):
                 late = self._client.late_files.marked_files(instant)

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result[ArchivalResult]:
-    """Archives all but the latest `retain` completed commits, except instants that a limit keeps; the result names the
+    """Archives all but the latest `retain` completed commits, but no instant that a limit keeps; the result names the
     limits.
 
-    An attempt that dies may have archived some instants twice, or not removed all of them. The next archiver repairs
-    that.
+    An attempt that dies may have archived some instants twice, or not removed all of them. The next archiver corrects
+    both.
     """
     context.step("planning")
     title = "The table has commits that wrote rows to replaced file groups; their repair reads the timeline"
@@ -95,7 +95,7 @@ def _planned(table: HudiTable, params: ArchivalParams) -> tuple[ArchivalResult, 
 
 
 def _in_the_way(found: Sequence[ArchivalLimit], commits: Sequence[str], retain: int) -> list[ArchivalLimit]:
-    """Returns the limits that keep more than the latest `retain` commits on the timeline."""
+    """Returns the limits that keep other commits than the latest `retain` on the timeline."""
     if len(commits) <= retain:
         return []
     first_retained = commits[-retain]

@@ -76,9 +76,9 @@ def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) ->
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
     `findings`, `checked` and `unchecked` are as in a diagnosis. If `rows` is false, no rows are read or counted.
 
-    `key_digest` is the digest of all rows' keys; it changes only when rows are added or removed. A key is hidden by
-    statistics when a query with a filter does not find it, because Hudi's data skipping leaves its file out; the first
-    and the last key of up to `_PROBED_PARTITIONS` partitions are looked for.
+    `key_digest` is the digest of all rows' keys; it changes only when rows are added or removed. Statistics hide a key
+    if Hudi's data skipping leaves its file out, so that a query with a filter does not find it. The audit looks for the
+    first and the last key of up to `_PROBED_PARTITIONS` partitions.
     """
     context.step("listing")
     found = _counts(table)
@@ -92,7 +92,7 @@ def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) ->
 def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], context: JobContext) -> Examination | None:
     """Returns the result of the checks after a job that has replaced or dropped file groups; None after any other job.
 
-    An error here does not make the job fail, because the job has committed.
+    An error here does not make the job fail, because the job has already committed.
     """
     instants = (*context.instants, *result.instants)
     if not KINDS[order.kind].audited or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
@@ -122,7 +122,7 @@ def _counts(table: HudiTable) -> AuditResult:
         buckets_with_several_file_groups=sum(count > 1 for count in per_bucket.values()) if has_buckets else 0,
         file_groups_without_bucket=without if has_buckets else 0,
         dangling_hashing_configs=tuple(hashing_config.dangling(table)),
-        # Rows of writers that wrote to replaced file groups are committed, but invisible to readers.
+        # Rows that writers wrote to replaced file groups are committed, but no reader sees them.
         stale_writes=tuple(
             StaleWrite(instant=item.instant, operation=item.operation, file_groups=len(item.groups), doubt=item.doubt)
             for item in stale
@@ -181,6 +181,6 @@ def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> tuple[Rows
 
 
 def _probes(found: list[PartitionRows]) -> set[tuple[str, str]]:
-    """Returns the keys that wrong statistics hide first: those at the ends of the partitions' ranges."""
+    """Returns the first and the last key of some partitions: wrong statistics hide these first."""
     some = found[:: -(-len(found) // _PROBED_PARTITIONS) or 1]
     return {(each.path, key) for each in some for key in (each.first_key, each.last_key)}

@@ -66,7 +66,7 @@ def run(
                 executed.append(plan)
         context.step("scheduling")
         with runner.lock.held(context.checkpoint), table.reading():
-            # Hudi's planner finds the same files as we do, because the lock is held.
+            # Hudi's planner sees the same files as this job, because the lock is held.
             due = _due(table)
             choice = bounds.choose(due, executed)
             scheduled = _schedule(table, runner, {**options, **choice.options}) if choice.slices else None
@@ -77,7 +77,7 @@ def run(
     done = [item for item in due if item.key in groups]
     remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
     instants = [plan.instant for plan in (*executed, *planned)]
-    # A withheld plan does not count as left by the limit, because no later job executes it either.
+    # A withheld plan does not count as left to later jobs, because they will not execute it either.
     settled = {*instants, *(each.instant for each in runner.withheld)}
     left = left_of(remaining, [plan for plan in pending if plan.instant not in settled])
     return runner.result(measured(done, executed).having(left=left), instants)
@@ -93,7 +93,7 @@ def _pending(table: HudiTable) -> list[PendingPlan]:
 
 
 def _due(table: HudiTable) -> list[FileSlice]:
-    """Returns the slices with logs, without those of pending plans, which Hudi puts into no other plan."""
+    """Returns the slices with logs, except those of pending plans, because Hudi puts them into no other plan."""
     planned = held_by_plans(table, (COMPACTION_ACTIONS | CLUSTERING_ACTIONS) - {"logcompaction"})
     return [item for item in table.file_slices() if item.log_files and item.key not in planned]
 

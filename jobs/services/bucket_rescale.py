@@ -61,7 +61,7 @@ class Rescale:
 
 
 def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) -> Result[KindResult]:
-    """Rescales the buckets, or with `dry_run` describes the rescale. Raises `JobError`s; see `Replacement`."""
+    """Rescales the buckets; a dry run only describes the rescale. Raises the `JobError`s of `Replacement.run`."""
     context.step("planning")
     if done := recovery.settle_replacement(table, order, context):
         return done if order.dry_run else _settled(table, order, context, done)
@@ -200,7 +200,7 @@ def _dry_run(rescale: Rescale | None, problems: Sequence[Problem]) -> RescaleRes
         return RescaleResult(refusals=tuple(problems))
     chosen = rescale.chosen(rescale.slices)
     bytes_to_read = sum(item.bytes for item in chosen)
-    # If the number of buckets is refused, there are no new buckets to count.
+    # If the number of buckets is refused, new buckets cannot be counted.
     families = [] if problems else [(item.partition, rescale.buckets.children(*_place(item))) for item in chosen]
     after = len({(partition, child) for partition, children in families for child in children})
     return RescaleResult(

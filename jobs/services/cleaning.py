@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
-_FEW_FILES = 64  # are deleted in less time than the lock could be given back and taken again twice
+_FEW_FILES = 64  # deleting so few files takes less time than to release and take the lock twice
 _MOST_PARALLELISM = 200  # Hudi's default
 _IN_FLIGHT = "stale-write-in-flight"
 # A running query may read the version before the latest, so its files must not be deleted.
@@ -107,7 +107,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
                 refusals=tuple(problems),
             )
             return Result(Outcome.SUCCEEDED, details=planned)
-        # If there is no metadata table, their rows would reappear when their rollback is archived.
+        # Without a metadata table, their rows would reappear when their rollback is archived.
         late_files = remove_all_late_files(table, client)
         dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
         summary = None
@@ -118,7 +118,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
                 if consumers or (plan and not _scheduled(client.cleaner, plan, lock, context)):
                     _schedule_beside(table, lock, context, kept)
                 context.step("deleting")
-                # The clean runs even if there is nothing to delete, to finish one that an earlier attempt left half
+                # The clean runs even if there is nothing to delete, to finish a clean that an earlier attempt left half
                 # done.
                 summary = client.cleaner.execute()
     if dropped:
@@ -134,7 +134,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
 
 
 def _clean_few(cleaner: Cleaner, plan: CleanPlan, lock: TableLock, context: JobContext) -> CleanSummary | None:
-    """Executes a plan of few files with the lock held all the time; returns None if the plan is not valid any more."""
+    """Executes a plan of few files while the lock is held; returns None if the plan is not valid any more."""
     with lock.held(context.checkpoint):
         if not cleaner.is_current(plan):
             return None
@@ -146,9 +146,9 @@ def _clean_few(cleaner: Cleaner, plan: CleanPlan, lock: TableLock, context: JobC
 def _clean_without_writes(
     table: HudiTable, lock: TableLock, context: JobContext, retention: _Retention, dropped: Collection[str]
 ) -> CleanSummary | None:
-    """Cleans with the lock held all the time, while no write is in flight that may write to a dropped partition. Hudi
-    (1.2) deletes the folder of such a partition (`CleanActionExecutor.clean`) with all files, including those of a
-    write that has begun since the plan was made."""
+    """Cleans while the lock is held and no write in flight may write to a dropped partition. Hudi (1.2) deletes the
+    folder of such a partition (`CleanActionExecutor.clean`) with all files, including those of a write that has begun
+    since the plan was made."""
     deadline = time.monotonic() + WAIT_SECONDS
     context.step("waiting for writes to dropped partitions")
     while True:
@@ -179,7 +179,7 @@ def _clean_without_writes(
 
 
 def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result[CleaningResult]:
-    """Executes the given pending cleans, with the lock held all the time.
+    """Executes the given pending cleans while the lock is held.
 
     Hudi (1.2) completes a clean without checking the timeline, so two clients that execute one plan complete it twice.
     A writer executes a pending clean itself with its next commit, even if it delegates cleaning
@@ -193,7 +193,7 @@ def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: 
         return Result(Outcome.SUCCEEDED, details=found.planned(CleaningResult, problems))
     refuse(problems)
     lock.break_stale()
-    # If several pending cleans were allowed, Hudi would schedule another one.
+    # If this option allowed several pending cleans, Hudi would schedule another one.
     options = {"hoodie.clean.multiple.enabled": "false"}
     if parallelism := order.params.parallelism:
         options["hoodie.clean.parallelism"] = str(min(parallelism, _MOST_PARALLELISM))
@@ -277,8 +277,9 @@ def commits_to_retain(commits: Sequence[Commit], retain: int, *, has_sessions: b
     completed earlier than a long commit, the files that it replaced would be deleted as soon as it has completed, and
     running queries would fail.
 
-    `has_sessions`: sessions of Spark SQL write the table. Such a session plans with the files that it has cached since
-    its last statement. So only commits that bring rows count, and table services in between do not make it fail.
+    `has_sessions`: sessions of Spark SQL write the table. Such a session plans a query with the files that it has
+    cached since its last statement. So that table services in between do not make the query fail, only commits that
+    bring rows are counted.
     """
     counting = [place for place, commit in enumerate(commits) if commit.write.brings_rows or not has_sessions]
     start = counting[-retain] if len(counting) >= retain else 0
@@ -299,8 +300,8 @@ def _retention_problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
 
 
 def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: JobContext) -> list[str]:
-    """Rolls back dead writers, and waits for writes that were in flight when file groups were replaced: most of these
-    will soon fail. Returns the instants that were rolled back. Raises RefusedError."""
+    """Rolls back dead writers, and waits for writes that were in flight when file groups were replaced, because most of
+    these will soon fail. Returns the instants that were rolled back. Raises RefusedError."""
     deadline = time.monotonic() + WAIT_SECONDS
     rolled_back: list[str] = []
     is_waiting = False
@@ -318,8 +319,8 @@ def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: 
 
 
 def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[Problem]:
-    """Returns the refusals because of stale writes: the only copies of their rows are in files that the cleaning could
-    delete. The instants `dead` are not in flight.
+    """Returns the refusals because of stale writes, because only files that the cleaning could delete have their rows.
+    The instants `dead` count as not in flight.
 
     Hudi's cleaner deletes all files of a file group that was replaced (`CleanPlanner.getReplacedFilesEligibleToClean`),
     including those of a write in flight that writes there.

@@ -48,8 +48,8 @@ _NESTED = frozenset({"record", "array", "map"})
 def run(
     table: HudiTable, order: WorkOrder[ClusteringParams | GivenClusteringParams], context: JobContext
 ) -> Result[KindResult]:
-    """Orders rows by `sort_by` along `layout`, in all partitions or in `partitions`. Raises `RefusedError` for columns
-    that are unknown or have no order, and for partitions that do not exist.
+    """Orders rows by the columns `sort_by` in the order `layout`, in all partitions or in `partitions`. Raises
+    `RefusedError` for columns that are unknown or have no order, and for partitions that do not exist.
 
     Inside buckets, rows that an expansion by `expansion_factor` will separate go to different row groups, which it then
     copies. Without either parameter the job merges small files. If `plans` are given, it executes exactly these.
@@ -73,7 +73,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
     # A clustering inside buckets is refused while any plan is pending.
     held = Held.of(table, chosen, hudis_clustering.HOLDING if not in_buckets else frozenset())
     if never := _never(table, order):
-        # An earlier attempt was refused for the same reason, so it has left nothing to finish.
+        # An earlier attempt was refused for the same reason, so it has left no work to finish.
         problems.append(never)
     elif done := recovery.settle_replacement(table, order, context):
         return done

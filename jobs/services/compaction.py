@@ -61,7 +61,7 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
     with ExitStack() as planning:
-        # Hudi's planner goes by what we have read, unless a writer commits in between.
+        # Hudi's planner sees what this job has read, unless a writer commits in between.
         planning.enter_context(table.reading())
         return _compact(table, order, context, planning)
 
@@ -69,7 +69,7 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
 def _compact(
     table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext, planning: ExitStack
 ) -> Result[KindResult]:
-    """Executes all pending plans, then a plan for the rest, before which `planning` is closed."""
+    """Executes all pending plans, then a new plan for the rest. Closes `planning` before the new plan."""
     pending = [item.requested for item in table.pending() if item.action == COMPACTION]
     held = Held.of(table, [item for item in table.file_slices() if item.log_files], CLUSTERING_ACTIONS)
     if not pending and (problems := held.refusals(table)):
@@ -101,7 +101,7 @@ def _compact(
 
 
 def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) -> Result[KindResult]:
-    """Returns the problems as the result of a dry run; raises RefusedError if the job is not one."""
+    """Returns the problems as the result of a dry run; in a real run raises RefusedError."""
     if not order.dry_run:
         raise RefusedError(problems)
     return Result(Outcome.SUCCEEDED, details=CompactionResult(refusals=tuple(problems)))

@@ -3,7 +3,7 @@ own planner makes the plan, with a chain of strategies of Hudi 1.2.0 (`Composite
 `PartitionRegexBasedCompactionStrategy` takes the newest partitions as long as they fit. If not even the first one fits,
 `LogFileSizeBasedCompactionStrategy` takes its file groups with the most bytes of logs. `BoundedIOCompactionStrategy`
 alone would not keep the limit, because it rounds each file group down to whole megabytes. No strategy counts file
-groups, so several with equal logs that round down to zero are taken together."""
+groups, so several file groups with logs of equal size that round down to zero are taken together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STRATEGIES = "org.apache.hudi.table.action.compact.strategy"
 
 @dataclass(frozen=True)
 class PendingPlan:
-    """A pending compaction with the file groups that it compacts. `bytes` are those to read according to the plan,
+    """A pending compaction with the file groups that it compacts. `bytes` is the size of the files to read by the plan,
     which has the sizes of base files in whole megabytes."""
 
     instant: str
@@ -95,7 +95,7 @@ class Bounds:
     def choose(self, due: Sequence[FileSlice], executed: Sequence[PendingPlan] = ()) -> Choice:
         """Returns the choice among the slices that are `due`: those with logs that are in no pending plan.
 
-        It has at least one slice, unless the plans that were `executed` have used the limit up.
+        It has at least one slice, unless the `executed` plans have used up the limit.
         """
         wanted = [item for item in due if self.selection is None or item.partition in self.selection]
         if self._has_no_limit:
@@ -112,7 +112,7 @@ class Bounds:
         return _part(chosen, wanted, number) if chosen else Choice((), tuple(wanted), {})
 
     def _fitting(self, parts: Sequence[Sequence[FileSlice]], executed: Sequence[PendingPlan]) -> int:
-        """Returns how many of the first parts together fit into the limits, after the executed plans."""
+        """Returns how many of the first parts fit together into the limits that the executed plans leave."""
         sizes = accumulate(sum(item.bytes for item in part) for part in parts)
         counts = accumulate(len(part) for part in parts)
         before, groups = sum(plan.bytes for plan in executed), sum(len(plan.groups) for plan in executed)
@@ -137,8 +137,8 @@ class Bounds:
 
 
 def _as_hudi_counts(most_logs: Sequence[FileSlice], number: int) -> int:
-    """Returns how many slices Hudi takes when it should take `number`. These are more if the last ones have equal logs
-    that round down to zero."""
+    """Returns how many slices Hudi takes when it should take `number`. Hudi takes more if the last ones have logs of
+    equal size that round down to zero."""
     target, io = _target(most_logs, number), sum(_hudis_io(item) for item in most_logs[:number])
     least = most_logs[number - 1].log_bytes
     for item in most_logs[number:]:

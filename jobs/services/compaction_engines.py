@@ -112,7 +112,7 @@ def asked(table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterPara
 
 
 def explained(table: HudiTable, reasons: list[Problem]) -> list[Problem]:
-    """Returns the reasons against Arrow, and before them why Hudi may not merge instead."""
+    """Returns the reasons against Arrow, preceded by the reason why Hudi may not merge instead."""
     older = older_hudi.merging_logs_otherwise(table)
     return [older_hudi.logs_not_in_order(older), *reasons] if older and reasons else reasons
 
@@ -124,8 +124,8 @@ def options(order: WorkOrder[CompactionParams]) -> dict[str, str]:
 
 
 def forecast(planned: Planned, table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> Planned:
-    """Returns the result of a dry run with the expected `engine`, and the reasons if that is Hudi's. Only the log files
-    themselves may show that Hudi has to merge."""
+    """Returns the result of a dry run with the expected `engine`, and the reasons if that is Hudi's. The forecast may
+    be wrong, because a reason for Hudi may be in the log files."""
     reasons = [] if asked(table, order) is CompactionEngine.HUDI else arrow_merge.reasons_against(table)
     is_hudis = bool(reasons) or asked(table, order) is CompactionEngine.HUDI
     engine = CompactionEngine.HUDI if is_hudis else CompactionEngine.ARROW
@@ -133,8 +133,8 @@ def forecast(planned: Planned, table: HudiTable, order: WorkOrder[CompactionPara
 
 
 def refusals(table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> list[Problem]:
-    """Returns the refusals of a job that needs Arrow but cannot use it, and of one that requests Hudi although only
-    Arrow is safe."""
+    """Returns the refusals of a job that needs Arrow but cannot use it, or that requests Hudi although only Arrow is
+    safe."""
     if asked(table, order) is CompactionEngine.ARROW:
         return explained(table, arrow_merge.reasons_against(table))
     older = older_hudi.merging_logs_otherwise(table)

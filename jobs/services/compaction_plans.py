@@ -48,7 +48,7 @@ class PlanRunner:
         self.engines = Engines(table, order, context)
 
     def executes(self, client: WriteClient, instant: str) -> bool:
-        """Executes a plan, or withholds it if it would harm the table; then its file groups stay as they are. Returns
+        """Executes a plan, or withholds it if it would harm the table, so that its file groups stay unchanged. Returns
         whether the plan was executed."""
         try:
             self.run(client, instant)
@@ -76,8 +76,8 @@ class PlanRunner:
 
     def run(self, client: WriteClient, instant: str) -> None:
         """Executes one plan. Raises PlanTakenError if the plan has another runner, and RowsDifferError before its
-        commit if it would lose or invent rows. If a plan fails that this job has made, it is removed from the
-        timeline."""
+        commit if it would lose or invent rows. A plan that this job has made is removed from the timeline if it
+        fails."""
         context = self._context
         if self._unplanned:
             self._unplanned.wait(client, instant)
@@ -116,7 +116,7 @@ class PlanRunner:
 
     @contextmanager
     def _held_between_writes(self, client: WriteClient, instant: str) -> Iterator[None]:
-        """Holds the lock at a moment without a write in flight, or after `QUIET_SECONDS` at any moment.
+        """Holds the lock at a moment without a write in flight. After `QUIET_SECONDS` it takes any moment.
 
         Hudi 1.2 writes wrong partition statistics for a write during which a compaction ends: until the next commit in
         the partition, queries with a filter miss the rows that the write did not change.
@@ -132,7 +132,7 @@ class PlanRunner:
         while True:
             if time.monotonic() >= deadline or is_quiet():
                 with self.lock.held(context.checkpoint):
-                    # Writers begin under the lock, so none begins from here on.
+                    # Writers begin under the lock, so none can begin while this job holds it.
                     if time.monotonic() >= deadline or is_quiet():
                         yield
                         return

@@ -42,7 +42,7 @@ def run(table: HudiTable, order: WorkOrder[DiagnosisParams], context: JobContext
 
     Returns `findings`, the names of the checks that were made, and those that could not be made with the reason. If
     `rows` is false, the check that reads the key of every row is left out. `healthy` means that all checks were made
-    and none found anything. Writers may be at work meanwhile.
+    and none found anything. Writers may be active meanwhile.
     """
     if (claimed := order.params.index) and table.declared.index is None:
         table = HudiTable(table.jvm, replace(table.declared, index=claimed))

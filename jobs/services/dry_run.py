@@ -1,5 +1,5 @@
-"""The state of the table that every dry run reports: its lock, writes in flight, dead writes, and pending plans. None
-of these is a reason to refuse, except a lock that cannot be taken, so that a wrong address is found before a job runs.
+"""The state of the table that every dry run reports: its lock, writes in flight, dead writes, and pending plans. Only a
+lock that cannot be reached is a reason to refuse, so that a wrong address is found before a job runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
     look = TableLock(table, order.job_id).look()
     planned = result.details
     refusals = list(planned.refusals or ())
-    # The preflight's refusal of such a lock is clearer than the error of the JVM.
+    # The preflight refuses such a lock with a clearer text than the JVM's error.
     if not any(refusal.type == LOCK_NOT_ATOMIC.type for refusal in refusals):
         refusals += look.problems
     try:
@@ -54,7 +54,7 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
         dead, writing = _writes(table)
         plans = _plans(table)
     except JobError as error:
-        # The plan is valid without it: the job may be the one that repairs such a table.
+        # The plan is still shown, because this may be the job that repairs such a table.
         notes.append(f"Its writers and pending plans could not be read: {error.detail or error.title}")
     rolled_back = dead if _rolls_back_dead(table, order) and not refusals else []
     is_idle = planned.nothing_to_do
@@ -63,9 +63,9 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
     if look.is_held:
         notes.append(f"The table's lock is {look.holder or 'held by others'}: the job would wait for it.")
     if rolled_back:
-        notes.append(f"It would roll back what dead writers left: {_names(rolled_back)}.")
+        notes.append(f"It would roll back these instants of dead writers: {_names(rolled_back)}.")
     elif dead:
-        notes.append(f"Dead writers left {_names(dead)}. A cleaning rolls that back.")
+        notes.append(f"Dead writers left {_names(dead)}. A cleaning rolls them back.")
     if writing:
         notes.append(f"In flight: {_names(writing)}.")
     found = planned.having(

@@ -1,9 +1,9 @@
 """Ends a rescale: retires the hashing config once every writer has the new number of buckets as its own option.
 
-On a table with a hashing config Hudi 1.2 reads wrongly wherever it prunes by the bucket index: a filter that is not on
-the hash field loses rows, in `SELECT` and so in Spark SQL's `UPDATE` and `DELETE` (`PartitionBucketIndexSupport`). When
-all partitions have one number and every writer has it too, the config is not needed: its folder is renamed under the
-table's lock, and renamed back to undo that.
+On a table with a hashing config, Hudi 1.2 misses rows when it prunes by the bucket index: a filter that is not on the
+hash field loses rows, in `SELECT` and therefore in Spark SQL's `UPDATE` and `DELETE` (`PartitionBucketIndexSupport`).
+When all partitions have one number and every writer has it too, the config is not needed: its folder is renamed under
+the table's lock, and renamed back to undo that.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from jobs.protocol import preflight, writer_engines
 from jobs.protocol.writers import roll_back_dead
 
 _AGAIN = (
-    "Nothing was changed. Run it again at a moment without a write in flight. A pending plan of compaction or"
-    " clustering has to be executed by a job, or rolled back; an instant that a writer has abandoned without a"
-    " heartbeat by a `rollback` job."
+    "Nothing was changed. Run the job again at a moment without a write in flight. A pending plan of compaction or "
+    "clustering has to be executed by a job, or rolled back; an instant that a writer has abandoned without a "
+    "heartbeat by a `rollback` job."
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         roll_back_dead(table, lock, client, context.checkpoint)
     with lock.held(context.checkpoint):
-        # A writer reads the number before it starts: a write in flight may or may not have read the config.
+        # A writer reads the number before it starts, so nobody knows whether a write in flight has read the config.
         if pending := table.pending():
             names = ", ".join(f"{item.requested} ({item.action})" for item in pending)
             raise WritersActiveError(f"In flight: {names}.", hint=_AGAIN)

@@ -24,8 +24,8 @@ OfPlans = TypeVar("OfPlans", CleaningResult, ClusteringResult, CompactionResult)
 
 @dataclass(frozen=True)
 class Found:
-    """The given plans: `ready` to be executed, `completed` already, or `gone` from the timeline (or no plan of this
-    kind)."""
+    """The given plans: `ready` to be executed, `completed` already, or `gone`, which means that they are not on the
+    timeline or not of this kind."""
 
     ready: tuple[str, ...]
     completed: tuple[str, ...]

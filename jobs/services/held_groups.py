@@ -1,4 +1,4 @@
-"""File groups of pending plans. Hudi puts them into no other plan, so a job leaves them out and reports that."""
+"""Finds file groups of pending plans. Hudi puts such groups into no other plan, so a job skips and reports them."""
 
 from __future__ import annotations
 

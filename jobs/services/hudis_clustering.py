@@ -2,7 +2,8 @@
 
 `SparkSizeBasedClusteringPlanStrategy` makes the plan, for the files of each partition that are smaller than
 `hoodie.clustering.plan.strategy.small.file.limit`. The plan is not on the timeline: until the commit, writers see only
-a pending replacecommit. So writers may update the file groups meanwhile; these are then rewritten again, or left out.
+a pending replacecommit. So writers may update the file groups meanwhile; file groups that they change are rewritten
+again, or left out.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def run(
     layout: ClusteringLayout,
     partitions: Sequence[str] | None,
 ) -> Result[ClusteringResult]:
-    """Sorts the rows of these partitions, or of all that are not in this order yet; or merges their small files."""
+    """Sorts the rows of these partitions (by default, all that are not in this order yet), or merges their small
+    files."""
     wanted = Order(tuple(sort_by), layout)
     there = frozenset(item.partition for item in table.file_slices())
     due = frozenset(partitions) & there if partitions is not None else wanted.due(table, there)
@@ -113,7 +115,7 @@ class Order:
     def options(self, partitions: Collection[str] | None) -> dict[str, str]:
         """Returns the options of Hudi's clustering of these partitions, or of all."""
         found = {
-            # A plan is made even without a commit since the last clustering, which may have been one of other
+            # A plan is made even without a commit since the last clustering, because that may have clustered other
             # partitions.
             "hoodie.clustering.async.max.commits": "0",
             "hoodie.clustering.inline.max.commits": "0",
@@ -129,8 +131,9 @@ class Order:
         return found | {
             f"{_STRATEGY}.sort.columns": ",".join(self.sort_by),
             "hoodie.layout.optimize.strategy": _CURVES[self.layout],
-            # Hudi's default interleaves the bits of the raw values, so that a small integer beside a double has no
-            # weight (seen: rows in the plain order of the double). `sample` ranks the values by a sample first.
+            # Hudi's default interleaves the bits of the raw values. A small integer beside a double then has no
+            # influence (observed: the rows were in the order of the double alone). `sample` first ranks the values by a
+            # sample.
             "hoodie.layout.optimize.curve.build.method": "sample",
         }
 
@@ -173,7 +176,7 @@ class _Work:
         self._before: dict[int, KeyDigest] = {}
 
     def choose(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
-        """Returns the slices of the plan's file groups, without those that pending plans of others read."""
+        """Returns the slices of the plan's file groups, except those that other pending plans read."""
         taken = held_by_plans(self._table, HOLDING)
         return [item for item in slices if item.key in self._groups.number_of and item.key not in taken]
 

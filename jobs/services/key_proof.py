@@ -1,7 +1,7 @@
 """Proves, before Hudi's own compaction or clustering commits, that no row was lost or invented. The record keys of the
 plan's input files and of the files that Hudi wrote are read again, and compared with each other and with Hudi's
-statistics. A clustering must keep the keys of each clustering group. A compaction may lose as many keys as the logs
-delete, and gain as many as they insert; the logs are not read again."""
+statistics. A clustering must keep the keys of each clustering group. A compaction may lose at most as many keys as the
+logs delete, and gain at most as many as they insert, by Hudi's statistics; the logs are not read again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class KeyProof:
     ) -> None:
         """Raises RowsDifferError unless each written file has the keys of the base file that it replaces, apart from as
         many as the logs delete and insert."""
-        # If a slice got no new base file, its old files would still be read, but later logs would not.
+        # If a slice got no new base file, readers would still read its old files, but no later logs.
         unwritten = sorted(plan_files.read_by(plan).keys() - {(stat.partition, stat.file_id) for stat in stats})
         _require(
             f"partition '{partition}', file group {file_id}: nothing was written" for partition, file_id in unwritten
@@ -148,8 +148,8 @@ def _absolute(table: HudiTable, path: str) -> str:
 
 
 def _is_explained(stat: WriteStat, change: KeyChange) -> bool:
-    """Returns whether a merge can explain this change of a file group's keys. Hudi's statistics also count deletes of
-    keys that do not exist."""
+    """Returns whether a merge can explain this change of a file group's keys. It may delete fewer keys than Hudi's
+    statistics say, because these count deletes of missing keys as well."""
     lost = change.before.rows + stat.inserts - change.after.rows
     return (
         change.after.rows == stat.rows
@@ -175,7 +175,7 @@ def _holds_all(
     deletes = [deletes_in_logs(item, commits) if item.log_files else 0 for item in slices]
     if after.rows >= before.rows - sum(each or 0 for each in deletes):
         return True
-    # If a log's commit is archived, nobody knows how many rows the log deletes.
+    # The commit of a log may be archived; then nobody knows how many rows the log deletes.
     return None in deletes and (after.rows > 0 or rows.count_in_groups(table, [item.key for item in slices]) == 0)
 
 

@@ -1,6 +1,9 @@
-"""The metadata table: compares it with the storage, or rebuilds it from a listing. Every reader and writer plans with
-it, and a writer may have it open, so it is rebuilt only while all writers are stopped. Meanwhile readers list the
-storage."""
+"""The metadata table: compares it with the storage, compacts it, or rebuilds it from a listing.
+
+A compaction is what a writer does at every tenth commit, under the same lock. Every reader and writer plans with the
+metadata table, and a writer may have it open, so it is rebuilt only while all writers are stopped. Meanwhile readers
+list the storage.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from jobs.errors import FilesGoneError, HudiError, WritersActiveError, refuse
 from jobs.hudi import index_note
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
+from jobs.hudi.metadata_table import COMPACTED_AT_ONCE
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.kinds.metadata_table import MetadataTableParams, MetadataTableResult
 from jobs.problems.plans import FILES_WITHOUT_COMMIT
@@ -29,14 +33,14 @@ if TYPE_CHECKING:
     from jobs.services.checks.examination import Check
     from jobs.services.checks.finding import Finding
 
-REBUILD, VALIDATE = "rebuild", "validate"
-
 
 def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext) -> Result[MetadataTableResult]:
     """Compares, or with `action` `rebuild` deletes the metadata table and builds the partitions that it had.
 
     If an attempt dies in between, the next one finds a note with the names of these partitions.
     """
+    if order.params.action == "compact":
+        return _compact(table, order, context)
     context.step("comparing it with the storage")
     findings = _findings(table)
     found = MetadataTableResult(
@@ -46,9 +50,10 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
         return Result(Outcome.SUCCEEDED, details=found)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, findings)
-    # If keys are duplicate, building the record index would fail after the old one has been deleted.
+    # If keys are duplicate, a new record index cannot be built, and the old one would be deleted before that is
+    # noticed.
     problems += unique_keys.refusals(table, had=index_note.unbuilt(table))
-    # The definitions say whether a record index is global or one for each partition.
+    # The definitions say whether the record index is global or separate for each partition.
     problems += table_parts.of_index_definitions(table)
     # A listing misses partitions without a metadata file.
     problems += table_parts.of_folders(table)
@@ -78,9 +83,39 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     return Result(Outcome.SUCCEEDED, details=found.having(partitions=tuple(sorted(table.metadata_partitions))))
 
 
+def _compact(
+    table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext
+) -> Result[MetadataTableResult]:
+    found = MetadataTableResult(partitions=tuple(sorted(table.metadata_partitions)))
+    if not table.metadata_partitions:
+        return Result(Outcome.SUCCEEDED, details=found.having(nothing_to_do=True))
+    context.step("reading its timeline")
+    with WriteClient(table, UNDER_OUR_LOCK, COMPACTED_AT_ONCE) as client:
+        state = client.metadata_table.state()
+    found = found.having(before=state.files, pending=len(state.pending), nothing_to_do=not state.files.commits)
+    if order.dry_run or found.nothing_to_do:
+        return Result(Outcome.SUCCEEDED, details=found)
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    context.step("compacting it")
+    with lock.held(context.checkpoint):
+        table.reload()
+        with WriteClient(table, UNDER_OUR_LOCK, COMPACTED_AT_ONCE) as client:
+            context.checkpoint()
+            lock.verify()
+            client.metadata_table.compact()
+            lock.verify()
+            after = client.metadata_table.state()
+    table.reload()
+    context.step("comparing it with the storage")
+    if left := _findings(table):
+        raise HudiError(f"The metadata table differs from the storage: {left[0].detail}")
+    return Result(Outcome.SUCCEEDED, details=found.having(after=after.files, pending=len(after.pending)))
+
+
 def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
-    """Refuses a rebuild that would hide that files are gone, or list files that no commit names, whose rows readers
-    would see."""
+    """Refuses a rebuild that would hide the loss of files, or would show readers the rows of files that no commit
+    names."""
     if gone := [finding for finding in findings if finding.cure is None]:
         return [
             FilesGoneError.because(
@@ -95,7 +130,8 @@ def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
 
 
 def _findings(table: HudiTable) -> list[Finding]:
-    """Compares twice and returns the findings of both, because changes that writers make meanwhile differ only once."""
+    """Compares twice and returns the differences found both times, because changes of writers appear in one comparison
+    only."""
     # An incomplete metadata table cannot be compared.
     for check in (parts.metadata_table, metadata_table.listing):
         first = _look(table, check)

@@ -137,8 +137,8 @@ def _drop_at_a_moment(
     planned: Plan,
     rows: Rows,
 ) -> Result[KindResult]:
-    """Waits for a moment at which nobody writes to the partitions; at the deadline leaves out those that are written
-    to."""
+    """Waits for a moment at which nobody writes to the partitions; at the deadline, leaves out partitions that somebody
+    writes to."""
     deadline = time.monotonic() + order.params.wait_seconds
     wanted = [each.partition for each in planned.chosen]
     is_waiting = False
@@ -189,7 +189,7 @@ def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequen
             before = KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
             _commit(table, client, instant, slices, before)
         except (LeaseLostError, LockLostError, CommitStateUnknownError):
-            # The next attempt settles the instant, under the lock.
+            # The next attempt finishes or removes the instant, under the lock.
             raise
         except BaseException:
             _undo(table, client, context, instant)
@@ -251,7 +251,7 @@ def _plan(table: HudiTable, ttl: Ttl, order: WorkOrder[PartitionTtlParams], befo
 
 
 def _nothing_left(plan: Plan) -> list[Problem]:
-    """Returns why nothing can be dropped although partitions have expired."""
+    """Returns the refusal if nothing can be dropped although partitions have expired."""
     return [] if plan.chosen else [problem for _, problem in plan.withheld]
 
 

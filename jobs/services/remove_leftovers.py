@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[RepairResult]:
     """Removes the leftovers with the lock held, so that no write begins or ends meanwhile. Raises RefusedError for a
-    config by which rows were written, and WritersActiveError if a write began or ended before the lock was taken."""
+    config by which rows were written, and WritersActiveError if a write began or ended before the job had the lock."""
     configs, seen = hashing_config.dangling(table), _completed(table)
     if configs:
         context.step("reading the keys of all rows")

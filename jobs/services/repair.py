@@ -122,7 +122,7 @@ def repair_writes(
     }
     if stale:
         _drop_visible(table, lock, order, context, repaired, stale=stale)
-    # Misplaced rows are moved first, because the recovery from replaced file groups marks the write as repaired.
+    # Misplaced rows are moved first, because recovering rows from replaced file groups marks the write as repaired.
     if written:
         _move_misplaced_rows(table, lock, order, context, repaired, partitions=sorted(written), instants=doubtful)
     if stale:
@@ -236,7 +236,7 @@ def _drop_visible(
 ) -> None:
     """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones. No
     writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
-    and the job waits for none. An interruption after this loses nothing: the files stay, and the next attempt finds the
+    and the job waits for none. An interruption afterwards loses nothing: the files stay, and the next attempt finds the
     stale writes again."""
     groups = {group for write in stale for group in write.groups}
     if not any(item.key in groups for item in table.file_slices()):
@@ -260,7 +260,7 @@ def _move_misplaced_rows(
 ) -> None:
     """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them.
 
-    `instants` are the commits that this repairs, or that turn out to be correct.
+    `instants` are commits that may have written to wrong buckets.
     """
     context.step("finding rows in wrong buckets")
     wrong = stray_rows.misplaced(table, partitions)

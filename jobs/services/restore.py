@@ -46,7 +46,7 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
     restore = begun.instant if begun else client.new_instant()
     attempt.context.instant(restore)
     lock.verify()
-    # Hudi deletes a metadata table that it cannot restore that far, and builds a new one by listing.
+    # If Hudi cannot restore the metadata table that far, it deletes it and builds a new one by listing.
     had = index_note.keep(table)
     if begun:
         client.savepoints.forget_requested_rollbacks(_own(client, begun))
@@ -76,7 +76,7 @@ def _problems(attempt: Attempt[RestoreParams]) -> list[Problem]:
         problems.append(
             WritersActiveError.because(
                 ", ".join(alive),
-                title="A writer or a service is at work on the table",
+                title="A writer or a service is working on the table",
                 hint="Stop it and wait until it has ended, or for two minutes after it was killed.",
                 retriable=True,
             )
@@ -138,8 +138,8 @@ def _is_idle_plan(table: HudiTable, item: Instant) -> bool:
 
 
 def _later(commits: Sequence[Commit], than: Commit) -> list[Commit]:
-    """Returns the commits that a restore to this one rolls back: those that completed later, or before table version 8
-    those with later instants."""
+    """Returns the commits that a restore to this one rolls back: those that completed later. Before table version 8
+    these are the ones with later instants."""
     return [each for each in commits if each.completed > than.completed or each.write.instant > than.write.instant]
 
 

@@ -56,7 +56,7 @@ class RewriteEngines:
 
     @property
     def merged(self) -> SlicesMerged:
-        """The numbers of slices with logs by engine, with the reasons for Hudi, for the job's result."""
+        """The numbers of slices with logs that each engine merged, with the reasons for Hudi, for the job's result."""
         merging = self._merging
         reasons = tuple(merging.reasons)[:MOST_REASONS]
         return SlicesMerged(arrow=merging.by_arrow, hudi=merging.by_hudi, reasons=reasons)

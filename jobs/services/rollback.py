@@ -158,8 +158,8 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, item: Instant) -> 
 
 
 def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
-    """Refuses a rollback if the previous file versions are gone, because rows that the commit only copied would be lost
-    with its files."""
+    """Refuses a rollback if the previous file versions are gone: the commit's files are then the only copies of rows
+    that it did not change."""
     gone = []
     listed: dict[str, set[tuple[str, str]]] = {}
     for (partition, file_id), before in commit.previous.items():

@@ -52,10 +52,9 @@ def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext
 
 
 def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams], context: JobContext) -> str:
-    """Waits for a moment at which no write is in flight that began before the commit of the savepoint.
-
-    Such a write would complete after the savepoint, with an earlier instant. Table version 6 orders by instants only,
-    so a restore would keep its rows.
+    """Waits until no write that began before the commit of the savepoint is in flight. Such a write would complete
+    after the savepoint, with an earlier instant. Table version 6 orders by instants only, so a restore would keep its
+    rows.
     """
     seconds = order.params.wait_seconds
     deadline = time.monotonic() + seconds
@@ -83,7 +82,7 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
 
 
 def latest_commit(table: HudiTable) -> str:
-    """Returns the last of the completed commits in the order of Hudi's timeline; empty without any."""
+    """Returns the last completed commit in the order of Hudi's timeline; empty if there is none."""
     return max((each.write.instant for each in table.commits()), default="")
 
 
@@ -103,7 +102,7 @@ def _problems(table: HudiTable, params: SavepointParams, action: str) -> list[Pr
     replaced = [each.write.instant for each in commits if each.completed > chosen.completed and each.write.replaced]
     if replaced:
         problems.append(REPLACED_SINCE.because(", ".join(replaced[:5])))
-    return problems + preflight.rows_astray(commits, "The savepoint would keep rows astray")
+    return problems + preflight.rows_astray(commits, "The savepoint would keep rows that no reader sees")
 
 
 def _listed(table: HudiTable) -> tuple[SavepointOfTable, ...]:

@@ -93,7 +93,7 @@ def write(
 
 
 def mark(table: HudiTable, lock: TableLock, extra: Mapping[str, str]) -> str:
-    """Commits without rows, with this extra metadata. The lock must be held."""
+    """Makes a commit without rows but with this extra metadata. The lock must be held."""
     with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
         lock.verify()
         return client.keyed_writes.mark(extra)
@@ -103,7 +103,7 @@ def require_written(table: HudiTable, decided: Decided, apart: Collection[Group]
     """Verifies by the stored keys that each written row exists unchanged and once, and that no deleted key exists. Rows
     in the file groups `apart` are ignored.
 
-    The lock must still be held: other writers may change any row. Raises `StaleWriterError`.
+    The lock must still be held, because other writers may change any row. Raises `StaleWriterError`.
     """
     with translated("verifying the repair"):
         columns = [name for name in decided.upserts.columns if name not in KEY]

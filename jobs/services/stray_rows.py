@@ -1,7 +1,7 @@
 """Compares stray rows with the current table, and decides which of them would be in it if they had been written
-correctly. A stray row is older than rows that were written after it, and newer than those written before; if the table
-orders by a field, the ordering value decides first, as in Hudi's merge (`EventTimeBasedMerger`). A key that existed
-when the stray row was committed, but does not exist now, was deleted since then and stays deleted."""
+correctly. A stray row loses against rows that were written after it, and replaces rows that were written before it. If
+the table orders by a field, the ordering value decides first, as in Hudi's merge (`EventTimeBasedMerger`). A key that
+existed when the stray row was committed, but does not exist now, was deleted since then and stays deleted."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _wins(
         mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
         theirs = F.struct(*[F.col(f"now_{name}").alias(f"_{number}") for number, name in enumerate(names)])
         is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
-    # A struct of nulls is not null: it is less than any other.
+    # A struct of nulls is not null, but less than any other struct.
     is_newer = F.col("now_at").isNotNull() & is_newer
     was_there = now if is_visible else _keys_at(table, strays, now, commits)
     if is_visible:
@@ -170,7 +170,7 @@ def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Seque
 
 
 def _deleted(table: HudiTable, deletes: Sequence[DeletedKey], strays: DataFrame, now: DataFrame) -> DataFrame | None:
-    """Returns the rows to delete: those older than the delete that no later stray row wrote again."""
+    """Returns the rows to delete: rows older than the delete, unless a later stray row wrote their keys again."""
     if not deletes:
         return None
     spark = strays.sparkSession

@@ -100,8 +100,8 @@ def _first(names: Collection[str]) -> tuple[str, ...] | UnsetType:
 def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result[SyncResult]:
     """Plans by comparing, syncs, and compares again until nothing differs. A dry run returns the differences."""
     context.step("comparing with the metastore")
-    # The order matters: the instants are read first, then the timeline to sync, then the listings. So everything that
-    # an earlier step knows is known to the later ones.
+    # The order matters: the instants are read first, then the timeline to sync, then the listings. So a later step
+    # knows at least what an earlier one has seen.
     instants = [item.requested for item in table.instants() if item.state == "COMPLETED"]
     timeline = timeline_of(table)
     if not table.commits():
@@ -147,7 +147,7 @@ def _reconcile(table: HudiTable, metastore: Metastore, wanted: Wanted, context: 
 
 
 def _live_partitions(table: HudiTable) -> list[str]:
-    """Returns the partitions that have rows, or may have: not those whose file groups were all replaced.
+    """Returns the partitions that may have rows: all except those whose file groups were all replaced.
 
     Such a partition keeps its folder and its place in the metadata table until it is cleaned.
     """
@@ -216,7 +216,7 @@ def _unsuited(detail: str) -> Problem:
 def _compared(table: HudiTable, metastore: Metastore, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
     """Returns the differences, and the problems if they cannot be removed."""
     there = metastore.tables(wanted.names)
-    # The table is listed after the metastore, so that a partition which a writer adds to both meanwhile does not look
+    # The metastore is listed before the table. Otherwise a partition that a writer adds to both in between would look
     # deleted.
     values, problems = _values(wanted, _live_partitions(table))
     if problems:
@@ -269,6 +269,6 @@ def _result(
         changed=is_changed,
         nothing_to_do=not is_changed,
         tables=tuple(tables),
-        # The service syncs again when it sees a later one.
+        # The service starts another sync when it sees a later instant.
         last_instant=max(instants, default=None),
     )

@@ -44,8 +44,8 @@ def undo(
     describe: Callable[[Attempt[Given]], KindResult],
     execute: Callable[[Attempt[Given]], str],
 ) -> Result[KindResult]:
-    """Holds the lock from the checks to the end. If an earlier attempt has completed its instant, nothing is changed.
-    `execute` returns the instant. Raises RefusedError for `problems`."""
+    """Holds the lock from the checks to the end. Changes nothing if an earlier attempt has completed its instant.
+    `execute` returns the instant. Raises RefusedError if there are `problems`."""
     context.step("planning")
     lock = TableLock(table, order.job_id)
     if not order.dry_run:

@@ -1,9 +1,9 @@
 """Changes the version of a table by Hudi's own upgrader (1.2.0), or takes it back.
 
-Hudi's upgrader moves all instants one by one and changes the properties at last; a process that dies in between leaves
-a table that no version reads. So everything that touches data files is done before, by the services that prove it:
-dead writes are rolled back and logs compacted. What is left changes only `.hoodie`, of which a backup is made, and it
-is either proved to have kept every file slice, row and instant, or taken back from the backup.
+Hudi's upgrader moves all instants one by one and changes the properties at the end; if its process dies in between, no
+version of Hudi can read the table. So everything that touches data files is done before, by services that prove their
+work: dead writes are rolled back and logs compacted. The upgrader itself then changes only `.hoodie`, of which the job
+makes a backup. The job proves that every file slice, row and instant was kept, or restores the backup.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Proof:
-    """What must be the same before and after: rows and keys, the latest file slices by the metadata table and by
-    listing, completed instants with the files that they wrote and replaced, archived instants, and the merge mode."""
+    """The facts that must be the same before and after: rows and keys, the latest file slices by the metadata table and
+    by listing, completed instants with the files that they wrote and replaced, archived instants, and the merge
+    mode."""
 
     rows: tuple[object, ...]
     slices: frozenset[tuple[object, ...]]
@@ -67,7 +68,7 @@ class Proof:
 
 
 def run(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) -> Result[KindResult]:
-    """Gives the table the version `to_version`. An attempt that has died is first taken back from its backup."""
+    """Gives the table the version `to_version`. If an earlier attempt has died, first restores its backup."""
     context.step("planning")
     lock = TableLock(table, order.job_id)
     undone = False
@@ -75,7 +76,7 @@ def run(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) 
         lock.break_stale()
         undone = _undo_unfinished(table, lock, context)
     elif problems := upgrade_refusals.while_unfinished(table):
-        # What there is to read is half of each version.
+        # An unfinished change leaves a table of which each version can read only a part.
         return Result(Outcome.SUCCEEDED, details=UpgradeResult(refusals=tuple(problems)))
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         is_there = table.version == order.params.to_version
@@ -98,7 +99,7 @@ def run(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) 
 def _change(
     table: HudiTable, lock: TableLock, order: WorkOrder[UpgradeParams], context: JobContext, planned: UpgradeResult
 ) -> UpgradeResult:
-    """Changes the version with the lock held from the examination to the end."""
+    """Changes the version. Holds the lock from the examination to the end."""
     to = order.params.to_version
     with lock.held(context.checkpoint):
         table.reload()
@@ -140,7 +141,7 @@ def _change(
 
 
 def _take_back(table: HudiTable, backup: upgrade_backup.Backup, context: JobContext, error: Exception) -> None:
-    """Restores the backup, unless the lock may be another's, who takes it back then."""
+    """Restores the backup. If the lock is lost, leaves that to the next `upgrade` job."""
     if isinstance(error, LockLostError | LeaseLostError):
         context.leaves("The timeline is half changed: the next `upgrade` job takes it back from its backup.")
         return
@@ -150,7 +151,7 @@ def _take_back(table: HudiTable, backup: upgrade_backup.Backup, context: JobCont
 
 
 def _undo_unfinished(table: HudiTable, lock: TableLock, context: JobContext) -> bool:
-    """Takes a change back that an earlier attempt has left unfinished. Returns whether there was one."""
+    """Undoes a change that an earlier attempt has left unfinished. Returns whether there was one."""
     if upgrade_backup.unfinished(table) is None:
         return False
     context.step("taking back an unfinished upgrade")
@@ -163,7 +164,7 @@ def _undo_unfinished(table: HudiTable, lock: TableLock, context: JobContext) -> 
 
 
 def _compact(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) -> tuple[str, ...]:
-    """Compacts all logs, because Hudi's upgrader names logs otherwise; returns the instants."""
+    """Compacts all logs, because log files have other names in the other version; returns the instants."""
     if not table.is_merge_on_read:
         return ()
     earlier = tuple(each for each in order.earlier_instants if table.state_of(each) != "COMPLETED")
@@ -184,7 +185,7 @@ def _audited(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobCont
 
 def _wrong(found: AuditResult) -> str:
     damages = [f"{each.type}: {each.detail}" for each in found.findings]
-    counted = {"rows in wrong buckets": found.misplaced, "rows whose key another row has too": found.duplicates}
+    counted = {"rows in wrong buckets": found.misplaced, "rows with the same key as another row": found.duplicates}
     damages += [f"{number} {what}" for what, number in counted.items() if number]
     unchecked = [f"{each.check}: {each.reason.title}" for each in found.unchecked]
     return "; ".join([*damages, *unchecked][:_SHOWN]) or "see the audit"
@@ -216,12 +217,12 @@ def _slices(table: HudiTable, *, by_listing: bool) -> frozenset[tuple[object, ..
 
 
 def _warnings(table: HudiTable, to: int) -> tuple[str, ...]:
-    """Returns what the owner should know beforehand, in sentences."""
+    """Returns sentences about what the owner should know before the change."""
     found = []
     if _moves_the_timeline(table, to):
         found.append(
-            "While the instants move, readers may fail or miss rows for some seconds: stop them, or repeat what they"
-            " have read then."
+            "While the instants move, readers may fail or miss rows for some seconds: stop them, or let them read "
+            "again afterwards."
         )
     if to < table.version:
         found.append(
@@ -230,8 +231,8 @@ def _warnings(table: HudiTable, to: int) -> tuple[str, ...]:
         )
     if to < WITH_COMPLETION_TIMES <= table.version:
         found.append(
-            "Time travel to commits before this may miss rows that were in logs then; and incremental readers go by"
-            " the times at which commits began, so let them read all commits before."
+            "Time travel to commits before the change may miss rows that were in logs then. Incremental readers use "
+            "the times at which commits began, so let them read all commits before the change."
         )
     return tuple(found)
 
@@ -241,7 +242,7 @@ def _moves_the_timeline(table: HudiTable, to: int) -> bool:
 
 
 def _planned(table: HudiTable, client: WriteClient, order: WorkOrder[UpgradeParams]) -> UpgradeResult:
-    """Returns what would change."""
+    """Returns the result of a dry run: the changes that the job would make."""
     to = order.params.to_version
     if to not in OLDEST_FOR_TABLE:
         return UpgradeResult(from_version=table.version, to_version=to)

@@ -1,7 +1,7 @@
 """Converts the `fs.azure` options of the owner's Spark jobs to an Arrow file system for Azure's Data Lake Storage.
 
 Mirrors Hadoop's `abfs` (3.3.4: `AbfsConfiguration`, `AzureBlobFileSystemStore`). Options that Arrow cannot reproduce
-are refused, because reading slightly differently would be worse.
+are refused, because a small difference in reading would go unnoticed.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _TENANT = re.compile(r"https://login\.microsoftonline\.com/([A-Za-z0-9.-]+)/oaut
 class Azure:
     """The access to one storage account.
 
-    `domain` comes after `dfs.` and `blob.`. A `key` comes first, then `client`: with a secret an application of the
-    `tenant`, without one an identity of the machine. `endpoint` is `host:port` of an emulator.
+    `domain` comes after `dfs.` and `blob.`. A `key` is used if there is one, else `client`: with a secret it is an
+    application of the `tenant`, without a secret an identity of the machine. `endpoint` is `host:port` of an emulator.
     """
 
     account: str
@@ -64,7 +64,7 @@ class Azure:
         return _filesystem(self)
 
     def with_short_timeouts(self) -> Azure:
-        """Arrow's client of Azure has no limits that could be set."""
+        """Returns the same access, because Arrow's client of Azure has no limits that could be set."""
         return self
 
 
@@ -92,7 +92,7 @@ def of_hadoop(options: Mapping[str, str], authority: str) -> Azure:
         raise NotReproducibleError(authority)
     chosen = _of_account(options, authority.partition("@")[2])
     reasons = [
-        # Only names: some values are secrets.
+        # The message has only names, because some values are secrets.
         f"{_PREFIX}{name}"
         for name, harmless in _NOT_REPRODUCED.items()
         if name in chosen and chosen[name] not in harmless
@@ -108,7 +108,7 @@ def of_hadoop(options: Mapping[str, str], authority: str) -> Azure:
 
 
 def _of_account(options: Mapping[str, str], host: str) -> dict[str, str]:
-    """Returns the options without their prefix; those of the account win over those of all."""
+    """Returns the options without their prefix; an option of the account overrides the general one."""
     plain = {name.removeprefix("spark.hadoop."): value.strip() for name, value in options.items() if value.strip()}
     known = (*_READ, *_NOT_REPRODUCED)
     found = ((name, plain.get(f"{_PREFIX}{name}.{host}") or plain.get(f"{_PREFIX}{name}")) for name in known)
@@ -129,7 +129,7 @@ def _credentials(chosen: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         wanted = {"client": chosen.get(_CLIENT), "secret": chosen.get(_SECRET), "tenant": tenant and tenant[1]}
         names = [_CLIENT, _SECRET, _TOKENS]
     elif chosen.get(_PROVIDER) == _MACHINES:
-        # Without it, Arrow would try several kinds of credentials, and might find those of somebody else.
+        # Without an explicit kind Arrow would try several kinds of credentials, and might find those of somebody else.
         wanted, names = {"client": chosen.get(_CLIENT)}, [_CLIENT]
     else:
         return {}, [f"{_PREFIX}{_PROVIDER}"]

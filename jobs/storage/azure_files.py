@@ -1,8 +1,7 @@
-"""Arrow's file system for Azure's storage, with each folder there once.
+"""Arrow's file system for Azure's storage, in which a listing shows each folder once.
 
-In an account without a hierarchical namespace a folder is an empty blob that says so in its metadata (`hdi_isfolder`),
-if there is anything. Arrow (26) does not look at that: it lists the folder as a file, and again as a folder if it has
-files.
+In an account without a hierarchical namespace a folder is at most an empty blob with a mark in its metadata
+(`hdi_isfolder`). Arrow (26) ignores that mark: it lists the folder as a file, and again as a folder if it has files.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class AzureFiles(WrappedFiles):
-    """A folder without files remains an empty file: a listing would need one request more for each empty file."""
+    """A folder without files still looks like an empty file, because to tell them apart a listing would need one more
+    request for each empty file."""
 
     def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
         return [

@@ -1,10 +1,10 @@
 """Finds the columns of a Parquet file that are best read as Arrow dictionaries: few texts, each in many rows.
 
 A writer that finds too many values for its dictionary goes on without one, and may leave the dictionary page of the
-first values in the file, as pyarrow does. A reader that is asked for dictionaries then makes one of all the values. So
-a column counts only if all of its pages use the dictionary. pyarrow says nothing of that, but the headers of the pages
-do, which are a few for each column; the footer's encodings would be had by reading all of it. Source: `parquet.thrift`
-of Parquet 2.12.
+first values in the file, as pyarrow does. A reader that is asked for dictionaries then makes a dictionary of all
+values. So a column counts only if all of its pages use the dictionary. pyarrow does not report this, but the headers of
+the pages do, and each column has only a few of them. The footer has it as well, but only for a reader that parses all
+of the footer. Source: `parquet.thrift` of Parquet 2.12.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from jobs.format.compact_thrift import Struct, ThriftError, read_struct
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-# Such a dictionary may go as a whole into every file that gets some of its rows, and into every batch.
+# The dictionary is small because every batch, and every file that gets some of its rows, may hold all of it.
 _MOST_BYTES = 64 * 1024  # not compressed
 _MOST_VALUES = 4096
 
-_MOST_PAGES = 250  # of a column chunk; each takes a twentieth of a millisecond
-_HEADER_BYTES = 1024  # more than the header of a dictionary takes, or of data whose values are short
+_MOST_PAGES = 250  # of a column chunk; to read the header of one takes 0.05 ms
+_HEADER_BYTES = 1024  # longer than a header of a dictionary page, or of a data page with short values
 _UNCOMPRESSED, _COMPRESSED, _DATA_HEADER, _DICTIONARY_HEADER, _DATA_HEADER_V2 = 2, 3, 5, 7, 8  # of PageHeader
-_VALUES = 1  # of the headers of each kind of page
+_VALUES = 1  # The number of values, in the header of each kind of page.
 # The encoding, of DataPageHeader and of DataPageHeaderV2
 _ENCODINGS = {_DATA_HEADER: 2, _DATA_HEADER_V2: 4}
 _BY_DICTIONARY = frozenset({2, 8})  # PLAIN_DICTIONARY and RLE_DICTIONARY
@@ -55,8 +55,8 @@ def _may_be_small(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def _has_plain_pages(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Returns whether some pages are plain. One of them may be the dictionary's page, as writers of format 2 call it;
-    Hudi's writer calls it otherwise, so its pages need no second look."""
+    """Returns whether some pages are plain. Writers of format 2 also call the dictionary page plain, so this proves
+    nothing for them. Hudi's writer gives it another name, so the pages of its files need no closer look."""
     return "PLAIN" in chunk.encodings
 
 
@@ -66,13 +66,14 @@ def _is_small(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> bool:
         values = header[_DICTIONARY_HEADER].value[_VALUES].value
         is_small = header[_UNCOMPRESSED].value <= _MOST_BYTES and values <= _MOST_VALUES
         return is_small and (not _has_plain_pages(chunk) or _is_in_all_pages(source, at, chunk.num_values))
-    # The reader will say what is wrong, unless the header has values of more than a KB.
+    # The file is damaged, which its reader will report, or the header is longer than a KiB.
     except (ThriftError, KeyError, IndexError, AttributeError, TypeError):
         return False
 
 
 def _is_in_all_pages(source: pa.NativeFile, at: int, values: int) -> bool:
-    """Returns whether all data pages of a chunk use the dictionary. There are so many values in them, from `at` on."""
+    """Returns whether all data pages of a chunk use the dictionary. The pages begin at `at` and hold `values`
+    values."""
     for _ in range(_MOST_PAGES):
         if values <= 0:
             break

@@ -1,7 +1,7 @@
 """Converts the `gs` options of the owner's Spark jobs to an Arrow file system for Google Cloud Storage.
 
 Mirrors gcs-connector hadoop3-2.2 (`GoogleHadoopFileSystemConfiguration`, `HadoopCredentialConfiguration`). Options that
-Arrow cannot reproduce are refused, because reading or writing slightly differently would be worse.
+Arrow cannot reproduce are refused, because a small difference in reading or writing would go unnoticed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jobs.storage.store import NotReproducibleError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The connector reads options of credentials under both.
+# The connector reads options of credentials with both prefixes.
 _PREFIXES = ("fs.gs.", "google.cloud.")
 _ENABLED, _ANONYMOUS = "auth.service.account.enable", "auth.null.enable"
 _KEY_FILE, _ENDPOINT = "auth.service.account.json.keyfile", "storage.root.url"
@@ -97,7 +97,7 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> Gcs:  # noqa: ARG001 -
             if plain.startswith(prefix) and value.strip():
                 chosen[plain.removeprefix(prefix)] = value.strip()
     reasons = [
-        # Only names: some values are secrets.
+        # The message has only names, because some values are secrets.
         f"fs.gs.{name}"
         for name, harmless in _NOT_REPRODUCED.items()
         if name in chosen and chosen[name] not in harmless

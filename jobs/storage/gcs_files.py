@@ -1,4 +1,4 @@
-"""Arrow's file system for Google Cloud Storage, with listings that have the folders in them.
+"""Arrow's file system for Google Cloud Storage, whose listings show folders as well.
 
 Arrow (26) lists objects only, so it shows a folder only if there is an object for it, which Google's connector for
 Hadoop creates now and then.
@@ -13,7 +13,8 @@ from jobs.storage.wrapped_files import WrappedFiles
 
 class GcsFiles(WrappedFiles):
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """Costs a request for each thousand objects at any depth: the folders follow from these only."""
+        """Costs a request for each thousand objects at any depth, because the folders are found only by the names of
+        the objects."""
         base = selector.base_dir.rstrip("/")
         start = len(base) + 1
         everything = self._inner.get_file_info(fs.FileSelector(base, allow_not_found=True, recursive=True))

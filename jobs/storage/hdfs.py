@@ -1,7 +1,7 @@
 """Converts the HDFS options of the owner's Spark jobs to an Arrow file system over WebHDFS, which needs no JVM.
 
 Mirrors Hadoop 3.3.4 (`DFSUtil`, `HAUtilClient`, `UserGroupInformation`). Options that WebHDFS cannot reproduce are
-refused, because reading or writing slightly differently would be worse.
+refused, because a small difference in reading or writing would go unnoticed.
 """
 
 from __future__ import annotations
@@ -43,10 +43,9 @@ OPTIONS = (
 class Hdfs:
     """The access to one cluster; it can be sent to Spark's tasks. `name_nodes` are base URLs of WebHDFS.
 
-    `user` is None where Kerberos says who we are: then by `token`, a delegation token in the form of URLs, or else by a
-    ticket of the process.
-    `permission`, `replication` and `block_size` are those of new files, the last two as in Hadoop's options, None for
-    the cluster's defaults. Times in seconds.
+    `user` is None with Kerberos, where the login is by `token` (a delegation token in the form of URLs), or else by a
+    ticket of the process. `permission`, `replication` and `block_size` are those of new files. The last two are written
+    as in Hadoop's options; None means the cluster's default. Times in seconds.
     """
 
     name_nodes: tuple[str, ...]

@@ -124,7 +124,7 @@ def _info_of(path: str, status: Status) -> fs.FileInfo:
 
 
 class _Input(io.RawIOBase):
-    """Each read is a request, without any buffer."""
+    """An open file; each read is a request of its own, without a buffer."""
 
     def __init__(self, client: WebHdfs, path: str, size: int) -> None:
         self._client = client
@@ -159,7 +159,7 @@ class _Input(io.RawIOBase):
 
 
 class _Output(io.RawIOBase):
-    """Uploads the file when it is closed: until then it is on a local disk, and an upload can be repeated."""
+    """Keeps the file on a local disk and uploads it when it is closed, so that the upload can be repeated."""
 
     def __init__(self, client: WebHdfs, path: str, options: Mapping[str, str]) -> None:
         self._client = client

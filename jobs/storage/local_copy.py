@@ -16,9 +16,8 @@ REQUEST_BYTES = 16 * 1024 * 1024
 
 
 def local_copy(source: pa.NativeFile, in_memory: int | None = None) -> pa.NativeFile:
-    """Returns the whole file: in memory up to `in_memory` bytes (None: one request), else without a name on a disk.
-
-    Raises OSError, also for a file that ends before its size.
+    """Returns the whole file: in memory up to `in_memory` bytes (None: one request), else in a nameless file on a local
+    disk. Raises OSError, also for a file that is shorter than its size says.
     """
     size = source.size()
     if size <= (REQUEST_BYTES if in_memory is None else in_memory):
@@ -35,7 +34,7 @@ def local_copy(source: pa.NativeFile, in_memory: int | None = None) -> pa.Native
 
 
 def folder() -> str | None:
-    """Returns where Spark keeps what does not fit into memory, which a cluster limits and cleans; None by default."""
+    """Returns the folder of Spark's temporary files, which a cluster limits and cleans; None by default."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
 
 

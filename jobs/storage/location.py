@@ -14,7 +14,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 _CLUSTER = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?", re.ASCII)
-# Only Azure's own hosts: whoever names another one would be sent our tokens.
+# Only Azure's own hosts are allowed, because any other host would get our tokens.
 AZURE_ACCOUNT = re.compile(
     r"([a-z0-9$-]+)@([a-z0-9]+)\.dfs\.(core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net))", re.ASCII
 )
@@ -22,7 +22,7 @@ _HDFS_PORT = ":8020"  # `HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT`
 
 
 class LocationError(ValueError):
-    """The text cannot be a location; `hint` says what could."""
+    """The text cannot be a location; `hint` says how to write one."""
 
     def __init__(self, detail: str, hint: str | None = None) -> None:
         super().__init__(detail)
@@ -99,7 +99,8 @@ def is_inside(base_path: str, path: str) -> bool:
 
 
 def link_out(base_path: str, folder: str) -> str | None:
-    """Returns a link in a folder of a local table that leads out of the table; None without one, and elsewhere.
+    """Returns a link in a folder of a local table that leads out of the table; None if there is none or the table is
+    not local.
 
     `folder` is relative to the table.
     """

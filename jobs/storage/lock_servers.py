@@ -1,7 +1,6 @@
-"""Finds out in a moment whether one of a lock's servers accepts connections.
-
-The clients of lock providers take long for that: Curator waits for its connection timeout (15 s by default) at each of
-its retries, and nothing in their errors distinguishes a wrong address from a server that is away.
+"""Finds out quickly whether one of a lock's servers accepts connections. The clients of lock providers are slow at
+that: Curator waits for its connection timeout (15 s by default) at each retry. Their errors also do not tell a wrong
+address from a server that is down.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Login by Kerberos over HTTP (SPNEGO, RFC 4559), with the tickets that MIT's library finds in the environment.
 
-These are those of `KRB5CCNAME`, or of the keytab in `KRB5_CLIENT_KTNAME`, from which the library gets and renews them.
+The library takes tickets from `KRB5CCNAME`, or gets and renews them with the keytab in `KRB5_CLIENT_KTNAME`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Negotiate(httpx.Auth):
         host = request.url.host
         gssapi = _gssapi()
         try:
-            # Only to get an error that tells the cause: SPNEGO's own names none.
+            # Kerberos itself is asked to get an error with the cause, because SPNEGO's own error has none.
             gssapi.Credentials(usage="initiate", mechs=[gssapi.OID.from_int_seq(_KRB5)])
             context = gssapi.SecurityContext(
                 name=gssapi.Name(f"HTTP@{host}", gssapi.NameType.hostbased_service),
@@ -52,7 +52,8 @@ class Negotiate(httpx.Auth):
 
 def _gssapi() -> Any:
     try:
-        # Not at the top: its wheels are built on the machine, against MIT's library, so it is an extra.
+        # The import is here because the package is optional: its wheels are built on the machine, against MIT's
+        # library.
         import gssapi
     except ImportError as error:
         raise LoginError(

@@ -38,7 +38,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 32 * 1024 * 1024
 _MIN_BUFFER, _MIN_REMOTE_BUFFER = 64 * 1024, 1024 * 1024
 _PROBED_ROWS = 1024
-# Encodings of texts that take no less space in Arrow; RLE is that of levels.
+# Texts in these encodings take no more space in Arrow than in the file. RLE only encodes levels.
 _PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 # Bytes of Arrow's values by Parquet's types; others have 8.
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}
@@ -57,8 +57,8 @@ class Storage:
 
     @contextmanager
     def open_file(self, path: str, *, whole: bool = False) -> Iterator[pa.NativeFile]:
-        """Opens the file at `path`, an absolute path as Hudi returns it. A remote file of which the `whole` will be
-        read is copied first."""
+        """Opens the file at `path`, an absolute path as Hudi returns it. A remote file that will be read as a `whole`
+        is copied first."""
         with ExitStack() as stack:
             source = stack.enter_context(self.filesystem.open_input_file(path_of(path)))
             if whole and self.store is not None:
@@ -76,10 +76,9 @@ class Storage:
     ) -> Iterator[pq.ParquetFile]:
         """Opens the Parquet file at `path`, an absolute path as Hudi returns it, to be read as a stream.
 
-        `rows` says that all rows will be read, not only the footer: a remote file is then copied first. If `plain` is
-        given, string columns with few distinct values (`dictionaries`) come as Arrow dictionaries, except for the
-        columns named there. `opened` is the file, if it was opened before. Raises DamagedFileError if it is no Parquet
-        file.
+        `rows`: all rows will be read, not only the footer, so a remote file is copied first. If `plain` is given,
+        string columns with few distinct values (`dictionaries`) come as Arrow dictionaries, except for the columns in
+        `plain`. `opened` is the file, if it is open already. Raises DamagedFileError if it is not a Parquet file.
         """
         with ExitStack() as stack:
             source = opened or stack.enter_context(self.open_file(path, whole=rows))
@@ -88,13 +87,13 @@ class Storage:
             except pa.ArrowInvalid as error:
                 raise DamagedFileError(f"{path}: {error}") from error
             repeating = [] if plain is None else columns_with_small_ones(source, metadata)
-            # A few rows of a remote file (`bytes_per_row`): each read costs a round trip.
+            # `bytes_per_row` reads a few rows, and each read of a remote file costs a round trip.
             least = _MIN_BUFFER if rows or self.store is None else _MIN_REMOTE_BUFFER
             yield pq.ParquetFile(
                 source,
                 metadata=metadata,
                 buffer_size=max(min(_BUFFERS_BYTES // max(metadata.num_columns, 1), 1024 * 1024), least),
-                pre_buffer=False,  # It would hold whole row groups.
+                pre_buffer=False,  # With this option the reader would hold whole row groups.
                 read_dictionary=[name for name in repeating if name not in (plain or ())],
                 arrow_extensions_enabled=False,  # Texts and bytes, as in `to_arrow_schema` of the Parquet schema.
             )
@@ -113,7 +112,7 @@ class Storage:
         path = self._at(segments)
         if self.store is None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        # Not `create_dir` on S3: it would leave folder objects that are never removed.
+        # On S3 `create_dir` would leave folder objects that are never removed.
         self.filesystem.open_output_stream(path, compression=None).close()
 
     def _at(self, segments: Iterable[str]) -> str:
@@ -206,7 +205,8 @@ def rows_that_fit(bytes_of_row: float) -> int:
 def bytes_per_row(reader: pq.ParquetFile, number: int = 0) -> float:
     """Returns the row size of a non-empty row group, by its footer or by its first rows, whichever is larger.
 
-    The footer covers all rows, but counts values in dictionaries only once: texts that are in some are read.
+    The footer covers all rows, but counts each value of a dictionary only once, so columns of texts with dictionaries
+    are read.
     """
     group = reader.metadata.row_group(number)
     rows = group.num_rows
@@ -230,7 +230,7 @@ def bytes_per_row(reader: pq.ParquetFile, number: int = 0) -> float:
 
 
 def _width_of(column: Any, chunk: pq.ColumnChunkMetaData) -> int:
-    """Returns the bytes that a value takes at least in Arrow; those of a text are its place."""
+    """Returns the smallest number of bytes that a value takes in Arrow; for a text these are its offsets."""
     if column.logical_type.type == "DECIMAL":
         return 16
     return int(column.length) or _WIDTHS.get(chunk.physical_type, 8)

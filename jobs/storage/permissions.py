@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Permissions:
-    """Tables may lie below `roots`, None for anywhere. The file of a lock may lie below its table or below one of
-    `lock_roots`. Beside Hudi's own classes, tables may name `classes`. Jobs may connect to Hive metastores on
-    `metastore_hosts`, entries of which are names or addresses, with a port or for any port."""
+    """Tables may lie below one of `roots`; None means anywhere. The file of a lock may lie below its table or below one
+    of `lock_roots`. Beside Hudi's own classes, tables may name `classes`. Jobs may connect to Hive metastores on
+    `metastore_hosts`. An entry is a name or an address; without a port it allows any port."""
 
     roots: tuple[str, ...] | None = None
     lock_roots: tuple[str, ...] = ()

@@ -1,7 +1,6 @@
-"""The words with which a storage refuses: found in the text of an error, of Java, of Arrow or of the operating system.
-
-All of them put the reason into the text only: Java's local files, S3A and Spark's tasks wrap it into exceptions that
-mean something else (a file that may not be written is a `FileNotFoundException`).
+"""Finds in the text of an error why a storage refused, whether Java, Arrow or the operating system reports it. Only the
+text has the reason: Java's local files, S3A and Spark's tasks raise exceptions whose types mean something else (a file
+that may not be written is a `FileNotFoundException`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Refusal(Enum):
     DENIED = auto()
 
 
-# The first that is found counts: what comes with several of these words is listed before the others.
+# The first match counts, so a refusal whose texts may also match others is listed before these.
 _WORDS: Mapping[Refusal, re.Pattern[str]] = {
     Refusal.LOGIN: re.compile(
         # Hadoop's client without a ticket (`SaslRpcClient`, `Server`), and a task whose token has expired. The
@@ -81,7 +80,7 @@ def refusal_in(text: str) -> Refusal | None:
 
 
 def _why_no_folder(path: str) -> Refusal:
-    """Looks at the file system of a folder that could not be made, if this machine has it."""
+    """Asks the local file system why a folder could not be made, if the folder is on this machine."""
     while path not in ("", "/"):
         try:
             found = os.statvfs(path)

@@ -1,7 +1,7 @@
 """Converts the `s3a` options of the owner's Spark jobs to an Arrow file system for S3.
 
 Mirrors hadoop-aws 3.3.4 (`S3AUtils`, `DefaultS3ClientFactory`). Options that Arrow cannot reproduce are refused,
-because reading or writing slightly differently would be worse. Pure except for `filesystem` and `credentials`; the
+because a small difference in reading or writing would go unnoticed. Pure except for `filesystem` and `credentials`; the
 service and the jobs share this module.
 """
 
@@ -108,7 +108,8 @@ class S3:
     attempts: int = 20
 
     def credentials(self, environment: Mapping[str, str] | None = None) -> Credentials:
-        """Returns those of the first source that has any, in the environment of the calling process, as in Hadoop."""
+        """Returns the credentials of the first source that has any, in the environment of the calling process, as
+        Hadoop does."""
         variables = os.environ if environment is None else environment
         for source in self.sources:
             if source in {_KEYS, _KEYS_WITH_TOKEN}:
@@ -233,7 +234,7 @@ def _of_bucket(options: Mapping[str, str], bucket: str) -> dict[str, str]:
 
 
 def _usable(sources: Iterator[str], access: str | None, secret: str | None, token: str | None) -> Iterator[str]:
-    """Yields the sources that may have credentials, up to and including the first that certainly has some."""
+    """Yields the sources that may have credentials, and ends after the first that certainly has some."""
     for source in sources:
         if source == _KEYS_WITH_TOKEN and not (access and secret and token):
             continue

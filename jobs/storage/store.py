@@ -23,4 +23,4 @@ class Store(Protocol):
         """Returns Arrow's file system, one per process."""
 
     def with_short_timeouts(self) -> Self:
-        """Returns the same access with short times and few attempts, for when a caller waits for the answer."""
+        """Returns the same access with short timeouts and few attempts, for requests on whose answer a caller waits."""

@@ -39,12 +39,13 @@ _ERRORS: dict[str, type[OSError]] = {
 }
 # The next name node may answer, or the same one a little later.
 _TRANSIENT = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
-# Behind an exception of several kinds (`JspHelper.getUGI`).
+# Hadoop raises this text by exceptions of several types (`JspHelper.getUGI`).
 _OF_INVALID_TOKENS = "SecretManager$InvalidToken"
 
 
 class _TryAgainError(OSError):
-    """No answer, or one that says that another attempt may succeed. `node` is the data node that did not answer."""
+    """There was no answer, or one that says that another attempt may succeed. `node` is the data node that did not
+    answer."""
 
     def __init__(self, detail: str, node: str | None = None) -> None:
         super().__init__(detail)
@@ -57,7 +58,7 @@ class _InvalidTokenError(_TryAgainError):
 
 @dataclass(frozen=True)
 class Status:
-    """A file or folder. `name` is empty where the question named the path itself. `size` is in bytes."""
+    """A file or folder. `name` is empty if the request asked for this very path. `size` is in bytes."""
 
     name: str
     is_folder: bool
@@ -66,9 +67,8 @@ class Status:
 
 
 class WebHdfs:
-    """`name_nodes` are base URLs, of which one is active. Thread-safe. All paths are absolute, and not encoded.
-
-    Without a `user` this client logs in by Kerberos and gets a delegation token, unless `token` is one. The token is
+    """`name_nodes` are base URLs, of which one is active. Thread-safe. All paths are absolute, and not encoded. Without
+    a `user` this client logs in by Kerberos and gets a delegation token, unless `token` has one already. The token is
     used for all requests, as in Hadoop's client, because a name node makes and logs a new one for every file that is
     opened or created without a token.
 
@@ -92,11 +92,12 @@ class WebHdfs:
         self._may_get_token = token is None
         self._guard = Lock()
         self._attempts = attempts
-        # No proxies of the environment: Hadoop uses none, and data nodes are addressed by names of the cluster.
+        # The environment's proxies are not used: Hadoop uses none, and only the cluster knows the names of its data
+        # nodes.
         self._client = httpx.Client(
             timeout=httpx.Timeout(request, connect=connect),
             trust_env=False,
-            # A name node that gets the cookie of an earlier ticket does not look at the next one.
+            # Cookies are dropped, because a name node that gets the cookie of an earlier ticket ignores the new ticket.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             verify=ssl.create_default_context(),
             limits=httpx.Limits(max_keepalive_connections=8, keepalive_expiry=10),
@@ -107,7 +108,8 @@ class WebHdfs:
         return _status(_of(found, "FileStatus"))
 
     def children(self, path: str) -> Iterator[Status]:
-        """Yields what is in a folder; of a file, only itself. One request for each thousand (`dfs.ls.limit`)."""
+        """Yields the entries of a folder; for a file, only the file itself. One request for each thousand
+        (`dfs.ls.limit`)."""
         after: dict[str, str] = {}
         while True:
             listing = _of(self._ask("GET", path, "LISTSTATUS_BATCH", after), "DirectoryListing")
@@ -136,7 +138,7 @@ class WebHdfs:
         return self._repeatedly(once)
 
     def write(self, path: str, content: IO[bytes], options: Mapping[str, str]) -> None:
-        """Writes a file, with its folders. It is repeated as a whole, so that it can be tried again at any point."""
+        """Writes a file, with its folders. After a failure the whole file is sent again."""
 
         def once() -> None:
             content.seek(0)
@@ -148,11 +150,11 @@ class WebHdfs:
         self._ask("PUT", path, "MKDIRS")
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Returns whether there was something, when the first attempt got an answer."""
+        """Returns whether there was anything to delete; this is certain only if the first attempt got an answer."""
         return bool(self._ask("DELETE", path, "DELETE", {"recursive": str(recursive).lower()})["boolean"])
 
     def rename(self, path: str, target: str) -> None:
-        """Raises OSError if HDFS refuses, which it does without a reason: for a target that exists, for example."""
+        """Raises OSError if HDFS refuses, for example because the target exists; HDFS gives no reason."""
         if not self._ask("PUT", path, "RENAME", {"destination": target})["boolean"]:
             raise OSError(f"{path} cannot be renamed to {target}")
 
@@ -202,7 +204,7 @@ class WebHdfs:
     def _repeatedly(self, once: Callable[[], T]) -> T:
         pause = _FIRST_PAUSE_SECONDS
         for attempt in range(1, self._attempts + 1):
-            # Each name node once without a pause.
+            # Each name node is asked once before the first pause.
             for _ in self._name_nodes:
                 try:
                     return once()
@@ -251,7 +253,7 @@ def _error(answer: httpx.Response, node: str | None) -> OSError:
     if _OF_INVALID_TOKENS in message or kind == "InvalidToken":
         return _InvalidTokenError(detail)
     if kind in _TRANSIENT:
-        # Also from a data node: a standby leads to one without checking its own state.
+        # A data node may also say this, because a standby redirects to one without checking its own state.
         return _TryAgainError(detail)
     if not kind and answer.status_code in (429, 502, 503, 504):
         return _TryAgainError(detail, node)

@@ -1,4 +1,4 @@
-"""A file system of Arrow with some answers changed: all others are those of the file system inside."""
+"""Wraps a file system of Arrow, whose answers it passes on; a subclass changes some of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class WrappedFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """To be wrapped in `fs.PyFileSystem`. `inner` is Arrow's own file system."""
+    """A handler for `fs.PyFileSystem`. `inner` is Arrow's own file system."""
 
     def __init__(self, inner: fs.FileSystem) -> None:
         self._inner = inner

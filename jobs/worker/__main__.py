@@ -1,4 +1,5 @@
-"""Runs a worker under `spark-submit`, whose master, options and jars it takes. .docs/spark-clusters.md has examples."""
+"""Runs a worker under `spark-submit`, with the master, options and jars given there. .docs/spark-clusters.md has
+examples."""
 
 from __future__ import annotations
 

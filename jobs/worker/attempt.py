@@ -65,8 +65,8 @@ RUN: Final[dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result[Kin
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[KindResult]:
     """Runs the job. After a job that has replaced file groups it runs the audit's checks that read no rows; their
-    result is `audit` in the details. Raises `JobError`s; RefusedError, before anything is changed, if parts of the
-    table are missing."""
+    result is `audit` in the details. Raises `JobError`s. If parts of the table are missing, this is a RefusedError
+    before anything is changed."""
     kind = KINDS[order.kind]
     takes_lock = kind.writes
     order = _typed(order)
@@ -104,7 +104,7 @@ class Attempt:
     `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable. A
     table that `permissions` do not allow is refused. An attempt whose tasks find no executor for `executor_seconds`
     ends; without `executors` it waits. `pool` is the scheduler pool of its Spark jobs. The heartbeats send the lines of
-    `log`. `probes` knows to which tables the worker can write.
+    `log`. `probes` remembers which tables the worker can write to.
     """
 
     def __init__(
@@ -189,13 +189,13 @@ class Attempt:
             spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it.
 
     def _probe(self, table: HudiTable) -> None:
-        """Tests whether the worker can write to the table, unless it knows. If not, raises `StorageRefusedError` for a
-        job that writes; the result of any other job reports it."""
+        """Tests whether the worker can write to the table, unless `probes` has the answer. If not, raises
+        `StorageRefusedError` for a job that writes; the result of any other job reports it."""
         if self._probes is None or not self._probes.are_due(table):
             return
         refusal = self._probes.refusal(table)
         if refusal is None and self._probes.are_due(table):
-            return  # The test gave no answer.
+            return  # The test could not find out.
         self._not_writable = refusal.problem() if refusal else None
         if refusal and not self._order.dry_run and KINDS[self._order.kind].writes:
             raise refusal
@@ -222,7 +222,7 @@ class Attempt:
         return Result(Outcome.FAILED, details=nothing, error=JobError.because(detail[:300]))
 
     def _with_leftovers(self, failed: Result[KindResult]) -> Result[KindResult]:
-        """Adds what the attempt could not undo."""
+        """Adds the sentences about changes that the attempt could not undo."""
         if failed.error is None or not self.context.left_behind:
             return failed
         detail = " ".join(filter(None, [failed.error.detail, *self.context.left_behind]))
@@ -272,8 +272,8 @@ class Attempt:
             logger.warning("%s: the rest of the log could not be sent: %s", self._group, error)
 
     def _end_if_starved(self) -> None:
-        """Ends the attempt if its Spark job has waited too long for the first executor; repeats that while it still
-        waits."""
+        """Ends the attempt if its Spark job has waited too long for the first executor. Cancels that job again and
+        again while it still waits."""
         if self._executors is None:
             return
         now = time.monotonic()

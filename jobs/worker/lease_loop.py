@@ -105,7 +105,7 @@ class Worker:
         self._start()
         ends_at = time.monotonic() + 3600 * self._lifetime.hours
         while not self._stopping.wait(1.0) and not self._is_old.is_set():
-            # The worker checks this before it takes another job, which it would lose.
+            # The check comes before the worker takes another job, because it would lose that job.
             self._require_spark()
             if time.monotonic() > ends_at:
                 self._is_old.set()
@@ -121,7 +121,8 @@ class Worker:
         self._stopping.set()
 
     def _start(self) -> None:
-        """Starts the slots when there are resources to run their jobs on, and a standby is called."""
+        """Starts the slots as soon as there are resources for their jobs; those of a standby, once it has been
+        called."""
         while not self._presence.is_ready and not self._stopping.wait(0.05):
             self._require_spark()
         if not self._presence.called.is_set():
@@ -162,8 +163,8 @@ class Worker:
             self._stopping.wait(RETRY_SECONDS)
 
     def run_once(self, *, only_submitted: bool = False) -> str:
-        """Takes one job, if there is one, and runs it to its end, and then those that the service sends with the
-        answers to its reports. Returns a description of the last result."""
+        """Takes one job, if there is one, and runs it to its end; then runs the jobs that the service sends with its
+        answers to reports. Returns a description of the last result."""
         if not self._presence.is_ready:
             self._stopping.wait(LOOK_SECONDS)
             return "no executors"

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-# Only a worker that is not ready announces itself so often. The requests for jobs of a ready one are enough.
+# Only a worker that is not ready announces itself so often. A ready one shows its presence by requesting jobs.
 _ANNOUNCE_SECONDS = 5.0
 _COMPLAIN_SECONDS = 30.0
 
 
 class Presence:
-    """Keeps `info` up to date and announces it: before Spark has started, and whenever it changes; that of a standby
-    from when it is `called`.
+    """Keeps `info` up to date. Announces it before Spark has started and at each change, but for a standby not before
+    it is `called`.
 
     A worker is ready once a task has run on an executor and as long as it has executors. If executors are allocated
     dynamically, it is ready until a job has waited for executors without success (`starved`).

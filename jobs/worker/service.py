@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import httpx
 
@@ -49,12 +51,13 @@ class Service:
             for url in urls
         ]
         self._at = 0
+        self._of_thread = threading.local()
 
     def announce(self, worker_id: str, info: WorkerInfo) -> None:
         """Sends the properties of this worker and a sign of life, without requesting a job."""
         body = {"worker_id": worker_id, "worker": info.to_json()}
         answer = self._post("/v1/worker/announcements", body, seconds=self._heartbeat_seconds)
-        # A service of an older version has no such path; it knows its workers by their requests for jobs.
+        # A service of an older version lacks this path, and learns of its workers by their requests for jobs.
         if answer.status_code != httpx.codes.NOT_FOUND:
             self._checked(answer)
 
@@ -66,11 +69,11 @@ class Service:
             "only_submitted": only_submitted,
             "version": VERSION,
             "worker": info.to_json(),
+            "request_id": self._request_id(),
         }
-        answer = self._post("/v1/worker/leases", body, seconds=LEASE_WAIT_SECONDS + 10)
-        if answer.status_code == httpx.codes.NO_CONTENT:
-            return None
-        return _leased(self._checked(answer).json())
+        answer = self._checked(self._post("/v1/worker/leases", body, seconds=LEASE_WAIT_SECONDS + 10))
+        self._of_thread.request_id = None
+        return None if answer.status_code == httpx.codes.NO_CONTENT else _leased(answer.json())
 
     def heartbeat(self, worker_id: str, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
         body = {**heartbeat.to_json(), "worker_id": worker_id}
@@ -88,7 +91,8 @@ class Service:
         takes_next: WorkerInfo | None = None,
     ) -> Leased | None:
         """Ends the attempt. A worker that `takes_next` gets the next job with the answer, if one is due. A service of
-        an older version never sends one. Raises `LeaseLostError` when another attempt holds the job."""
+        an older version never sends one. May be repeated if the service was unreachable. Raises `LeaseLostError` when
+        another attempt holds the job."""
         body: dict[str, object] = {
             "worker_id": worker_id,
             "attempt": order.attempt,
@@ -96,15 +100,24 @@ class Service:
             "log": [line.to_json() for line in log],
         }
         if takes_next:
-            body["next"] = {"worker": takes_next.to_json()}
+            body["next"] = {"worker": takes_next.to_json(), "request_id": self._request_id()}
         answer = self._post(f"/v1/worker/leases/{order.job_id}/result", body, seconds=LEASE_WAIT_SECONDS + 10)
         if answer.status_code == httpx.codes.CONFLICT:
             raise LeaseLostError
         following = self._checked(answer).json().get("next")
+        if takes_next:
+            self._of_thread.request_id = None
         return _leased(following) if following else None
 
+    def _request_id(self) -> str:
+        """Returns the id of the calling thread's request for a job. The id stays the same until an answer has come: if
+        one was lost, the service sends the same job again."""
+        known: str | None = getattr(self._of_thread, "request_id", None)
+        self._of_thread.request_id = known or uuid4().hex
+        return str(self._of_thread.request_id)
+
     def _post(self, path: str, body: object, *, seconds: float) -> httpx.Response:
-        """Returns the answer of the first replica that can serve, or else the last answer of another one."""
+        """Returns the answer of the first replica that can serve, or else the last answer that any replica gave."""
         answer, failure, first = None, "", self._at
         trace = tracing.current()
         headers = {"traceparent": trace} if trace else {}

@@ -19,8 +19,8 @@ class Slots:
     """`number` and `spare` threads that call `take` until `takes_no_more`.
 
     At most `number` of them run or ask for jobs of policies. When each of these has had its job for a while, another
-    one calls `take(True)`, for jobs that a person has submitted only. So neither do submitted jobs wait for long jobs
-    of policies, nor policies for long submitted jobs.
+    one calls `take(True)`, which takes only jobs that a person has submitted. So a submitted job does not wait for long
+    jobs of policies, and jobs of policies do not wait for long submitted ones.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class Slots:
         self.number = number
         self._take, self._takes_no_more = take, takes_no_more
         self._guard = threading.Lock()
-        self._asking: set[int] = set()  # Threads that ask for any job.
-        self._taken: dict[int, _Taken] = {}  # By thread.
+        self._asking: set[int] = set()  # Ids of the threads that ask for any job.
+        self._taken: dict[int, _Taken] = {}  # The job of each thread, by the thread's id.
         names = [*(f"slot {n}" for n in range(number)), *(f"spare slot {n}" for n in range(spare))]
         self._threads = [threading.Thread(target=self._serve, name=name, daemon=True) for name in names]
 
@@ -100,7 +100,7 @@ class Slots:
             return None if self._asking or max(counted) > time.monotonic() - SPARE_AFTER_SECONDS else True
 
     def _counted(self) -> list[float]:
-        """Returns when the jobs have begun that count: those of policies, and submitted ones for a short time."""
+        """Returns the start times of the jobs that count: those of policies, and submitted ones for a short time."""
         since = time.monotonic() - SPARE_AFTER_SECONDS
         return [each.since for each in self._taken.values() if not each.is_submitted or each.since > since]
 

@@ -18,7 +18,8 @@ def call() -> threading.Event:
         return called
 
     def listen() -> None:
-        # A closed pipe without a line calls nobody: the supervisor is gone (`jobs.worker.parent_process` notices).
+        # If the pipe is closed without a line, the supervisor is gone, and `jobs.worker.parent_process` ends the
+        # worker.
         if sys.stdin.buffer.readline():
             called.set()
 

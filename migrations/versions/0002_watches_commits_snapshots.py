@@ -1,4 +1,4 @@
-"""How tables are watched, their commits, and how they stand."""
+"""The watches, commits and snapshots of tables."""
 
 from __future__ import annotations
 

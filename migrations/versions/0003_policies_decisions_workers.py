@@ -1,4 +1,4 @@
-"""Policies, what was decided by them, workers; and of each job why it exists and how urgent it is."""
+"""Policies, their decisions, and workers; the reason and the priority of each job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outbox, webhooks, and what was delivered to them."""
+"""The outbox, webhooks, and their deliveries."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def upgrade() -> None:
     op.add_column("jobs", sa.Column("worker_group", sa.String(24), nullable=False, server_default="default"))
     op.add_column("workers", sa.Column("group", sa.String(24), nullable=False, server_default="default"))
     _widen(64)
-    # Whoever waits for other tables' jobs tries again with the next that ends.
+    # A table that waits for jobs of other tables is planned again when any job ends.
     op.execute("UPDATE planning SET deferred_for = '*' WHERE deferred_for IS NOT NULL")
 
 

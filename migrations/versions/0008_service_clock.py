@@ -1,4 +1,4 @@
-"""The time of the service, so that it goes on from there after a restart."""
+"""The service's clock, which goes on from the stored time after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores since when the polls of a table have been failing."""
+"""The moment since which the polls of a table have been failing."""
 
 from __future__ import annotations
 

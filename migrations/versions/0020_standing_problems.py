@@ -1,4 +1,4 @@
-"""Standing problems that are open."""
+"""The open problems of the fleet."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["table_id"], ["tables.id"], name="fk_samples_table_id", ondelete="CASCADE"),
     )
     op.create_index("ix_samples_step_at", "samples", ["step", "at"])
-    # Snapshots have new figures: the next poll of each table writes them, and lists no partition for it.
+    # Snapshots have new figures. The next poll of each table writes them, without listing its partitions again.
     op.execute("UPDATE watches SET fingerprint = NULL")
 
 

@@ -1,4 +1,4 @@
-"""The slots that tables have had, what keeps failing, and the locks that were looked at."""
+"""The time of slots that tables have used, services that keep failing, and locks that were examined."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("table_id", name="pk_lock_looks"),
     )
     op.create_index("ix_lock_looks_next_look_at", "lock_looks", ["next_look_at"])
-    # Why a queued job is held back although its time has come.
+    # The reason why a queued job that is due is held back.
     op.add_column("jobs", sa.Column("held_back", sa.Text))
 
 

@@ -1,4 +1,4 @@
-"""Notifications, and the problems that each has told."""
+"""Notifications, and the problems that each of them has reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acknowledgements that end at a time and have a reason, and what notifications know of them."""
+"""Acknowledgements with an end and a reason, which notifications report as well."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Running totals in place of the figures of single attempts, which reports of any period read as fast; samples of the
-fleet; the weekly report of a notification; the Spark application of an attempt."""
+"""Running totals instead of the figures of single attempts, so that reports of long and short periods are equally fast;
+samples of the fleet; the weekly report of a notification; the Spark application of an attempt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from alembic import op
 
 revision = "0035"
 down_revision = "0034"
-# Earlier versions would write figures of single attempts among the totals.
+# Earlier versions of the service would mix figures of single attempts with the totals.
 works_with = "0035"
 
 _AMOUNTS = (
@@ -71,7 +71,7 @@ def downgrade() -> None:
 
 
 def _rewrite(amount: str) -> None:
-    """Computes all amounts anew from those of all rows."""
+    """Replaces each amount by this expression, computed over all rows."""
     names = ", ".join(("id", "ended_at", "table_id", "kind", *_AMOUNTS))
     wanted = ", ".join(f"{amount.format(name)} AS {name}" for name in _AMOUNTS)
     op.execute(f"CREATE TABLE figures_anew AS SELECT id, ended_at, table_id, kind, {wanted} FROM attempt_figures")  # noqa: S608

@@ -1,4 +1,4 @@
-"""What each attempt took and worked on, from which the cost of further jobs is learned."""
+"""The duration and the amount of work of each attempt, from which the service learns the cost of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables on which the role of a token holds."""
+"""The tables for which a token has its role."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from alembic import op
 
 revision = "0037"
 down_revision = "0036"
-# Earlier versions would give such a token its role on all tables.
+# Earlier versions of the service would give such a token its role on all tables.
 works_with = "0037"
 
 
@@ -16,6 +16,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Revokes these tokens, which would get their role on all tables."""
+    """Revokes these tokens, because an earlier version would give them their role on all tables."""
     op.execute("UPDATE tokens SET revoked_at = CURRENT_TIMESTAMP WHERE tables IS NOT NULL AND revoked_at IS NULL")
     op.drop_column("tokens", "tables")

@@ -61,7 +61,7 @@ def upgrade() -> None:
         sa.Column("overhead_after", sa.Double),
     )
     op.create_index("ix_job_gains_table", "job_gains", ["table_id", "kind", "created_at"])
-    # What a second of the job's work saves readers, and when it starts whatever that is.
+    # The benefit for readers per second of the job's work, and the time at which the job starts whatever its benefit.
     op.add_column("jobs", sa.Column("worth", sa.Double))
     op.add_column("jobs", sa.Column("starts_by", moment))
     op.add_column("workers", sa.Column("read_rates", sa.JSON(none_as_null=True)))

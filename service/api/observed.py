@@ -12,6 +12,7 @@ from service.catalog.sample import Sample
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
 from service.lake.commit import Commit
+from service.lake.metadata_table import MetadataTableState
 from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, Since, TableSnapshot
 
 
@@ -98,6 +99,10 @@ class SizeClassOut(BaseModel):
     files: int = Field(description="Number of files in it", examples=[12])
 
 
+class MetadataTableOut(Shown, declared=MetadataTableState):
+    """The metadata table of a table, which every reader and writer plans with. Sizes are of its latest file slices."""
+
+
 class SnapshotOut(Declared, declared=TableSnapshot):
     """The state of a table. `partitions` are the largest ones."""
 
@@ -112,6 +117,9 @@ class SnapshotOut(Declared, declared=TableSnapshot):
     total: FilesOut = Field(description="Totals of all partitions")
     base_file_sizes: list[SizeClassOut] = Field(
         description="The base files by size, in ten classes. Empty until a partition with base files was listed"
+    )
+    metadata_table: MetadataTableOut | None = Field(
+        description="At most some minutes older; null if the table has no metadata table, or after the first poll"
     )
     num_partitions: int
     partitions: list[PartitionOut] = Field(description="The largest partitions")

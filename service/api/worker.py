@@ -109,6 +109,7 @@ async def _next_order(
         group=info.group,
         permissions=lake.permissions,
         token_id=caller.token_id,
+        request_id=wanted.request_id,
         only_submitted=wanted.only_submitted,
     )
     look: Callable[[], WorkOrder | None] = announced
@@ -181,7 +182,13 @@ async def report_result(
         afterwards.add_task(registry.detect_after, database.engine, lake, job.table_id, job.kind)
     following = None
     if wanted.next and wanted.worker_id:
-        ask = LeaseRequest(worker_id=wanted.worker_id, wait_seconds=0, only_submitted=False, worker=wanted.next.worker)
+        ask = LeaseRequest(
+            worker_id=wanted.worker_id,
+            wait_seconds=0,
+            only_submitted=False,
+            worker=wanted.next.worker,
+            request_id=wanted.next.request_id,
+        )
         try:
             following = await _next_order(
                 ask, database=database, lake=lake, queue=queue, caller=caller, request=request

@@ -144,6 +144,13 @@ _WorkerId = Annotated[
 ]
 
 
+_RequestId = Annotated[
+    str | None,
+    StringConstraints(min_length=1, max_length=64, pattern=NO_NUL),
+    Field(description="Chosen by the worker, anew for each job: a request that is repeated brings the same job"),
+]
+
+
 class AnnounceRequest(BaseModel):
     worker_id: _WorkerId
     worker: WorkerInfoIn = Field(description="The worker's description of itself")
@@ -159,6 +166,7 @@ class LeaseRequest(BaseModel):
         False, description="Whether the request is for a spare slot, which gets submitted jobs only, no automatic ones"
     )
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
+    request_id: _RequestId = None
 
 
 class ProgressIn(BaseModel):
@@ -199,6 +207,7 @@ class ResultIn(BaseModel):
 
 class NextIn(BaseModel):
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
+    request_id: _RequestId = None
 
 
 class ReportIn(_FromHolder):

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.lake.backlog import Cycle, extended
+from service.lake.metadata_table import MetadataTableState
 from service.lake.snapshot import (
     Bucket,
     NotWritable,
@@ -250,7 +251,7 @@ def _summary(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) 
     }
     for name in _MANY:
         kept[name] = [dict(vars(each)) for each in kept[name]]
-    for name in (*_SINCE, *_PARTS, *_WITH_SINCE):
+    for name in (*_SINCE, *_PARTS, *_OPTIONAL):
         kept[name] = dict(vars(kept[name])) if kept[name] else None
     summary: dict[str, Any] = _storable({**kept, "hashing_config": dict(hashing_config) if hashing_config else None})
     return summary
@@ -270,17 +271,22 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
         data[name] = tuple(data.get(name, ()))
     data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
     data["other_runs"] = tuple(OtherRun(**_restored(each, _RUN_MOMENTS)) for each in data.get("other_runs", ()))
-    for name, cls in _WITH_SINCE.items():
-        data[name] = cls(**_restored(data[name], ("since",))) if data.get(name) else None
+    for name, (cls, moments) in _OPTIONAL.items():
+        data[name] = cls(**_tuples(_restored(_known(cls, data[name]), moments))) if data.get(name) else None
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
 
 
 _NAMES: Mapping[type[Any], frozenset[str]] = {
-    cls: frozenset(field.name for field in dataclasses.fields(cls)) for cls in (TableSnapshot, PartitionState, Totals)
+    cls: frozenset(field.name for field in dataclasses.fields(cls))
+    for cls in (TableSnapshot, PartitionState, Totals, SeenLock, NotWritable, MetadataTableState)
 }
 _SINCE = ("since_compaction", "since_cleaning", "since_clustering")
 _PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
-_WITH_SINCE: Mapping[str, type[Any]] = {"lock": SeenLock, "not_writable": NotWritable}
+_OPTIONAL: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
+    "lock": (SeenLock, ("since",)),
+    "not_writable": (NotWritable, ("since",)),
+    "metadata_table": (MetadataTableState, ("read_at", "pending_since")),
+}
 _MANY = ("pending", "cycles", "other_runs")
 _CYCLE_MOMENTS = ("compacted_at", "rising_since")
 _RUN_MOMENTS = ("at", "since")
@@ -298,6 +304,10 @@ def _storable(value: Any) -> Any:
         case list():
             return [_storable(each) for each in value]
     return value
+
+
+def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in data.items()}
 
 
 def _restored(data: Mapping[str, Any], moments: tuple[str, ...]) -> dict[str, Any]:

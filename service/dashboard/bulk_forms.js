@@ -51,7 +51,7 @@ export class SettingForm {
 
   #list() {
     const changes = [...this.changes];
-    const words = ([name, value]) => `${name}: ${value === undefined ? "as the level below says" : shown(name, value)}`;
+    const words = ([name, value]) => `${name}: ${value === undefined ? "as weaker levels say" : shown(name, value)}`;
     const drop = (name) => {
       this.changes.delete(name);
       this.redraw();

@@ -149,7 +149,7 @@ function known(policy, schemas) {
       const value = valueOf(own, name);
       const isOwn = value !== undefined;
       const usual = name === "precedence" ? 0 : (schema["x-default"] ?? null);
-      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : "the level below", isOwn }];
+      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : "weaker levels", isOwn }];
     }),
   );
 }

@@ -76,7 +76,7 @@ export class PolicyForm {
     const { value, source, isOwn } = this.known.get(name);
     const edited = this.edits.has(name);
     const isReset = this.edits.get(name) === RESET;
-    const words = edited ? (isReset ? "the level below, when saved" : `${this.level}, when saved`) : source;
+    const words = edited ? (isReset ? "weaker levels, when saved" : `${this.level}, when saved`) : source;
     const canReset = may("operator") && (edited ? !isReset : isOwn);
     const label = labelOf(name);
     const range = rangeOf(name, schema);

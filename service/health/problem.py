@@ -48,6 +48,8 @@ class ProblemKind(StrEnum):
     CLEANING_BEHIND = "cleaning-behind"
     OBJECTIVE_MISSED = "objective-missed"
     TIMELINE_LONG = "timeline-long"
+    METADATA_TABLE_BEHIND = "metadata-table-behind"
+    METADATA_TABLE_INCOMPLETE = "metadata-table-incomplete"
     BUCKET_TOO_LARGE = "bucket-too-large"
     BUCKETS_SKEWED = "buckets-skewed"
     SMALL_FILES = "small-files"

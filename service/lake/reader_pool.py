@@ -26,7 +26,7 @@ from service.model.errors import GroundskeeperError
 from service.model.storage_errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkServerProcess
 
@@ -45,6 +45,15 @@ _COLLECTED_AFTER = 50_000
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 _forks = multiprocessing.get_context("forkserver")
+
+
+def preload(*modules: str) -> None:
+    """Names the modules that children find imported: the server process that forks them imports these when it starts,
+    with the first child of this process. Without a call it imports only this one."""
+    _forks.set_forkserver_preload([__name__, *modules])
+
+
+preload()
 
 
 @dataclass(frozen=True)
@@ -74,11 +83,11 @@ class InProcess:
 class ReaderPool:
     """Runs functions in at most `size` child processes, each call in one of its own, which later calls reuse.
 
-    Children are forked, when needed, from a server process that has imported `preload`. A child that crashes, or takes
-    longer than the limit, is killed, and the next call gets a new one. Thread-safe.
+    Children are forked when needed (see `preload`). A child that crashes, or takes longer than the limit, is killed,
+    and the next call gets a new one. Thread-safe.
     """
 
-    def __init__(self, size: int, limits: ReaderLimits | None = None, *, preload: Sequence[str] = ()) -> None:
+    def __init__(self, size: int, limits: ReaderLimits | None = None) -> None:
         self._limits = limits or ReaderLimits()
         self._slots = threading.BoundedSemaphore(size)
         self._queue = threading.BoundedSemaphore(size + self._limits.queued)
@@ -86,7 +95,6 @@ class ReaderPool:
         self._idle: list[_Child] = []
         self._busy: set[_Child] = set()
         self._is_closed = False
-        _forks.set_forkserver_preload([__name__, *preload])
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls `function` in a child; it must be importable, and arguments and result picklable.

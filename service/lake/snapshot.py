@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from jobs.spec import Spec, Told
 from service.lake.backlog import Cycle
+from service.lake.metadata_table import MetadataTableState
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 
@@ -197,7 +198,7 @@ class TableSnapshot(Told):
     each operation, and only runs since the table was registered. `clock` is the writers' clock as measured on the
     timeline (`ClockFrame.to_json`), empty if an earlier version of the service has stored the snapshot. `vanished` are
     commits that are missing from the middle of the timeline, `undone` those that a rollback took off it. `not_writable`
-    comes from jobs, not from a poll.
+    comes from jobs, not from a poll. `metadata_table` may be some minutes older than the snapshot.
     """
 
     table_id: str
@@ -229,6 +230,7 @@ class TableSnapshot(Told):
     other_runs: tuple[OtherRun, ...] = ()
     clock: Mapping[str, Any] = field(default_factory=dict)
     not_writable: NotWritable | None = None
+    metadata_table: MetadataTableState | None = None
 
     @property
     def base_bytes(self) -> int:

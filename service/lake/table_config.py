@@ -74,7 +74,7 @@ class TableConfig:
             "record_key_fields": self.fields("hoodie.table.recordkey.fields"),
             "ordering_fields": self.ordering_fields,
             "key_generator": self.key_generator,
-            "metadata_partitions": self.fields("hoodie.table.metadata.partitions"),
+            "metadata_partitions": self.metadata_partitions,
             "base_file_format": self.base_file_format,
             "populates_meta_fields": self.flag("hoodie.populate.meta.fields", default=True),
             "drops_partition_columns": self.flag("hoodie.datasource.write.drop.partition.columns"),
@@ -118,6 +118,10 @@ class TableConfig:
     @property
     def ordering_fields(self) -> tuple[str, ...]:
         return self.fields("hoodie.table.ordering.fields") or self.fields("hoodie.table.precombine.field")
+
+    @property
+    def metadata_partitions(self) -> tuple[str, ...]:
+        return self.fields("hoodie.table.metadata.partitions")
 
     @property
     def key_generator(self) -> str | None:

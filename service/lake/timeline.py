@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from service.lake.instant import Instant, InstantState
@@ -58,6 +59,12 @@ def read_timeline(storage: Storage, config: TableConfig) -> Timeline:
 def timeline_files(storage: Storage, config: TableConfig) -> list[Entry]:
     """Lists the files in the folder of the active timeline."""
     return [entry for entry in storage.list(config.timeline_path, most=MAX_FILES) if not entry.is_folder]
+
+
+def fingerprint(names: Iterable[str]) -> str:
+    """Returns a digest of the timeline's file names, which begin with a digit."""
+    relevant = sorted(name for name in names if name[:1].isdigit())
+    return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def timeline_of(file_names: Iterable[str]) -> Timeline:

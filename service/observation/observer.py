@@ -191,32 +191,39 @@ class Observer:
 
     def _poll_together(self, watches: Sequence[Watch]) -> list[Sequence[Watch]]:
         """Polls tables that have not changed. Returns the others in portions to be polled: each has changed, or may
-        keep others waiting."""
+        keep others waiting. Those that the reader had no time for stay together, in two halves for two readers."""
         if len(watches) == 1:
             self._poll(watches[0])
             return []
         done: Collection[str] = ()
+        reached = len(watches)
         try:
-            done = self._poll_new(watches) if watches[0].looked_at is None else self._quiet_among(watches)
+            reached, done = self._poll_new(watches) if watches[0].looked_at is None else self._quiet_among(watches)
         except GroundskeeperError as error:
             # One of the tables makes a reader hang or crash. Polls of single tables find out which.
             log.info("%d tables cannot be checked together: %s %s", len(watches), error.title, error.detail)
         except Exception:
             log.exception("%d tables cannot be polled together", len(watches))
-        return [(watch,) for watch in watches if watch.table_id not in done]
+        middle = (reached + len(watches) + 1) // 2
+        halves = [each for each in (watches[reached:middle], watches[middle:]) if each]
+        return [(watch,) for watch in watches[:reached] if watch.table_id not in done] + halves
 
-    def _quiet_among(self, watches: Sequence[Watch]) -> Collection[str]:
-        quiet = set(self._quiet(watches, self._clock()))
+    def _quiet_among(self, watches: Sequence[Watch]) -> tuple[int, Collection[str]]:
+        """Returns how many of the tables were looked at, and which of them were found unchanged."""
+        found = self._quiet(watches, self._clock())
+        quiet = {watch.table_id for watch, is_quiet in zip(watches, found, strict=False) if is_quiet}
         self._count(unchanged=len(quiet))
-        return quiet
+        return len(found), quiet
 
-    def _poll_new(self, watches: Sequence[Watch]) -> Collection[str]:
-        results = record_first(self._engine, self._first(watches, self._clock()), self._clock())
+    def _poll_new(self, watches: Sequence[Watch]) -> tuple[int, Collection[str]]:
+        """Returns how many of the tables were looked at, and which first polls were recorded."""
+        found = self._first(watches, self._clock())
+        results = record_first(self._engine, [each for each in found if each is not None], self._clock())
         for each in results:
             self._polled(each)
         if results:
             self._notifier.notify()
-        return {each.table_id for each in results}
+        return len(found), {each.table_id for each in results}
 
     def _polled(self, result: PollResult) -> None:
         self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)

@@ -26,7 +26,7 @@ from service.queue.unknown_outcomes import settle
 from service.queue.unstarted_jobs import withdraw_beside_incidents
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -50,10 +50,10 @@ class PollResult:
 ReadTable = Callable[["Watch", "datetime"], ChangedTable | UnchangedTable]
 """A `TableReader`, or one in a child process."""
 
-ReadFirst = Callable[["Sequence[Watch]", "datetime"], "Sequence[ChangedTable]"]
+ReadFirst = Callable[["Sequence[Watch]", "datetime"], "Sequence[ChangedTable | None]"]
 """The method `first` of a `TableReader`, or of one in a child process."""
 
-FindQuiet = Callable[["Sequence[Watch]", "datetime"], "Collection[str]"]
+FindQuiet = Callable[["Sequence[Watch]", "datetime"], "Sequence[bool]"]
 """The method `quiet` of a `TableReader`, or of one in a child process."""
 
 
@@ -175,6 +175,7 @@ def _snapshot(
         other_runs=other_runs.with_new(connection, watch.table_id, before.other_runs if before else (), added),
         clock=_with_first(stored, polled.clock),
         not_writable=before.not_writable if before else None,
+        metadata_table=polled.metadata_table,
     )
 
 

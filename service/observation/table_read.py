@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,11 +26,12 @@ from service.incidents.incident import IncidentKind
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import with_marks
+from service.lake.metadata_table import metadata_table_of
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.table_lock import seen_lock
-from service.lake.timeline import parse_instant, timeline_files, timeline_of
+from service.lake.timeline import fingerprint, parse_instant, timeline_files, timeline_of
 from service.model.errors import GroundskeeperError
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from service.incidents.finding import Judged
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
+    from service.lake.metadata_table import MetadataTableState
     from service.lake.snapshot import Pending
     from service.lake.storage import Entry, Storage
     from service.lake.table import TableType
@@ -91,6 +92,7 @@ class ChangedTable:
     undone: tuple[str, ...] = ()  # Known commits that were undone (`vanished_commits`).
     clock: Mapping[str, Any] = field(default_factory=dict)  # The writers' clock (`ClockFrame.to_json`).
     profile: Mapping[str, Any] = field(default_factory=dict)  # Members of the table's profile, as JSON.
+    metadata_table: MetadataTableState | None = None
 
 
 @dataclass(frozen=True)
@@ -122,28 +124,31 @@ class TableReader:
             found = self._changed(storage, watch, known, now) or UnchangedTable(None, {})
         return dataclasses.replace(found, lock=self._lock(storage, watch, now))
 
-    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
-        """Reads tables that were never polled. A table is left out if it cannot be read, or if the tables before
-        it have taken `_FIRST_SECONDS`."""
+    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable | None]:
+        """Reads tables that were never polled; None stands for one that cannot be read. The last ones are left out if
+        the tables before them have taken `_FIRST_SECONDS`."""
         with reading(self.engine) as connection:
             tables = table_store.get_all(connection, [watch.table_id for watch in watches])
-        found = []
-        for watch in _in_time([each for each in watches if each.table_id in tables], _FIRST_SECONDS):
-            nothing = KnownState(tables[watch.table_id], watch)
+        found: list[ChangedTable | None] = []
+        for watch in _in_time(watches, _FIRST_SECONDS):
+            read = None
             with contextlib.suppress(GroundskeeperError):
-                storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
-                if read := self._changed(storage, watch, partial(_as_known, nothing), now):
-                    found.append(dataclasses.replace(read, lock=self._lock(storage, watch, now)))
+                if (table := tables.get(watch.table_id)) is not None:
+                    storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
+                    read = self._changed(storage, watch, partial(_as_known, KnownState(table, watch)), now)
+                    read = read and dataclasses.replace(read, lock=self._lock(storage, watch, now))
+            found.append(read)
         return found
 
-    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
-        """Returns the ids of tables for which a poll would have nothing to record. A table is left out if it cannot be
-        read, or if the tables before it have taken `_QUIET_SECONDS`."""
+    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[bool]:
+        """Returns for each table whether it can be read and a poll would have nothing to record. The last ones are left
+        out if the tables before them have taken `_QUIET_SECONDS`."""
         found = []
         for watch in _in_time(watches, _QUIET_SECONDS):
+            is_quiet = False
             with contextlib.suppress(GroundskeeperError):
-                if self._is_quiet(watch, now):
-                    found.append(watch.table_id)
+                is_quiet = self._is_quiet(watch, now)
+            found.append(is_quiet)
         return found
 
     def _known(self, table_id: str, timeline: Timeline) -> KnownState:
@@ -176,9 +181,7 @@ class TableReader:
 
     def _unchanged(self, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable | None:
         """Returns None if the timeline has changed."""
-        if not watch.fingerprint or not watch.timeline_path:
-            return None
-        if fingerprint(storage.names(watch.timeline_path)) != watch.fingerprint:
+        if not watch.timeline_path or fingerprint(storage.names(watch.timeline_path)) != watch.fingerprint:
             return None
         return _unchanged(self.engine, storage, watch, now)
 
@@ -196,10 +199,10 @@ class IsolatedTableReader:
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         return self._reader()(watch, now)
 
-    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
+    def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable | None]:
         return self._reader().first(watches, now)
 
-    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
+    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[bool]:
         return self._reader().quiet(watches, now)
 
     def _reader(self) -> TableReader:
@@ -208,12 +211,6 @@ class IsolatedTableReader:
 
 
 _engine = cache(partial(open_engine, connections=1))
-
-
-def fingerprint(names: Iterable[str]) -> str:
-    """Returns a digest of the timeline's file names, which begin with a digit."""
-    relevant = sorted(name for name in names if name[:1].isdigit())
-    return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable:
@@ -251,7 +248,7 @@ def _changed(
     config = config.in_frame_of(listed.values())
     timeline = timeline_of(listed)
     before = known(timeline)
-    table_id = before.table.id
+    table_id, stored = before.table.id, before.stored
     new = [
         read_instant(storage, config, instant, listed)
         for instant in timeline.instants
@@ -318,6 +315,10 @@ def _changed(
         undone=undone,
         clock=config.frame.to_json(),
         profile=msgspec.json.decode(msgspec.json.encode(config.profile(len(pending)))),
+        # The first poll leaves it out, since many tables are polled then.
+        metadata_table=metadata_table_of(storage, config, timeline, stored.snapshot.metadata_table, now)
+        if stored
+        else None,
     )
 
 

@@ -21,6 +21,7 @@ from service.policies.settings import (
     ContractionSettings,
     DiagnosisSettings,
     ExpansionSettings,
+    MetadataTableSettings,
     PartitionTtlSettings,
     RepairSettings,
     RollbackSettings,
@@ -88,6 +89,7 @@ class Policy:
     repair: RepairSettings = field(default_factory=RepairSettings)
     rollback: RollbackSettings = field(default_factory=RollbackSettings)
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)
+    metadata_table: MetadataTableSettings = field(default_factory=MetadataTableSettings)
     partition_ttl: PartitionTtlSettings = field(default_factory=PartitionTtlSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     diagnosis: DiagnosisSettings = field(default_factory=DiagnosisSettings)

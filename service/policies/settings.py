@@ -26,6 +26,7 @@ from jobs.kinds.cleaning import CleaningParams
 from jobs.kinds.clustering import ClusteringParams
 from jobs.kinds.compaction import CompactionParams
 from jobs.kinds.diagnosis import DiagnosisParams
+from jobs.kinds.metadata_table import MetadataTableParams
 from jobs.kinds.parameters import Parameters, Spec
 from jobs.kinds.partition_ttl import PartitionTtlParams
 from jobs.kinds.repair import RepairParams
@@ -247,6 +248,21 @@ class ArchivalSettings(Section):
     cron: Cron = None
     min_interval_seconds: Interval = 3600
     retain: int = _ARCHIVAL.retain
+
+
+@dataclass(frozen=True)
+class MetadataTableSettings(Section):
+    """Compacts the metadata table apart from the writers. Off by default, because Hudi's writers compact it at every
+    tenth commit, which then takes longer than the others. `commits` should therefore be below ten."""
+
+    params = MetadataTableParams
+
+    enabled: Enabled = False
+    commits: Annotated[
+        int, Spec("Deltacommits of the metadata table since its last compaction", ge=1, le=1_000_000)
+    ] = 6
+    cron: Cron = None
+    min_interval_seconds: Interval = 300
 
 
 @dataclass(frozen=True)

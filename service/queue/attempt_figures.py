@@ -8,11 +8,10 @@ import re
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import sqlalchemy as sa
 
-from jobs.kinds.registry import KINDS
 from jobs.spec import Spec, Told
 from service.db import schema
 from service.db.upsert import insert_into
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jobs.contract import JobKind
+    from jobs.kinds.results import KindResult
     from service.queue.job import Job
 
 _f = schema.attempt_figures
@@ -86,14 +86,12 @@ NAMES = tuple(each.name for each in fields(Figures))
 _SECONDS = NAMES.index("seconds")
 
 
-def of_attempt(
-    job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime, *, gib: float = 0.0
-) -> Figures:
-    """Returns the figures of an attempt that has just ended. `job` is in its state at the lease, `details` are those of
-    the worker's result, `gib` is the memory of the worker's slot."""
+def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime, *, gib: float = 0.0) -> Figures:
+    """Returns the figures of an attempt that has just ended. `job` is in its state at the lease, `result` is
+    what the worker has reported, `gib` is the memory of its slot."""
     seconds = max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
     is_good = outcome is AttemptOutcome.SUCCEEDED
-    amounts = KINDS[job.kind].result.parse(details).amounts if is_good and not job.dry_run else {}
+    amounts = result.amounts if is_good and not job.dry_run else {}
     return Figures(
         succeeded=int(is_good),
         failed=int(outcome in _FAILED),
@@ -125,19 +123,18 @@ def _gib(text: str | None) -> float:
     return int(found[1]) * _GIB[found[2]] if found else 0.0
 
 
-def record(
-    connection: Connection, job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime
-) -> None:
-    """Stores the figures of an attempt that has just ended (`of_attempt`), and the attempt for the cost model. Call it
-    last in a transaction, like `outbox.publish`."""
+def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> None:
+    """Stores the figures of an attempt that has just ended (`of_attempt`), and what further jobs are expected to cost
+    because of it. Call it last in a transaction, like `outbox.publish`."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
     gib = gib_of_slot(*worker) if worker else 0.0
-    figures = of_attempt(job, outcome, details, now, gib=gib)
+    figures = of_attempt(job, outcome, result, now, gib=gib)
     add(connection, job.table_id, job.kind, figures, now)
     if figures.succeeded or figures.failed:
-        work = KINDS[job.kind].result.parse(details).work
         is_good = bool(figures.succeeded)
-        ended = Ended(job.table_id, job.kind.value, job.dry_run, figures.seconds, work=work, gib=gib, is_good=is_good)
+        ended = Ended(
+            job.table_id, job.kind.value, job.dry_run, figures.seconds, work=result.work, gib=gib, is_good=is_good
+        )
         cost_store.record(connection, ended, now)
     if figures.succeeded and job.worth is not None:
         saved = saved_by(vars(figures), worker_store.read_rates(connection))

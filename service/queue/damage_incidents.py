@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from jobs.kinds.registry import KINDS
-from jobs.kinds.results import Examination, KindResult
+from jobs.kinds.results import ExaminedResult
 from service.incidents import store, tracker
 from service.incidents.details import IncidentDetails
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
@@ -21,20 +20,20 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from jobs.contract import Result
-    from jobs.kinds.results import DamageFound
+    from jobs.kinds.results import DamageFound, KindResult
     from service.queue.job import Job
 
 
-def of_report(connection: Connection, job: Job, result: Result, now: datetime) -> tuple[list[Incident], list[Incident]]:
+def of_report(
+    connection: Connection, job: Job, result: KindResult, now: datetime
+) -> tuple[list[Incident], list[Incident]]:
     """Returns the incidents to open and those to close after a successful job that has made checks: a diagnosis by the
     table's own index, an audit, or one that has replaced file groups.
 
     A damage counts as gone only if the check that had found it was made again. An incident that a user has closed is
     opened again only if the damage has changed.
     """
-    details, examines = result.details, KINDS[job.kind].examines
-    examined = Examination.parse(details) if examines else KindResult.parse(details).audit
+    examined = result if isinstance(result, ExaminedResult) else result.audit
     if job.state is not JobState.SUCCEEDED or "index" in job.params or not examined:
         return [], []
     findings = {each.type: each for each in examined.findings if each.type}

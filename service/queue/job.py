@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP, JobKind, Problem, Progress, WorkOrder
 from jobs.kinds.registry import KINDS
-from jobs.kinds.results import KindResult
 from jobs.spec import Spec
 from jobs.trace_context import of_job
 from jobs.web_url import filled
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jobs.contract import Table
+    from jobs.kinds.results import KindResult
 
 
 class JobState(StrEnum):
@@ -211,7 +211,7 @@ class Job(Record):
         """The verdict of the job; None without a result."""
         if self.result is None:
             return None
-        parsed = KindResult.parse(self.result)
+        parsed = self.parsed_result
         is_idle = bool(parsed.nothing_to_do)
         return verdict_of(self.state, dry_run=self.dry_run, refused=bool(parsed.refusals), nothing_to_do=is_idle)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind
 from jobs.kinds.repair import RepairResult
 from jobs.kinds.results import ReplacementResult
 from service.incidents import store, tracker
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from jobs.contract import Result
+    from jobs.kinds.results import KindResult
     from service.events.event import Event
     from service.queue.job import Job
 
 
-def of_report(connection: Connection, before: Job, after: Job, result: Result, now: datetime) -> list[Event]:
+def of_report(connection: Connection, before: Job, after: Job, result: KindResult, now: datetime) -> list[Event]:
     """Opens an incident for each write that the job fenced and each damage that it found. Closes incidents that a
     repair cleared, and damages that a diagnosis or an audit no longer finds. Returns the events.
 
@@ -41,14 +40,13 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
             opened_at=now,
             details=IncidentDetails(job_id=before.id, job_kind=before.kind).to_json(),
         )
-        for instant in ReplacementResult.parse(result.details).fenced or ()
+        for instant in (result.fenced or () if isinstance(result, ReplacementResult) else ())
     ]
     closing: list[Incident] = []
-    if before.kind is JobKind.REPAIR and after.state is JobState.SUCCEEDED:
-        parsed = RepairResult.parse(result.details)
+    if isinstance(result, RepairResult) and after.state is JobState.SUCCEEDED:
         reasons = (
-            (parsed.cleared or (), f"repair {before.id} found all its rows in the right place"),
-            (parsed.waived or (), f"repair {before.id} left its rows where they are, as it was told to"),
+            (result.cleared or (), f"repair {before.id} found all its rows in the right place"),
+            (result.waived or (), f"repair {before.id} left its rows where they are, as it was told to"),
         )
         closing = [
             each.closed(IncidentState.CLEARED, because, now)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.kinds.registry import KINDS
 from service.delivery import outbox
 from service.events import tally
 from service.events.tally import Count
@@ -14,11 +13,12 @@ from service.lake.commit import BUCKET_RESCALE, CLUSTERING, COMPACTION
 from service.queue.job import AttemptOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
 
     from sqlalchemy import Connection
 
+    from jobs.kinds.results import KindResult
     from service.lake.commit import Commit
     from service.queue.job import Job
 
@@ -39,10 +39,10 @@ _KINDS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING, BUCKET
 _MOST = 2.0**50
 
 
-def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime) -> list[Count]:
-    """Returns the counts of an attempt that has just ended; a dry run only counts if its lease was lost. `job` is in
-    its state at the lease, `details` are those of the worker's result."""
-    kind, parsed = job.kind.value, KINDS[job.kind].result.parse(details)
+def of_attempt(job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> list[Count]:
+    """Returns the counts of an attempt that has just ended; a dry run only counts if its lease was lost. `job` is as it
+    was leased, `result` is what the worker has reported."""
+    kind = job.kind.value
     counts = [Count(LEASES_LOST, (kind,))] if outcome is AttemptOutcome.LOST else []
     if job.dry_run:
         return counts
@@ -50,10 +50,10 @@ def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], no
     bucket = next(bound for bound in BUCKETS if seconds <= bound)
     counts.append(Count(ATTEMPTS, (kind, outcome.value, f"{bucket:g}")))
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
-    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), amount(parsed.lock_wait_seconds)))
-    counts.append(Count(READ_BYTES, (kind,), amount(parsed.input_bytes)))
-    if outcome is AttemptOutcome.SUCCEEDED and "freed_bytes" in parsed.amounts:
-        counts.append(Count(FREED_BYTES, (kind,), amount(parsed.amounts["freed_bytes"])))
+    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), amount(result.lock_wait_seconds)))
+    counts.append(Count(READ_BYTES, (kind,), amount(result.input_bytes)))
+    if outcome is AttemptOutcome.SUCCEEDED and "freed_bytes" in result.amounts:
+        counts.append(Count(FREED_BYTES, (kind,), amount(result.amounts["freed_bytes"])))
     return counts
 
 

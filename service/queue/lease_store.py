@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from service.db import schema
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
-from service.queue import lock_sighting_store, slot_use
+from service.queue import lock_sighting_store, repeat_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.lock_sighting import FRESH
@@ -47,6 +47,7 @@ def take(
     *,
     worker_id: str,
     token_id: str | None = None,
+    request_id: str | None = None,
     group: str,
     now: datetime,
     deadline: datetime,
@@ -55,7 +56,8 @@ def take(
     only_submitted: bool = False,
 ) -> Job | None:
     """Leases the next due job of this worker group to `worker_id`; None when there is none. `may_start` is called last,
-    with the job locked; a job that it rejects is skipped. `only_submitted` leaves out jobs that the service started.
+    with the job locked; a job that it rejects is skipped. `only_submitted` leaves out jobs that the service started. If
+    a call for the same `request_id` comes first, both return the same job.
 
     Jobs with a higher priority go first. Among equal ones the order is: submitted jobs before those of the service
     (only with `requested_first`); jobs of unknown worth; overdue jobs (`starts_by`); the highest worth; the table that
@@ -97,6 +99,7 @@ def take(
                         attempt=taken.attempt,
                         worker_id=worker_id,
                         lease_token=token_id,
+                        lease_request=request_id,
                         lease_deadline=deadline,
                         leased_at=now,
                         progress=None,
@@ -104,7 +107,10 @@ def take(
                     )
                 )
         except IntegrityError as error:
-            if violated(error) != schema.JOB_HOLDING_TABLE:
+            broken = violated(error)
+            if broken == schema.JOB_OF_REQUEST and request_id:
+                return repeat_store.leased_with(connection, request_id, Holder(worker_id, token_id))
+            if broken != schema.JOB_HOLDING_TABLE:
                 raise
             passed_over.append(job.id)
             continue

@@ -12,7 +12,7 @@ from jobs.contract import (
     WorkOrder,
 )
 from jobs.job_params import OnActiveWriters
-from jobs.kinds.results import KindResult
+from jobs.kinds.registry import KINDS
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
@@ -35,6 +35,7 @@ from service.queue import (
     job_trace,
     lease_store,
     polled_locks,
+    repeat_store,
     retention_needs,
     worker_store,
     writability,
@@ -90,9 +91,11 @@ def lease(
     group: str,
     permissions: Permissions,
     token_id: str | None = None,
+    request_id: str | None = None,
     only_submitted: bool = False,
 ) -> WorkOrder | None:
-    """Leases the next due job to this worker and returns its work order; None when no job is due.
+    """Leases the next due job to this worker and returns its work order; None when no job is due. A worker that repeats
+    its request, because the answer was lost, gets the same job again.
 
     A spare slot asks for `only_submitted` jobs, and gets none unless the settings let submitted jobs go first.
 
@@ -100,12 +103,15 @@ def lease(
     permitted, or has secrets that cannot be decrypted, fails, so that it does not block others. Only the token
     `token_id` may extend or end the lease; if it is None, any token may.
     """
-    if only_submitted and not config.requested_first:
-        return None
     now = database.clock()
     with reading(database.engine) as connection:
-        if not lease_store.is_any_due(connection, now, group, only_submitted=only_submitted):
-            return None
+        before = repeat_store.leased_with(connection, request_id, Holder(worker_id, token_id)) if request_id else None
+        may_take = not only_submitted or config.requested_first
+        is_due = may_take and lease_store.is_any_due(connection, now, group, only_submitted=only_submitted)
+    if before and (order := _leased_again(database, config, before, now)):
+        return order
+    if not is_due:
+        return None
     events: list[Event] = []
     with writing(database.engine) as connection:
 
@@ -141,6 +147,7 @@ def lease(
             connection,
             worker_id=worker_id,
             token_id=token_id,
+            request_id=request_id,
             group=group,
             now=now,
             deadline=now + config.lease,
@@ -153,6 +160,14 @@ def lease(
     if events:
         database.notifier.notify()
     return order
+
+
+def _leased_again(database: Database, config: LeaseConfig, job: Job, now: datetime) -> WorkOrder | None:
+    """Returns the order of a job whose answer was lost, with the whole time of a lease; None if its lease has ended."""
+    with writing(database.engine) as connection:
+        if repeat_store.extend(connection, job, now + config.lease):
+            return _work_order(connection, job, config, database.cipher, now)
+    return None
 
 
 def _work_order(
@@ -211,11 +226,18 @@ def report(
     log: Sequence[LogLine] = (),
 ) -> Job:
     """Ends the attempt; ends the job or queues it again. `contradiction` is the result of
-    `service.queue.verification`. Raises LeaseLostError when this attempt of this holder does not hold the job."""
+    `service.queue.verification`. A report that is repeated, because the answer was lost, changes nothing. Raises
+    LeaseLostError when this attempt of this holder does not hold the job."""
     now = database.clock()
     outcome = AttemptOutcome(result.outcome.value)
     with writing(database.engine) as connection:
-        job = lease_store.held(connection, job_id, attempt, holder)
+        try:
+            job = lease_store.held(connection, job_id, attempt, holder)
+        except LeaseLostError:
+            if reported := repeat_store.reported(connection, job_id, attempt, outcome, holder):
+                return reported
+            raise
+        parsed = KINDS[job.kind].result.parse(result.details)
         job_log.append(connection, job.id, job.attempt, log)
         instants = job.with_instants(result.instants)
         then = after_result(
@@ -231,7 +253,7 @@ def report(
             job,
             outcome=AttemptOutcome.UNKNOWN if contradiction else outcome,
             error=contradiction or result.error,
-            refused=bool(KindResult.parse(result.details).refusals),
+            refused=bool(parsed.refusals),
             now=now,
         )
         match then:
@@ -268,11 +290,11 @@ def report(
                 assert_never(never)
         ended = job_store.get(connection, job_id)
         events = job_changes.of_report(connection, job, ended, outcome, now)
-        events += job_incidents.of_report(connection, job, ended, result, now)
-        writability.record(connection, job, result, now)
+        events += job_incidents.of_report(connection, job, ended, parsed, now)
+        writability.record(connection, job, result, parsed, now)
         outbox.publish(connection, events, now=now)
-        attempt_figures.record(connection, job, outcome, result.details, now)
-        job_tally.add(connection, job_tally.of_attempt(job, outcome, result.details, now))
+        attempt_figures.record(connection, job, outcome, parsed, now)
+        job_tally.add(connection, job_tally.of_attempt(job, outcome, parsed, now))
     # The job itself may be due again, or another job of this table that waited for it.
     database.notifier.notify()
     job_trace.ended(ended)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from sqlalchemy.exc import DBAPIError
 
+from jobs.kinds.results import KindResult
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -63,7 +64,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
                 with connection.begin_nested():
                     ends[job.id] = _take_back(connection, job, now)
                 lost.append(job)
-                counts += job_tally.of_attempt(job, AttemptOutcome.LOST, {}, now)
+                counts += job_tally.of_attempt(job, AttemptOutcome.LOST, KindResult(), now)
             except DBAPIError:
                 raise  # The database failed, not the job.
             except Exception:
@@ -78,7 +79,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
         ]
         outbox.publish(connection, events, now=now)
         for job in lost:
-            attempt_figures.record(connection, job, AttemptOutcome.LOST, {}, now)
+            attempt_figures.record(connection, job, AttemptOutcome.LOST, KindResult(), now)
         job_tally.add(connection, counts)
     notifier.notify()
     job_trace.have_ended(engine, recovered.ended)

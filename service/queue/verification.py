@@ -40,7 +40,8 @@ def contradiction(
     are no longer on it. If the table cannot be read, the report is believed, because the worker has read the timeline
     itself.
     """
-    archived = ArchivalResult.parse(result.details).last_archived
+    details = result.details
+    archived = ArchivalResult.parse(details).last_archived if "last_archived" in details else None
     if result.outcome is not Outcome.SUCCEEDED or not (result.instants or archived):
         return None
     try:

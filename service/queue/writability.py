@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome
-from jobs.kinds.results import KindResult
 from service.catalog import snapshot_store
 from service.lake.snapshot import NotWritable
 from service.queue import breaker_store
@@ -18,18 +17,19 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jobs.contract import Result
+    from jobs.kinds.results import KindResult
     from service.queue.job import Job
 
 _REFUSED = frozenset({"storage-access-denied", "storage-read-only"})
 """Types of errors (`jobs.errors`) of jobs to which the storage refused a write."""
 
 
-def record(connection: Connection, job: Job, result: Result, now: datetime) -> None:
+def record(connection: Connection, job: Job, result: Result, parsed: KindResult, now: datetime) -> None:
     """Stores with the table's snapshot whether workers can write, if the report of an attempt shows it. A worker tests
     that before its first job on a table and after a refusal; a job that has committed has shown it."""
     error = result.error
     is_writing = mutates(job.kind, dry_run=job.dry_run)
-    reported = KindResult.parse(result.details).not_writable
+    reported = parsed.not_writable
     problem = reported or None
     if problem is None and is_writing and error is not None and error.type in _REFUSED:
         problem = error

@@ -34,6 +34,7 @@ from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
 from service.health import problem_rounds
+from service.lake import reader_pool
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.locks.lock_watch import LockWatch, LockWatchConfig
 from service.metrics.monitoring import Monitoring
@@ -109,17 +110,16 @@ class Composition:
         self._metrics = ProcessMetrics(self.tasks)
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
+        reader_pool.preload(*_READERS_IMPORT)
         # Polls give way to calls.
         limits = ReaderLimits(seconds=self.chosen.look_seconds, niceness=_POLL_NICENESS)
-        self._poll_readers = ReaderPool(self.chosen.look_threads, limits, preload=_READERS_IMPORT)
+        self._poll_readers = ReaderPool(self.chosen.look_threads, limits)
         # Calls have readers of their own, so that they never wait for polls.
-        self._readers = ReaderPool(
-            _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT
-        )
-        # Reads of locks have readers of their own too, so that a silent lock server does not delay calls or polls.
+        self._readers = ReaderPool(_READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS))
         # Simulations run one at a time, because each occupies a processor core for seconds.
-        self._simulators = ReaderPool(1, _SIMULATIONS, preload=_READERS_IMPORT)
-        self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
+        self._simulators = ReaderPool(1, _SIMULATIONS)
+        # Reads of locks have readers of their own too, so that a silent lock server does not delay calls or polls.
+        self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS))
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
         """Returns the service with its local workers."""

@@ -2,8 +2,8 @@
 
     python tests/benchmarks/a_day.py --tables 1000 --json
 
-As in `control_plane.py` 1 % of the tables commit each minute. The service's own code polls, decides, leases and prunes;
-only the worker is simulated, which writes the instants of compactions and cleanings. Rows are kept for the days in the
+As in `control_plane.py` 1 % of the tables commit each minute. The service's own code polls, decides, leases and prunes.
+Only the worker is simulated: it writes the instants of compactions and cleanings. Rows are kept for the days in the
 settings, so the final size is computed from the growth of a day.
 """
 

@@ -2,17 +2,18 @@
 
     python tests/benchmarks/by_itself.py [--writer batch] [--index bucket] [--minutes 10] [--kills 0] [--json] ...
 
-Writers: `batch` repeats DataFrame upserts that conflict (OCC, its own Spark session, its first number of buckets); with
-`--overlapping` a second one writes to other partitions, so there is hardly a moment without a write in flight. `0.15`,
-`1.0.2` and `1.1.1` are the same by that version of Hudi. `stream` is Hudi's streaming sink. `sql` is one session of
-Spark SQL statements; `--careless` without the options that keep it fresh. `flink` is a job on a real cluster that the
-service stops for each hand-over, and this script starts again; `flink-state` is one with Flink's default index.
+Writers: `batch` writes DataFrame upserts and repeats those that conflict (OCC, its own Spark session, its first number
+of buckets). Option `--overlapping` adds a second writer to other partitions, so there is hardly a moment without a
+write in flight. `0.15`, `1.0.2` and `1.1.1` are such writers with that version of Hudi. `stream` is Hudi's streaming
+sink. `sql` is one session of Spark SQL statements; `--careless` without the options that keep it fresh. `flink` is a
+job on a real cluster that the service stops for each hand-over, and this script starts again; `flink-state` is one with
+Flink's default index.
 
 All have the options that the service prints. `--zone` and `--skew-seconds` are of the writer's processes alone.
 `--kills` are SIGKILLs of the service or its worker, in turn and at random moments; a killed service is started again on
-its database. Ends with 1 unless the table equals what the writer was acknowledged, row for row, by the metadata table,
-by listing and as the writer's own version reads it (Flink's excepted), an audit finds it clean, and no job is left
-behind or has run twice at once.
+its database. The exit code is 0 only if three checks succeed. First, the table has exactly the acknowledged rows, read
+by the metadata table, by listing and with the writer's own version of Hudi (except Flink's). Second, an audit finds
+nothing. Third, no job is unfinished, and no two jobs of a kind ran at once.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def run(minutes: float, kills: int, writer: Writer, kept: Path | None = None) ->
 def _policy(writer: Writer) -> dict[str, Any]:
     pause = {"min_interval_seconds": writer.pause_seconds}
     if writer.index is None:
-        # On tables without buckets small files are merged as well.
+        # Small files are merged as well on tables without buckets.
         clustering = {**POLICY["clustering"], **pause, "sort_by": [writer.sort_by], "small_file_share": 0.01}
         return {**{kind: POLICY[kind] for kind in ("compaction", "cleaning")}, "clustering": clustering}
     return {
@@ -219,7 +220,9 @@ if __name__ == "__main__":
     parser.add_argument("--writer", choices=writers, default="batch")
     parser.add_argument("--index", choices=["bucket", "none", "simple", "bloom"], default="bucket", help="not of Flink")
     parser.add_argument("--zone", help="of the writer, such as America/Los_Angeles")
-    parser.add_argument("--skew-seconds", type=float, default=0.0, help="how far the writer is ahead, whole minutes")
+    parser.add_argument(
+        "--skew-seconds", type=float, default=0.0, help="seconds by which the writer's clock is ahead, whole minutes"
+    )
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--overlapping", action="store_true", help="batches: a second writer, on other partitions")

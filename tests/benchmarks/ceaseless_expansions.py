@@ -1,10 +1,10 @@
-"""A hundred expansions, one after the other, beside a writer that never pauses; in the end every row is looked at.
+"""Runs a hundred expansions, one after the other, beside a writer that never pauses, and checks every row at the end.
 
     python tests/benchmarks/ceaseless_expansions.py [--expansions 100] [--minutes 60] [--type MERGE_ON_READ] [--json]
 
 The writer (OCC, its own Spark session, its first number of buckets) repeats batches that conflict. Each expansion
-doubles the buckets of one partition, in turn by waiting, fencing and aborting. Ends with 1 unless the table equals the
-writer's acknowledged batches, row for row, and an audit finds it clean.
+doubles the buckets of one partition; they take turns in waiting for writes, fencing them, and aborting. The exit code
+is 1 unless the table equals the writer's acknowledged batches, row for row, and an audit finds it clean.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.integration.run import hudi_table, run_job
 
 INDEX = BucketIndex(2, ("id",))
 MOST_BUCKETS = 32
-# So many that a partition begins with every second batch: else the expansions would wait for the writer.
+# Every second batch begins a partition; with fewer the expansions would have to wait for the writer.
 NEW_ROWS = 150
 
 
@@ -51,7 +51,7 @@ def run(expansions: int, minutes: float, table_type: str) -> dict[str, Any]:
                 assert rules is not None
                 partition = min(table.partitions(), key=rules.buckets_of)
                 if rules.buckets_of(partition) >= MOST_BUCKETS:
-                    time.sleep(1)  # until the writer has begun another one
+                    time.sleep(1)  # until the writer has begun another partition
                     continue
                 policy = next(policies)
                 params = {
@@ -85,7 +85,7 @@ def run(expansions: int, minutes: float, table_type: str) -> dict[str, Any]:
 
 
 def _cause(error: str) -> str:
-    """What Java said, without the number of the object that py4j called."""
+    """Returns Java's message, without the number of the object that py4j called."""
     said = [line for line in error.splitlines() if line.startswith(": ")]
     return (said or error.splitlines())[0].removeprefix(": ")[:200]
 

@@ -31,7 +31,7 @@ _STYLE = """
 
 
 def drawn(result: dict[str, Any]) -> str:
-    """Returns an SVG with one bar for each run of the `--json` result, whose length shows the run's seconds."""
+    """Returns an SVG with one bar for each run in the result of `--json`; its length shows the run's seconds."""
     runs: dict[str, dict[str, Any]] = result["runs"]
     longest = max(run["seconds"] for run in runs.values())
     room = _WIDTH - _LEFT - _RIGHT

@@ -61,7 +61,7 @@ class Case:
 
 @dataclass
 class Measured:
-    """The cost of one compaction, or the floor: the cost of only writing its output. `steps` are seconds of the job's
+    """The cost of one compaction, or of the floor, which only writes its output. `steps` are seconds of the job's
     steps."""
 
     case: Case
@@ -143,8 +143,8 @@ def _compact(spark: SparkSession, base: Path, shape: Shape, engine: str, codec: 
     declared = Table(
         str(base), "trips", BucketIndex(shape.buckets, variants.INDEX_FIELDS), writers_hudi_version="1.2.0"
     )
-    # A requested codec may have another level than the table's own. Hudi's executor goes by the writer's options, not
-    # by the files, so it would write gzip.
+    # A requested codec may have another level than the table's own. Hudi's executor follows the writer's options, not
+    # the files, so it would write gzip.
     is_asked = codec != shape.codec or (engine == HUDI and codec != DEFAULT_CODEC)
     params = {"engine": engine} | ({"codec": codec} if is_asked else {})
     steps = variants.Steps()
@@ -159,7 +159,7 @@ def _compact(spark: SparkSession, base: Path, shape: Shape, engine: str, codec: 
 def compare(spark: SparkSession, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Measures every variant `options.repeat` times in turn, and returns what `--json` prints."""
     shape = Shape(options.rows, options.columns, options.buckets, options.partitions, options.codec)
-    # Hudi's executor runs in the table's codec, as it would without us.
+    # Hudi's executor writes the table's codec, as it would without Groundskeeper.
     codecs = list(dict.fromkeys([options.codec, ZSTD]))
     kinds = [(shape, codec) for codec in codecs] + [(replace(shape, codec=ZSTD), ZSTD) for _ in codecs[1:]]
     small = Bench(spark, folder, Shape(WARM_UP_ROWS, shape.columns, 2, 1, shape.codec), Case(20, 2))

@@ -33,7 +33,7 @@ ROUNDS = 3
 
 
 def receive(receivers: int, ports: Connection) -> None:
-    """Answers on as many ports, until the process is ended."""
+    """Starts this number of receivers, each on its own port, which answer until the process is ended."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -81,7 +81,7 @@ class Pool:
 
 
 async def send(by: Ours | Pool, urls: list[str], at_once: int) -> tuple[float, float]:
-    """Messages per second, and milliseconds of CPU time per message."""
+    """Returns messages per second, and milliseconds of CPU time per message."""
     count, started, cpu = len(urls), time.perf_counter(), time.process_time()
 
     async def work() -> None:

@@ -1,13 +1,14 @@
-"""One service that watches very many tables: what it costs, how soon it sees a commit, how fast it answers meanwhile.
+"""Measures one service that watches very many tables: its cost, how soon it sees a commit, and how fast it answers
+meanwhile.
 
     python tests/benchmarks/control_plane.py --minutes 5 --json
     python tests/benchmarks/control_plane.py --replicas 2
 
-The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.small_table`). They are put into the
-database by the store, not over REST, which would examine each. Then a real `groundskeeper serve` polls each of them
-every minute, while writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by
-workers without Spark, and clients make every sort of call. The default numbers are those that Uber has published about
-its tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
+The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.small_table`). The store adds them to
+the database; REST would examine each of them. Then a real `groundskeeper serve` polls each of them every minute, while
+writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by workers without Spark,
+and clients make every sort of call. The default numbers are those that Uber has published about its tables: 19 500 of
+them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Figures:
 
 
 def lay(root: Path, tables: int) -> list[Path]:
-    """The tables. One is written; the others consist of links to its files, in folders of their own."""
+    """Makes the tables. One is written; the others are folders with links to its files."""
     model = SmallTable(root / "model")
     now = datetime.now(UTC) - timedelta(hours=1)
     for number in range(_COMMITS_BEFORE):
@@ -154,7 +155,7 @@ class Callers:
             thread.join()
 
     def _each(self, pause: float, step: Callable[[int, Sequence[httpx.Client]], None]) -> None:
-        """Makes `step` in a thread of its own after each `pause`, with the number of the step."""
+        """Calls `step` with an increasing number in a thread of its own, after each `pause`."""
 
         def run() -> None:
             clients = [httpx.Client(base_url=url, timeout=20) for url in self._urls]
@@ -179,13 +180,13 @@ class Writers(Callers):
         super().__init__(urls)
         self._ids = list(ids.items())
         self.committed: dict[tuple[str, str], datetime] = {}
-        # One thread alone would be late with so many.
+        # A single thread would be late with so many commits.
         threads = ceil(per_minute / 120)
         for first in range(threads):
             self._each(60 * threads / per_minute, partial(self._commit, first=first, threads=threads))
 
     def _commit(self, number: int, clients: Sequence[httpx.Client], *, first: int, threads: int) -> None:
-        # All over the place, so that polls and commits have nothing to do with each other.
+        # The order is random, so that polls and commits are independent.
         table_id, base = self._ids[(number * threads + first) * 7919 % len(self._ids)]
         table = SmallTable.standing(base)
         instant = instant_at(datetime.now(UTC))
@@ -293,13 +294,13 @@ def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas:
             say(f"first looks: {left} left")
             time.sleep(2)
         first_looks, first_cpu = time.monotonic() - began, sum(map(_cpu_seconds, daemons))
-        # Meanwhile most tables have become due again.
+        # Most tables have become due again meanwhile.
         while _overdue(engine) > 1:
             time.sleep(2)
         writers = Writers(urls, ids, 60 * rates.commits_per_second)
         workers = Workers(urls, ids, 60 * rates.jobs_per_second)
         clients = Clients(urls, ids)
-        # The collector would stop the clients for as long as many a call takes.
+        # A garbage collection would stop the clients for as long as some calls take.
         gc.collect()
         gc.freeze()
         say(f"first looks took {first_looks:.0f} s; measuring for {minutes:g} minutes")

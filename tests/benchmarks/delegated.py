@@ -2,8 +2,9 @@
 it to this service: `python tests/benchmarks/delegated.py [--commits 60] [--minutes 8]`
 
 Each writes the same batches to its own copy of one merge-on-read table, with a compaction every five commits. Async:
-the service compacts by its policy, and no writer plans anything. They take turns of `TURN` commits, and the next one
-waits for the end of the compactions of the one before: the service works beside the writer that it works for.
+the service compacts by its policy, and no writer plans anything. The writers take turns of `TURN` commits. A turn
+begins when the compactions of the previous writer have ended, so the service only works beside the writer for which it
+works.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def main() -> None:
     tables.let_delegate(spark)
     try:
         options = tables.write_table(spark, folder / "first", count=given.rows, partitioned=False, copied=False)
-        # Warm, so that no mode pays for the start of the session.
+        # The session is warmed up, so that no mode pays for its start.
         for number in range(3):
             tables.upsert(tables.rows(spark, 0, given.rows // 4, ts=-number - 1), folder / "first", options)
         with Daemon(folder / "service", automatic="true") as daemon:
@@ -145,9 +146,9 @@ def measure(
         began = time.monotonic()
         if began + took > until:
             break
-        # Every other round backwards: the JVM gets faster with time.
+        # Every other round runs backwards, because the JVM gets faster with time.
         for writer in writers if done // TURN % 2 == 0 else reversed(writers):
-            # On a busy machine even the first turn ends in time for those of the others.
+            # Each turn has its own time limit, so that the first one leaves time for the others on a busy machine.
             share = (until - began) / len(MODES)
             writer.take_turn(spark, min(TURN, commits - done), rows, time.monotonic() + share)
         took = time.monotonic() - began
@@ -156,7 +157,7 @@ def measure(
 
 
 def _epitaph(daemon: Daemon, error: Exception) -> str:
-    """What is known of a daemon that does not answer; its folder stays."""
+    """Returns the facts about a daemon that does not answer; its folder is kept."""
     with suppress(subprocess.TimeoutExpired):
         daemon.process.wait(5)
     code = daemon.process.poll()

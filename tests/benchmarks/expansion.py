@@ -1,11 +1,11 @@
-"""Measures bucket expansion against Hudi's own rescale, a full rewrite by Spark, and the least a rewrite can cost.
+"""Compares bucket expansion with Hudi's own rescale, a full rewrite by Spark, and the minimum cost of a rewrite.
 
     python tests/benchmarks/expansion.py [--json] [--chart .docs/expansion.svg]
     python tests/benchmarks/expansion.py --sizes 1,2,4,8      # is the cost linear? (million rows)
 
-All of them work on fresh copies of one table, in one run and one warm Spark session; only ratios of one run mean
-anything. Each is done several times if `--repeat` is given in turn, and its fastest run counts. Every result is
-checked: the rows are the original's, and after our expansion an audit finds each row in its bucket.
+Each variant works on fresh copies of one table, in one run and one warm Spark session; only ratios of one run mean
+anything. `--repeat` runs the variants several times in turn, and the fastest run of each counts. Every result is
+checked: the rows are the original ones, and after our expansion an audit finds each row in its bucket.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from tests.benchmarks.trips import Fingerprint
 
 OURS, HUDI, OVERWRITE, FLOOR = "groundskeeper", "hudi_rescale", "overwrite", "floor"
-# Our expansion of the table that our last one has left; a plain copy of its files is `floor_of_output`.
+# A second expansion of the table that our first one has left; `floor_of_output` is a plain copy of its files.
 AGAIN = "again"
-# Rows that are split lie farther from those that resemble them and compress less well, whoever writes them.
+# Split rows have fewer similar neighbours and compress less well, whoever writes them.
 FLOOR_OF_OUTPUT = "floor_of_output"
 REWRITES: dict[str, Callable[[SparkSession, Path, Shape, int, str], dict[str, float]]] = {
     OURS: variants.ours,
@@ -69,13 +69,13 @@ class Measured:
 
 
 class Bench:
-    """One table, and all that is done to copies of it."""
+    """One table, and the variants that work on copies of it."""
 
     def __init__(self, spark: SparkSession, folder: Path, shape: Shape, factor: int) -> None:
         self._spark, self._folder, self._shape, self._factor = spark, folder, shape, factor
         self._original = folder / shape.name
         if not self._original.exists():
-            # A run that is interrupted leaves no half of it to the next one.
+            # An interrupted run leaves no half-written table to the next one.
             being_made = trips.make(spark, folder / f"{shape.name}.part", shape)
             being_made.rename(self._original)
         self._before = trips.fingerprint(spark, self._original)
@@ -111,7 +111,7 @@ class Bench:
         return Measured(variant, codec, cost, size, {})
 
     def again(self, codec: str) -> Measured:
-        """Expands our last result once more, which must cost no more than it did before."""
+        """Expands our last result once more, which must not cost more than the first expansion."""
         base = trips.fresh_copy(self._expanded(codec), self._folder / f"{AGAIN}_{codec}")
         shape = replace(self._shape, buckets=self._shape.buckets * self._factor, codec=codec)
         try:
@@ -128,7 +128,7 @@ class Bench:
         return self._folder / f"expanded_{codec}"
 
     def _check(self, variant: str, base: Path) -> None:
-        """Raises AssertionError unless the table has its rows still, and ours has each of them in its bucket."""
+        """Raises AssertionError unless the table still has its rows, and after our expansion each one in its bucket."""
         after = trips.fingerprint(self._spark, base)
         expected: Fingerprint = self._before if variant == OURS else replace(self._before, meta=after.meta)
         if after != expected:
@@ -169,7 +169,7 @@ def compare(spark: SparkSession, options: argparse.Namespace, folder: Path) -> d
 
 
 def sizes(spark: SparkSession, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Our expansion of tables of several sizes, in million rows; prints and returns seconds for each million."""
+    """Expands tables of several sizes, in million rows; prints and returns the seconds for each million."""
     millions = [float(each) for each in options.sizes.split(",")]
     _warm_up(spark, folder, shape_of(options, options.rows), options)
     found: list[dict[str, float]] = []
@@ -198,7 +198,7 @@ def _wanted(options: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _warm_up(spark: SparkSession, folder: Path, shape: Shape, options: argparse.Namespace) -> None:
-    """Loads classes and lets the JVM compile, for all variants alike."""
+    """Loads classes and lets the JVM compile the code of all variants."""
     small = Bench(spark, folder, replace(shape, rows=WARM_UP_ROWS), options.factor)
     for variant in dict.fromkeys(variant for variant, _ in _wanted(options) if variant in REWRITES):
         for _ in range(WARM_UPS):
@@ -245,7 +245,8 @@ def _summary(best: dict[str, Measured], input_bytes: int, shape: Shape, options:
 
 
 def _ratios(best: dict[str, Measured], codec: str) -> dict[str, float]:
-    """How many times as fast as others we are, how much more CPU than the floor, how large next to Hudi's output."""
+    """Returns our speed relative to the other variants, our CPU relative to the floor, and our output's size relative
+    to Hudi's."""
     mine, hudi = best.get(f"{OURS}_{codec}"), best.get(f"{HUDI}_{codec}")
     rewrite, floor = best.get(f"{OVERWRITE}_{codec}"), best.get(f"{FLOOR}_{codec}")
     ratios: dict[str, float] = {}

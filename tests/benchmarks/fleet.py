@@ -1,16 +1,16 @@
-"""What a job on a small table costs: our warm worker against Hudi's own procedures in one warm session.
+"""Measures the cost of a job on a small table: our warm worker compared with Hudi's own procedures in one warm session.
 
     python tests/benchmarks/fleet.py [--tables 12] [--kinds compaction,cleaning] [--shapes a,b] [--slots 1,2] [--json]
     python tests/benchmarks/fleet.py --full
 
-Each kind of job runs once on each of `--tables` copies of small tables, of all `--shapes` in turn; everything in one
-run, after `--warm-up` jobs of that kind on either side. Our side is the whole product: a daemon, with its service and
-a worker of so many slots, whose CPU counts as well. Hudi's side calls the procedures one after the other in a session
-with the same memory and cores. It cannot cluster a table with a bucket index, so there it gets the same rows without;
-and instead of an expansion it writes all rows into the new buckets (`insert_overwrite_table`), with the same threads.
-`--fresh N` also starts a `spark-submit` for each of the first N compactions, as `start.py` does.
+Each kind of job runs once on each of `--tables` copies of small tables, of all `--shapes` in turn. All of it is one
+run, after `--warm-up` jobs of that kind on either side. Our side is the whole product: a daemon with its service and a
+worker with this number of slots; the CPU time of both counts. Hudi's side calls the procedures one after the other in a
+session with the same memory and cores. Hudi cannot cluster a table with a bucket index, so it gets the same rows in a
+table without one. Instead of an expansion it writes all rows into the new buckets (`insert_overwrite_table`), with the
+same threads. `--fresh N` also starts a `spark-submit` for each of the first N compactions, as `start.py` does.
 
-Only ratios of one run mean anything, and on a machine with other work only those of CPU seconds.
+Only ratios within one run mean anything; on a machine with other work, only ratios of CPU seconds do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.hudi.session import start_session
-from tests.acceptance.daemon import Daemon
+from tests.acceptance.daemon import ENDED, Daemon
 from tests.benchmarks import process_tree, start, trips
 from tests.benchmarks.process_tree import Cost, measured
 from tests.integration.tables import writer_options
@@ -44,11 +43,11 @@ KINDS = (COMPACTION, CLEANING, CLUSTERING, EXPANSION)
 PARAMS: dict[str, dict[str, Any]] = {
     CLEANING: {"retain": 1},
     CLUSTERING: {"sort_by": ["city"]},
-    # The writers are stopped, so they are watched for the shortest time.
+    # The writers are stopped, so the shortest watch is enough.
     EXPANSION: {"factor": 2, "settle_seconds": 1},
 }
 LOGS = 3
-# Hudi's session compiles as any does; our workers do so later.
+# Hudi's session has Java's default compiler options; our workers compile later.
 JAVAS_DEFAULTS = (
     "-XX:Tier4InvocationThreshold=5000 -XX:Tier4MinInvocationThreshold=600 -XX:Tier4CompileThreshold=15000"
     " -XX:Tier4BackEdgeThreshold=40000"
@@ -58,7 +57,8 @@ MEMORY = "2g"
 
 @dataclass(frozen=True)
 class Small:
-    """The shape of a small table: `rows` in `buckets` of each of `partitions`; a tenth of them changes in each log."""
+    """The shape of a small table: `rows` rows in `buckets` buckets of each of `partitions` partitions; each log changes
+    a tenth of the rows."""
 
     rows: int
     buckets: int
@@ -78,8 +78,8 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Figures:
-    """One kind of job on one side. `cpu_seconds` and `seconds` are those of a job on average, `megabytes` the memory of
-    all processes at the beginning and at the end."""
+    """The figures of one kind of job on one side. `cpu_seconds` and `seconds` are averages per job; `megabytes` is the
+    memory of all processes at the beginning and at the end."""
 
     kind: str
     side: str
@@ -114,7 +114,7 @@ class Figures:
 
 
 class Fleet:
-    """The tables of all shapes: each is written once, and copied for each job."""
+    """The tables of all shapes. Each is written once, and copied for each job."""
 
     def __init__(self, spark: SparkSession, folder: Path, shapes: list[str]) -> None:
         self._spark, self._folder, self._shapes = spark, folder, shapes
@@ -174,7 +174,7 @@ def options(base: Path, shape: Small, *, has_index: bool = True) -> dict[str, st
 
 
 def ours(fleet: Fleet, folder: Path, kinds: list[str], slots: int, tables: int, warm_up: int) -> list[Figures]:
-    """The jobs of each kind, all asked for at once."""
+    """Runs the jobs of each kind, which are all submitted at once."""
     settings = {"slots": str(slots), "spare_slots": "0", "workers": "1", "driver_memory": MEMORY}
     with Daemon(folder / f"daemon{slots}", **settings) as daemon:
         daemon.wait_for_worker()
@@ -199,8 +199,9 @@ def _of_kind(daemon: Daemon, fleet: Fleet, place: Path, kind: str, slots: int, t
 def _run(daemon: Daemon, kind: str, ids: list[str]) -> None:
     jobs = [daemon.submit(each, kind, **PARAMS.get(kind, {})) for each in ids]
     for each in jobs:
-        while (job := daemon.job(each))["state"] not in ("succeeded", "failed", "cancelled"):
-            time.sleep(0.2)  # the service's answers would count
+        # The service's answers count, so one call waits for each job.
+        while (job := daemon.job(each, wait_seconds=20))["state"] not in ENDED:
+            pass
         assert job["state"] == "succeeded", job
         assert not job["result"].get("nothing_to_do"), job
 
@@ -253,7 +254,7 @@ def compact(spark: SparkSession, base: Path) -> None:
 
 
 def fresh(fleet: Fleet, folder: Path, tables: int) -> Figures:
-    """A `spark-submit` for each compaction."""
+    """Runs a `spark-submit` for each compaction."""
     copies = fleet.copies(COMPACTION, folder / "fresh", tables)
     script = folder / "compact.py"
     idle = process_tree.memory(os.getpid())

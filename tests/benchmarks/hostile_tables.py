@@ -1,9 +1,9 @@
-"""A table a minute turns hostile among healthy ones: what the healthy ones and the callers notice of it.
+"""Measures what healthy tables and callers notice when one more table turns hostile each minute.
 
     python tests/benchmarks/hostile_tables.py --healthy 100 --minutes 10 --json
 
-For two minutes nothing happens, for comparison; then a table a minute gets a commit, or another file, that crashes,
-blocks or fills the process that reads it. The healthy ones commit all the time, each commit
+In the first two minutes nothing happens, for comparison. Then each minute another table gets a commit, or another file,
+that crashes or blocks the process that reads it or fills its memory. The healthy ones commit all the time, each commit
 followed by Hudi's callback, and clients call as in `control_plane.py`. A hostile table calls back too, once a second.
 """
 

@@ -1,11 +1,11 @@
-"""Measures what one worker holds during thousands of jobs on small tables: memory, threads, classes, open files.
+"""Measures the resources of one worker during thousands of jobs on small tables: memory, threads, classes, open files.
 
     python tests/benchmarks/many_jobs.py [--jobs 2000] [--tables 20] [--json]
 
 Tables of one file slice are clustered inside their bucket again and again, cleaned after every fourth clustering and
 archived after every twelfth, by one worker that is not recycled. After every `--every` jobs the script notes what the
 worker's processes hold. Ends with 1 if in the last fifth of the notes the JVM has more than a tenth more objects,
-classes, threads or open files than in the second fifth: the first one is the warming up.
+classes, threads or open files than in the second fifth: the first fifth is the warm-up.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Note:
     seconds: float
 
 
-# What must not grow. Python's memory is that of its pools, which give little back and have their limits.
+# The figures that must not grow. Python's memory is not among them: its pools give little memory back, but are limited.
 _FLAT = ("alive_mb", "classes", "threads", "open_files")
 
 
@@ -90,8 +90,8 @@ def _work(daemon: Daemon, ids: list[str]) -> Iterator[str]:
 def _run(daemon: Daemon, work: Iterator[str], jobs: int) -> None:
     for _ in range(jobs // JOBS_AT_ONCE):
         for job_id in [next(work) for _ in range(JOBS_AT_ONCE)]:
-            while (job := daemon.job(job_id))["state"] not in ENDED:
-                time.sleep(0.2)
+            while (job := daemon.job(job_id, wait_seconds=20))["state"] not in ENDED:
+                pass
             assert job["state"] == "succeeded", job
 
 

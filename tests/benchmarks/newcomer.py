@@ -1,10 +1,10 @@
-"""The commands of a newcomer, from an empty home to a registered, healthy table, and how long each one takes.
+"""Measures how long each command of a newcomer takes, from an empty home to a registered, healthy table.
 
     python tests/benchmarks/newcomer.py [--json]
 
 The home has no cache of pip, Ivy or Hudi's bundle. The table is a merge-on-read table with a bucket index and eleven
-commits that nobody compacted; it is written before the clock starts. It counts as healthy when the policy's compaction
-and cleaning have ended, and `groundskeeper problems` finds nothing.
+commits that nobody compacted; it is written before the clock starts. The table counts as healthy when the policy's
+compaction and cleaning have ended, and `groundskeeper problems` finds nothing.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _checked(home: Path, environment: Mapping[str, str], *words: str) -> str:
 
 
 def _is_cared_for(home: Path, environment: Mapping[str, str]) -> bool:
-    """Whether the table has been compacted and cleaned, and nothing is wrong with it."""
+    """Returns whether the table has been compacted and cleaned, and has no problem."""
     jobs = json.loads(_checked(home, environment, "jobs", "list", "--json"))["items"]
     done = {job["kind"] for job in jobs if job["state"] == "succeeded"}
     return {"compaction", "cleaning"} <= done and json.loads(_checked(home, environment, "problems", "--json"))[

@@ -1,4 +1,4 @@
-"""Measures the expansion of a table that clustering has prepared for it against a plain copy by pyarrow.
+"""Compares the expansion of a table that clustering has prepared for it with a plain copy by pyarrow.
 
     python tests/benchmarks/prepared_expansion.py [--rows 4000000] [--codec gzip] [--json]
 

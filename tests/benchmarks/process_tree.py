@@ -1,4 +1,5 @@
-"""What a piece of work costs this process and all that it started: CPU seconds and peak memory, as /proc tells them."""
+"""Measures the cost of some work in this process and all that it started: CPU seconds and peak memory, read from
+/proc."""
 
 from __future__ import annotations
 
@@ -36,15 +37,15 @@ class Cost:
 
 @contextmanager
 def measured(root: int | None = None) -> Iterator[Cost]:
-    """The cost of what is done inside, in a process (this one by default) and all below it; its fields are set when the
+    """Yields the cost of the block in a process (this one by default) and all below it; its fields are set when the
     block ends."""
     cost = Cost()
     for pid in tree(root):
         _forget_peak(pid)
     ended = threading.Event()
     sampling: list[float] = []
-    # What each process had used at the beginning, and when it was last seen: it may end any time, and then nobody
-    # tells any more (Spark's Python workers are not waited for).
+    # The CPU time of each process at the beginning, and when it was last seen. A process may end at any time, and then
+    # its time can no longer be read (nobody waits for Spark's Python workers).
     before = _cpu_seconds(root)
     latest = dict(before)
     sampler = threading.Thread(target=_sample, args=(root, cost, latest, ended, sampling), daemon=True)
@@ -64,7 +65,7 @@ def measured(root: int | None = None) -> Iterator[Cost]:
 
 
 def tree(root: int | None = None) -> list[int]:
-    """The ids of a process (this one by default) and of all its living descendants."""
+    """Returns the ids of a process (this one by default) and of all its living descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (stat := _stat(int(entry.name))):
@@ -78,7 +79,7 @@ def tree(root: int | None = None) -> list[int]:
 
 
 def memory(root: int, *, without: int | None = None) -> int:
-    """Bytes of memory of a process and all its living descendants, but for one; what several share counts once."""
+    """Returns the bytes of memory of a process and all its living descendants, except one; shared pages count once."""
     total = 0
     for pid in {*tree(root)} - {without}:
         with suppress(OSError):  # it has ended
@@ -93,7 +94,7 @@ def _cpu_seconds(root: int | None) -> dict[tuple[int, str], float]:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/<pid>/stat from the state on: proc(5) numbers them from 3."""
+    """Returns the fields of /proc/<pid>/stat from the state on, which has number 3 in proc(5)."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return None
@@ -106,9 +107,8 @@ def _sample(
     ended: threading.Event,
     sampling: list[float],
 ) -> None:
-    """Peaks are kept by the kernel (VmHWM); they are looked at now and then only because processes may end.
-
-    `sampling` gets the CPU seconds that this takes, which are not the cost of what is measured.
+    """Reads the peaks of memory, which the kernel keeps (VmHWM), now and then, because processes may end. `sampling`
+    gets the CPU seconds of this reading, which do not belong to the measured work.
     """
     while True:
         is_last = ended.wait(_SAMPLE_SECONDS)

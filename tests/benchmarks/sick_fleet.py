@@ -1,5 +1,5 @@
-"""What sick tables cost the others: 40 healthy tables with a writer, 8 sick ones, and one slot for all of them, with a
-standby for its worker.
+"""Measures what sick tables cost the others: 40 healthy tables with a writer and 8 sick ones share one slot, whose
+worker has a standby.
 
     python tests/benchmarks/sick_fleet.py [--minutes 15] [--healthy 40] [--lock-hosts] [--json]
 
@@ -70,7 +70,7 @@ _PR_CAPBSET_DROP = 24
 
 @dataclass
 class Sick:
-    """A sick table. `harm` makes it so, `mend` undoes it; `kinds` are those of the jobs that it is about."""
+    """A sick table. `harm` makes the table sick, `mend` repairs it; `kinds` are the kinds of jobs that fail."""
 
     name: str
     base: Path
@@ -157,7 +157,7 @@ class Fleet:
             kept.rename(kept.with_suffix(""))
 
     def begin_write(self, sick: Sick) -> None:
-        """A writer's instant with a heartbeat: an expansion waits for it."""
+        """Begins a writer's instant with a heartbeat, for which an expansion waits."""
         timeline = sick.base / ".hoodie" / "timeline"
         last = max(timeline.glob("*.deltacommit.requested")).name.partition(".")[0]
         now = datetime.now(UTC)
@@ -206,14 +206,14 @@ class Fleet:
         return str(answer.json()["id"]) if answer.status_code == 202 else None
 
     def ask_again(self) -> None:
-        """No policy starts an expansion anew that has failed for good: whoever has asked for it does."""
+        """Submits the expansion again, because no policy repeats a submitted job that has finally failed."""
         if self.asked and self.daemon.job(self.asked[0])["state"] == "failed":
             table_id, kind, params = self.asked[1]
             self.submit(table_id, kind, timeout_seconds=TIMEOUT_SECONDS, **params)
 
     def problems(self, table_id: str) -> list[Json]:
         found: list[Json] = self.daemon.call("GET", "/v1/problems", params={"table_id": table_id}).json()["items"]
-        # A queue as long as at the beginning leaves any table behind.
+        # Problems such as `compaction-behind` are left out: in the long queue at the beginning every table has them.
         return [each for each in found if each["severity"] != "notice" and not each["kind"].endswith("-behind")]
 
     def jobs(self) -> list[Json]:
@@ -255,13 +255,13 @@ def _chmod(base: Path, folders: int, files: int) -> None:
 
 
 def _obey_permissions() -> None:
-    """Lets root's later processes be refused like anybody's."""
+    """Makes permissions apply to root's later processes as to any user's."""
     if os.geteuid() == 0:
         ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, 0, 0, 0)
 
 
 class Writer(threading.Thread):
-    """Goes round the healthy tables, with an upsert of some rows in each."""
+    """Upserts some rows in one healthy table after the other."""
 
     def __init__(self, spark: Any, bases: list[Path]) -> None:
         super().__init__(daemon=True)

@@ -1,10 +1,11 @@
-"""How many jobs an hour one worker runs by its slots, how long each takes, and the memory of its processes.
+"""Measures for several numbers of slots how many jobs an hour one worker runs, how long each takes, and the memory of
+its processes.
 
     python tests/benchmarks/slots.py [--slots 1,2,4] [--tables 12] [--rows 100000] [--kind compaction] [--json]
 
-For each number of slots a daemon of its own gets the same tables, made anew as copies of one: merge-on-read, 4 buckets,
-half of the rows updated twice since the base files were written. After a first job, which warms the worker up, jobs for
-all tables are asked for at once.
+For each number of slots, a daemon of its own gets the same tables, as new copies of one table: merge-on-read, 4
+buckets, half of the rows updated twice since the base files were written. After a first job, which warms the worker up,
+jobs for all tables are submitted at once.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Figures:
 
 
 class Peak:
-    """Looks at the resident memory of a process and all below it while the block runs; shared pages count once."""
+    """Watches the resident memory of a process and all below it while the block runs; shared pages count once."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

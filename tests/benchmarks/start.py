@@ -1,5 +1,5 @@
-"""The time from asking for a compaction to Hudi at work: a warm worker against a fresh `spark-submit` of Hudi's own
-compaction.
+"""Measures the time from a request for a compaction until Hudi works: a warm worker compared with a fresh
+`spark-submit` of Hudi's own compaction.
 
     python tests/benchmarks/start.py [--runs 5] [--jobs 100] [--json]
 
@@ -98,7 +98,7 @@ def _wait(daemon: Daemon, table: str) -> float:
 
 
 def _timed(base: Path, compact: Callable[[], object]) -> dict[str, float]:
-    """Times of change are looked up afterwards, so that nobody watches meanwhile."""
+    """Reads the files' modification times afterwards, so that no watching disturbs the measurement."""
     began = time.time()
     compact()
     done = time.time() - began

@@ -1,4 +1,4 @@
-"""The table that is measured: trips, written by Hudi's own bulk insert, and a check that it has kept its rows."""
+"""Writes the measured table, trips, by Hudi's own bulk insert, and checks that it keeps its rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RECIPES = {
 
 @dataclass(frozen=True)
 class Shape:
-    """How the table is made. `columns` counts the data columns, without Hudi's five meta columns."""
+    """The shape of the table. `columns` counts the data columns, without Hudi's five meta columns."""
 
     rows: int
     columns: int
@@ -59,7 +59,7 @@ class Shape:
 class Fingerprint:
     """Rows, a sum over the hashes of all data columns of each row, and one over the meta columns.
 
-    The meta column `_hoodie_file_name` is left out, as any rewrite changes it by nature.
+    The meta column `_hoodie_file_name` is left out, because any rewrite changes it.
     """
 
     rows: int
@@ -67,7 +67,7 @@ class Fingerprint:
     meta: str
 
 
-# Hudi's default: the small filters of the tests' tables grow, key by key, in files as large as these.
+# Hudi's default size, because the small filters of the tests' tables would grow in files as large as these.
 HUDIS_FILTERS = {"hoodie.index.bloom.num_entries": "60000"}
 
 
@@ -94,7 +94,8 @@ def make(spark: SparkSession, base: Path, shape: Shape) -> Path:
 
 
 def rows(spark: SparkSession, shape: Shape, *, drawn_from: int = 0) -> DataFrame:
-    """Returns the table's rows. `drawn_from` gives each other values in the columns that are drawn by its number."""
+    """Returns the table's rows. `drawn_from` is the first number from which the random columns are computed, so another
+    one gives other values."""
     names = list(_RECIPES)
     count = max(shape.columns - len(_ALWAYS), 1)
     extra = [(f"{names[i % len(names)]}{i // len(names) or ''}", _RECIPES[names[i % len(names)]]) for i in range(count)]
@@ -107,7 +108,7 @@ def rows(spark: SparkSession, shape: Shape, *, drawn_from: int = 0) -> DataFrame
 
 
 def fresh_copy(original: Path, target: Path) -> Path:
-    """A copy on disk, written through, so that none of its cost falls into what is measured next."""
+    """Makes a copy and flushes it to the disk, so that its cost does not fall into the next measurement."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(original, target)
     os.sync()
@@ -115,7 +116,7 @@ def fresh_copy(original: Path, target: Path) -> Path:
 
 
 def fingerprint(spark: SparkSession, base: Path) -> Fingerprint:
-    """Returns a fingerprint of the rows as Spark reads them. Nulls count as well as where they stand."""
+    """Returns a fingerprint of the rows as Spark reads them. Nulls and their columns count as well."""
     frame = spark.read.format("hudi").load(str(base))
     meta = [name for name in frame.columns if name.startswith("_hoodie_") and name != FILE_NAME]
     data = sorted(name for name in frame.columns if not name.startswith("_hoodie_"))
@@ -129,11 +130,11 @@ def _sum_of_hashes(columns: list[str]) -> Column:
 
 
 def size_of_files(base: Path, *, of_instant: str = "") -> int:
-    """Bytes of the base files, of all or of one instant. Named by Hudi `<file id>_<token>_<instant>.parquet`."""
+    """Returns the bytes of all base files, or of those of one instant (`<file id>_<token>_<instant>.parquet`)."""
     files = (path for path in base.glob("*/*.parquet") if not path.parts[-2].startswith("."))
     return sum(path.stat().st_size for path in files if path.stem.endswith(of_instant))
 
 
 def latest_instant(base: Path) -> str:
-    """The instant of the newest base files."""
+    """Returns the instant of the newest base files."""
     return max(path.stem.rsplit("_", 1)[-1] for path in base.glob("*/*.parquet"))

@@ -1,4 +1,4 @@
-"""The ways to give a table more buckets that are compared, and the least that any rewrite costs."""
+"""The compared ways to give a table more buckets, and the minimum cost of any rewrite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INDEX_FIELDS = ("id",)
 
 
 class Steps(JobContext):
-    """Notes when each step of a job began, so that one sees where its time went."""
+    """Records when each step of a job began, to show where its time went."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,16 +39,16 @@ class Steps(JobContext):
         self.began.append((str(name), time.monotonic()))
 
     def seconds(self) -> dict[str, float]:
-        """Seconds of each step, the last one until now."""
+        """Returns the seconds of each step; the last one is still running."""
         ends = [*(at for _, at in self.began[1:]), time.monotonic()]
         return {name: round(end - at, 3) for (name, at), end in zip(self.began, ends, strict=True)}
 
 
 def ours(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str) -> dict[str, float]:
-    """Groundskeeper's bucket expansion, run as a worker runs it; returns the seconds of its steps."""
+    """Runs Groundskeeper's bucket expansion as a worker does; returns the seconds of its steps."""
     index = BucketIndex(shape.buckets, INDEX_FIELDS)
     declared = Table(str(base), "trips", index, writers_hudi_version="1.2.0", writers_stopped=True)
-    # A codec that is asked for may be written at another level than the table's own.
+    # A requested codec may be written at another level than the table's own.
     params = {"factor": factor} | ({} if codec == shape.codec else {"codec": codec})
     plan = WorkOrder("benchmark", 1, JobKind.BUCKET_EXPANSION, declared, params)
     steps = Steps()
@@ -60,7 +60,7 @@ def ours(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str)
 
 
 def hudi_rescale(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str) -> dict[str, float]:
-    """Hudi's own procedure (`PartitionBucketIndexManager` 1.2): reads all rows, shuffles and writes them."""
+    """Runs Hudi's own procedure (`PartitionBucketIndexManager` 1.2), which reads, shuffles and writes all rows."""
     options = {**table_options(base, shape), "hoodie.parquet.compression.codec": codec}
     given = ",".join(f"{key}={options[key]}" for key in sorted(options) if _matters_to_a_rewrite(key))
     spark.sql(f"create table if not exists rescaled using hudi location '{base}'")
@@ -77,7 +77,7 @@ def hudi_rescale(spark: SparkSession, base: Path, shape: Shape, factor: int, cod
 
 
 def overwrite(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str) -> dict[str, float]:
-    """A full rewrite by Spark, `insert_overwrite_table` with the new number of buckets in the writer's options."""
+    """Rewrites the table by Spark: `insert_overwrite_table` with the new number of buckets in the writer's options."""
     options = table_options(base, shape) | {
         "hoodie.datasource.write.operation": "insert_overwrite_table",
         "hoodie.bucket.index.num.buckets": str(shape.buckets * factor),
@@ -111,13 +111,14 @@ class Floor:
 
 
 def _matters_to_a_rewrite(option: str) -> bool:
-    """The procedure splits its options at commas and knows the table's own by itself."""
+    """Returns whether to pass this option to the procedure, which knows the table's own options, and splits its
+    argument at commas."""
     return option.startswith(("hoodie.metadata.", "hoodie.parquet.", "hoodie.clean.auto", "hoodie.bulkinsert."))
 
 
 def _warm_up(_: int) -> None:
     pa.set_cpu_count(1)
-    time.sleep(1)  # so that every process of the pool gets one
+    time.sleep(1)  # so that every process of the pool gets a task
 
 
 def _copy(source: Path, target: Path, codec: str | None) -> None:

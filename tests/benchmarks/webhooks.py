@@ -1,10 +1,11 @@
-"""How many webhooks a second one service sends, how long after the commit they arrive, and what it takes.
+"""Measures how many webhooks a second one service sends, how long after the commit they arrive, and the resources that
+this takes.
 
     python tests/benchmarks/webhooks.py [--per-second 500] [--seconds 60] [--receivers 10] [--hanging 1] [--tables 50]
 
 A real `groundskeeper serve` on SQLite, local receivers in a process of their own, and events that a third process
 writes at an even pace, as an observer would: `--per-second` counts deliveries. The hanging receivers take every message
-and never answer. The delay is from right before the event's row is written to its receipt.
+and never answer. The delay runs from the moment before the event's row is written until its receipt.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 def receive(ports: Connection, count: int, hanging: int, stop: Event, results: Connection) -> None:
-    """Sends back the ports at once. When `stop` is set it sends for each receiver the delays in seconds by event id."""
+    """Sends back the ports at once. When `stop` is set, sends the delays in seconds by event id for each receiver."""
 
     async def serve() -> None:
         delays: list[dict[str, float]] = [{} for _ in range(count)]
@@ -67,20 +68,20 @@ def receive(ports: Connection, count: int, hanging: int, stop: Event, results: C
         while not stop.is_set():
             await asyncio.sleep(0.1)
         results.send(delays[hanging:])
-        os._exit(0)  # Connections that nobody answers on would have to be taken down one by one.
+        os._exit(0)  # Otherwise connections without an answer would have to be closed one by one.
 
     asyncio.run(serve())
 
 
 def cpu_and_memory(pid: int) -> tuple[float, float]:
-    """Seconds of CPU so far, and MiB of resident memory at the most."""
+    """Returns the seconds of CPU so far, and the peak of resident memory in MiB."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     peak = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), int(peak.split()[1]) / 1024
 
 
 def produce(service: Serving, events_per_second: float, seconds: float, tables: int) -> int:
-    """Writes events at an even pace, ten times a second; answers how many."""
+    """Writes events at an even pace, ten times a second; returns their number."""
     started = time.monotonic()
     written = 0
     while (elapsed := time.monotonic() - started) < seconds:
@@ -109,7 +110,7 @@ def main() -> None:
     receivers.start()
     with (
         tempfile.TemporaryDirectory() as folder,
-        # The poll is the only way to hear of what another process writes.
+        # Only a poll of the database shows what another process writes.
         Serving(Path(folder), WEBHOOK_POLL_SECONDS="0.1") as service,
     ):
         for port in ports.recv():

@@ -25,7 +25,7 @@ class Differences:
     """Counts of rows; `buckets` are the bucket numbers in use, over all partitions.
 
     `lost` have no version at all, `old` are not the latest, `misplaced` are in a file of another bucket than theirs.
-    The last two are 0 when the number of buckets was not told, since the table need not have any.
+    The last two are 0 if the caller gives no number of buckets, because the table may have none.
     """
 
     rows: int
@@ -48,7 +48,7 @@ class Differences:
 def differences(
     spark: SparkSession, base: Path | str, expected: Mapping[str, Row], *, num_buckets: int = 0, metadata: bool = True
 ) -> Differences:
-    """Compares by Spark: hudi-rs does not read file groups of logs alone, which is what Flink begins with.
+    """Compares by Spark: hudi-rs does not read file groups without a base file, as Flink first makes them.
 
     `metadata` says whether the files are found by the metadata table, or by listing the folders.
     """

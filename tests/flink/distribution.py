@@ -20,7 +20,7 @@ BUNDLE = "GROUNDSKEEPER_FLINK_BUNDLE"
 
 _CACHE = Path.home() / ".cache" / "groundskeeper-tests" / "flink"
 _BESIDE = Path(__file__).parents[3] / "shared" / "flink"
-# Hudi reads and writes by Hadoop's file systems, which Flink does not bring; PySpark does.
+# Hudi reads and writes by Hadoop's file systems, which are part of PySpark but not of Flink.
 _OF_PYSPARK = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "commons-logging-*.jar")
 
 # The options for Java 17 in `flink-conf.yaml`.

@@ -46,8 +46,8 @@ ENDLESS = avro_file(_NULLS, number(2**40) + b"\0")
 
 
 def bomb(size: int) -> bytes:
-    """Returns few bytes that unpack to `size` bytes. One packed piece is repeated, because nothing in it refers to what
-    comes before a full flush."""
+    """Returns few bytes that unpack to `size` bytes. One packed piece is repeated, which is possible because after a
+    full flush nothing refers to earlier bytes."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     first, piece = (packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH) for part in (number(size), bytes(_PIECE)))
     rest = packer.compress(bytes(size % _PIECE)) + packer.flush()

@@ -1,4 +1,4 @@
-"""An OpenID provider that lies as its test wants."""
+"""An OpenID provider that gives the false answers that a test sets."""
 
 from __future__ import annotations
 

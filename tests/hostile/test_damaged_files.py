@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from service.lake import reader_pool
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.errors import GroundskeeperError
 from tests.hostile import reading
@@ -56,7 +57,8 @@ def damaged(draw: st.DrawFn, files: Sequence[bytes]) -> bytes:
 @pytest.fixture(scope="module")
 def readers() -> Iterator[ReaderPool]:
     """Readers like those of the service, but with less time."""
-    with ReaderPool(1, ReaderLimits(seconds=10.0), preload=["tests.hostile.reading"]) as pool:
+    reader_pool.preload("tests.hostile.reading")
+    with ReaderPool(1, ReaderLimits(seconds=10.0)) as pool:
         yield pool
 
 

@@ -16,6 +16,7 @@ from service.catalog.registration import Registration
 from service.db.engine import open_engine, reading, writing
 from service.db.page import PageRequest
 from service.events.notifier import Notifier
+from service.lake import reader_pool
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
@@ -40,14 +41,16 @@ LIMITS = ReaderLimits(seconds=3.0, memory_bytes=1536 * MIB, queued=2)
 
 @pytest.fixture(scope="module")
 def readers() -> Iterator[ReaderPool]:
-    with ReaderPool(1, LIMITS, preload=["service.observation.table_read"]) as pool:
+    reader_pool.preload("service.observation.table_read")
+    with ReaderPool(1, LIMITS) as pool:
         yield pool
 
 
 @pytest.fixture(scope="module")
 def patient_readers() -> Iterator[ReaderPool]:
     """Readers with enough time to fill hundreds of MiB on a busy machine."""
-    with ReaderPool(1, replace(LIMITS, seconds=60.0), preload=["service.observation.table_read"]) as pool:
+    reader_pool.preload("service.observation.table_read")
+    with ReaderPool(1, replace(LIMITS, seconds=60.0)) as pool:
         yield pool
 
 

@@ -118,7 +118,9 @@ def test_a_token_that_has_ended_ends_its_leases_and_streams(
                 token_store.revoke(connection, each, clock())
 
     assert stream_has_ended.wait(60)
-    assert _beat(client, job, worker) == "401"  # so the lease runs out, and the worker stops by itself before that
+    assert (
+        _beat(client, job, worker) == "401"
+    )  # The lease therefore expires, and the worker stops by itself before that.
     assert client.get("/v1/tables", headers=reader).status_code == 401
 
 

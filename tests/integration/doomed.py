@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 120.0
 
 @dataclass
 class Death:
-    """The reports of an attempt before its process died; `stored` are the instants that the service has stored by
+    """The reports of an attempt until its process died; `stored` are the instants that the service had stored by
     then."""
 
     steps: list[str] = field(default_factory=list)

@@ -33,7 +33,7 @@ EXAMPLES = int(os.environ.get("GENERATED_TABLES", "0"))
 _numbers = count()
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
-# Hudi makes folders of them as they are; what it cannot write or read itself is left out in `write`.
+# Hudi uses these values unchanged as folder names; `write` leaves out those that Hudi itself cannot write or read.
 PARTITIONS = ["2026-01-01", "a b", "ä€😀", "x=y", "50%", "a+b", "a,b", "#1", "a/b", "o'k", "~", "A&B", "(x)", "@"]
 
 
@@ -202,7 +202,7 @@ generated = settings(
     max_examples=EXAMPLES or 3,
     derandomize=not EXAMPLES,
     database=None,
-    phases=[Phase.generate],  # to shrink an example would take many expansions
+    phases=[Phase.generate],  # because shrinking an example would take many expansions
     suppress_health_check=list(HealthCheck),
 )
 

@@ -36,7 +36,7 @@ PARTITIONS = 2
 FIRST_ROWS, NEW_ROWS = 80, 8
 # A writer has come as far as the lock by then; shorter than any lease.
 UNTIL_AT_THE_LOCK = 2.0
-# Such a writer has read the number of buckets already: a rescale that gets the lock first has to see it come.
+# Such a writer has read the number of buckets already, so a rescale that gets the lock first has to notice the write.
 WATCHING_A_WAITING_WRITER = {"settle_seconds": 5}
 
 Point = dict[str, Any]

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from tests.integration.doomed import Doomed
     from tests.integration.lock_servers import LockServer
 
-# For the writer's commit, after the server has given the lock away. The metastore's client takes seconds to start. What
-# commits after the worker's watch is found by the service.
-# A client of DynamoDB waits for the end of the holder's lease.
+# For the writer's commit, after the server has given the lock away. The metastore's client takes seconds to start. The
+# service finds commits after the worker's watch. A client of DynamoDB waits for the end of the holder's lease.
 TO_WRITE_SECONDS = {"zookeeper": 10, "hive metastore": 25, "storage": 15, "dynamodb": 20}
 TRIES = 3
 METADATA_COMMIT = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"
@@ -114,7 +113,7 @@ def test_no_row_of_merged_logs_is_lost_with_the_lock(
     frozen = Frozen(spark, base, server, f"{job[0]}_{place['at']}", updates=2)
     before = _versions(spark, base)
     assert set(before.values()) == {0, 2}
-    # A rewrite would conflict with the logs of others, a compaction does not.
+    # A rewrite would conflict with the logs of others; a compaction does not.
     others = tables.rows(spark, 150, 450, ts=5)
     if job is not COMPACTION:
         others = others.withColumn("dt", F.lit("2026-02-01"))

@@ -1,4 +1,5 @@
-"""What Hudi does for each of some values is shared by threads of the driver, with the outcome of Hudi's own engine."""
+"""Threads of the driver share work that Hudi does for each value of a list, and return the results of Hudi's own
+engine."""
 
 from __future__ import annotations
 
@@ -79,6 +80,6 @@ def test_values_keep_their_order_and_an_error_comes_when_all_work_has_ended(spar
     before = engine.done()
     with pytest.raises(Py4JJavaError, match="of 1"):
         engine.mapped(count, 1)
-    # A few values are worked off one after the other, so the third is not begun.
+    # A few values are processed one after the other, so the third one is not begun.
     assert engine.done() == before + (count if count > 16 else 2)
     assert spark.sparkContext._jsc.sc().dagScheduler().nextJobId() == begun  # type: ignore[union-attr]

@@ -1,7 +1,6 @@
-"""Before table version 8: writers that begin while a compaction is planned, so that their logs are not in its plan.
-
-The plan has an earlier instant than the writer, but its file appears later than the writer's. So in Hudi neither of
-them sees the other."""
+"""Before table version 8: tests writers that begin while a compaction is planned, so that their logs are not in its
+plan. The plan's instant is earlier than the writer's, but its file appears later. So in Hudi neither of them sees the
+other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The version of a table changes, or the table is as before: rows, instants and files, whatever happens in between."""
+"""A change of a table's version either succeeds or leaves rows, instants and files unchanged, whatever happens in
+between."""
 
 from __future__ import annotations
 
@@ -121,7 +122,7 @@ def test_what_somebody_writes_into_an_interrupted_change_is_not_taken_back(
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=ROWS, version=6, table_type="COPY_ON_WRITE")
-    # The worker dies after Hudi's upgrader, so that nothing is taken back.
+    # The worker dies right after Hudi's upgrader, before it can restore the backup.
     monkeypatch.setattr(upgrade, "_take_back", lambda *_: None)
     with pytest.raises(ZeroDivisionError):
         change(spark, base, 9, context=At("comparing", lambda: 1 // 0))

@@ -31,7 +31,7 @@ AFTER_END = {"at": "after", "name": "the end"}
 TAKING_BACK = PROPERTIES
 AFTER_TAKING_BACK = {"at": "after", "name": "the taking back"}
 
-# The points at which one attempt after the other dies.
+# Versions before and after, and the points at which one attempt after the other dies.
 _SHORT = [(6, 9, (MOVING, TAKING_BACK))]
 _LONG = [
     (6, 9, (AFTER_BACKUP,)),

@@ -40,7 +40,7 @@ def test_the_job_commits_nothing_and_its_next_attempt_works_on_the_new_version(
     assert (ended.value.type, ended.value.retriable) == ("table-upgraded", True)
     assert hudi_table(spark, base, INDEX).version == 9
     assert len(tables.snapshot(spark, base)) == 120
-    # Logs that the upgrade has left are named as before it, and no commit of their own names them.
+    # Logs from before the upgrade keep their old names, which do not have the instant of their own commit.
     audit = run_job(spark, base, "audit").details
     assert audit["clean"], audit
 

@@ -1,4 +1,4 @@
-"""File groups and rows of tables with a bucket index (`BucketIdentifier`, Hudi 1.2.0)."""
+"""Checks the file groups and rows of tables with a bucket index (`BucketIdentifier`, Hudi 1.2.0)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             "file-ids-without-bucket",
             "File groups have ids that name no bucket",
             named(strangers),
-            "Upserts fail with a NumberFormatException (Hudi #8906, #11875), or write the same keys again elsewhere.",
+            "Upserts fail with a NumberFormatException (Hudi #8906, #11875), or write the same keys again to other "
+            "files.",
             "A write without the bucket index's options made them (bulk_insert, insert_overwrite, clustering). Write"
             " their rows again with the options of `writer-options`: no job can know which version of a key is right.",
         )
@@ -38,9 +39,9 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             named(several),
             "Every write to such a bucket fails, and Flink does not start (Hudi #7216, #9303, #19907); a key may be in"
             " both file groups.",
-            "Two writers without a lock, or a restart of Flink before its first commit, made them. Read the partition,"
-            " and write it again (`insert_overwrite`), or restore a savepoint: which of two rows with one key is the"
-            " right one, no job can know.",
+            "Two writers without a lock, or a restart of Flink before its first commit, made them. Read the partition, "
+            "and write it again (`insert_overwrite`), or restore a savepoint: no job can know which of two rows with "
+            "the same key is the right one.",
         )
     beyond = [
         _in(partition, f"bucket {bucket} of {rules.buckets_of(partition)}")
@@ -53,7 +54,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             "File groups are in buckets that the table does not have",
             named(beyond),
             "Their keys are written again to other buckets: readers see rows twice (Hudi #12210, #13241).",
-            "A writer had a larger number of buckets. Stop it, and write its rows again with the right one.",
+            "A writer had a larger number of buckets. Stop it, and write its rows again with the right number.",
         )
 
 

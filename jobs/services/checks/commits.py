@@ -1,4 +1,4 @@
-"""Compares the files and rows in the metadata of completed instants with those that are there."""
+"""Compares the files and rows that completed instants name in their metadata with the files and rows that exist."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ class _Slice:
 
 
 def files(examined: Examined) -> Iterator[Finding]:
-    """Finds files of the latest slices that completed instants name and the storage does not have.
+    """Finds missing files: completed instants name them as part of the latest slices, but the storage does not have
+    them.
 
     Files of replaced file groups and files that a clean has deleted are left out, even if the commit that ended their
-    slice is archived: a replacement that began before a write to its file groups is archived before that write,
-    although it completed after it.
+    slice is archived. For example, a replacement may begin before a write to its file groups and complete after it;
+    then it is archived before that write.
     """
     slices = _slices(examined.commits, examined.table.version)
     for group in {group for commit in examined.commits for group in commit.write.replaced}:
@@ -64,17 +65,17 @@ def files(examined: Examined) -> Iterator[Finding]:
             "commit-files-gone",
             "Files that completed commits have written are gone",
             gone,
-            "Their rows are lost, for readers by the metadata table and by listing alike, or readers fail.",
-            "Something deleted them: a rollback of a commit that had completed, or a runner that executed the same plan"
-            " once more. Put them back, or restore a savepoint. Clean nothing before: what they replaced may still be"
-            " there.",
+            "Readers miss the rows of these files or fail, whether they use the metadata table or list the storage.",
+            "Something deleted these files: a rollback of a commit that had completed, or a runner that executed the "
+            "same plan once more. Put them back, or restore a savepoint. Let nothing be cleaned before, because the "
+            "files that they replaced may still exist.",
         )
 
 
 def replacements(examined: Examined) -> Iterator[Finding]:
-    """Finds clusterings and rescales that have not written as many rows as the file groups held that they replaced.
-
-    Leaves out those with a replaced file group that has logs, or that was written before the active timeline began.
+    """Finds clusterings and rescales whose number of written rows differs from that of the file groups that they
+    replaced. Skips those with a replaced file group that has logs, or that was written before the active timeline
+    began.
     """
     differing = {}
     for number, commit in enumerate(examined.commits):
@@ -94,9 +95,9 @@ def replacements(examined: Examined) -> Iterator[Finding]:
             "replacement-rows-differ",
             "A replacement has other rows than the file groups that it replaced",
             differing,
-            "Rows are there twice, or are lost.",
-            "Two runners of one plan, or a write that landed in between. Restore a savepoint, or, until the replaced"
-            " files are cleaned, read the table as of the commit before. Let nothing be cleaned before.",
+            "Rows exist twice, or are lost.",
+            "Two runners executed one plan, or a write was committed in between. Restore a savepoint; or read the "
+            "table as of the commit before, as long as the replaced files exist. Let nothing be cleaned until then.",
         )
 
 
@@ -116,14 +117,14 @@ def compactions(examined: Examined) -> Iterator[Finding]:
             "A compaction has not read logs that belong to the file slices that it compacted",
             left,
             "No reader sees the rows of these logs any more.",
-            "Their writers began while the compaction was planned, and did not know of it. Write their rows again, or"
-            " restore a savepoint. Let nothing be cleaned before: the logs are still there.",
+            "The writers of these logs began while the compaction was planned, and did not know of it. Write their "
+            "rows again, or restore a savepoint. Let nothing be cleaned before: the logs are still there.",
         )
 
 
 def counted(examined: Examined) -> Iterator[Finding]:
-    """Finds base files of the latest slices that cannot be read, or have another number of rows than their commits say.
-    Reads footers."""
+    """Finds base files of the latest slices that cannot be read, or whose number of rows differs from that in their
+    commits. Reads footers."""
     said = {path: rows for commit in examined.commits for path, rows in commit.rows.items()}
     based = {
         f"{item.partition}/{name}".lstrip("/"): item.base_file
@@ -141,7 +142,7 @@ def counted(examined: Examined) -> Iterator[Finding]:
             "base-files-damaged",
             "Base files are damaged, or are not what their names say",
             {path: f"{path}: {damaged[full]}" for path, full in based.items() if full in damaged},
-            "Readers fail, and so does each job that has to read them.",
+            "Readers fail, and so does every job that has to read these files.",
             DamagedFileError.hint,
         )
         known = {path: full for path, full in known.items() if full not in damaged}
@@ -156,8 +157,8 @@ def counted(examined: Examined) -> Iterator[Finding]:
             "commit-rows-differ",
             "Base files have other numbers of rows than their commits say",
             differing,
-            "Rows are lost or there more than once.",
-            "Something put other files into their places. Put the right ones back, or restore a savepoint.",
+            "Rows are lost or exist more than once.",
+            "Something replaced these files by others. Put the right files back, or restore a savepoint.",
         )
 
 

@@ -22,13 +22,13 @@ _ENDS = (CancelledError, LeaseLostError, TimedOutError)
 
 
 def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Examination:
-    """Runs the checks, which are given by name. Writers may be at work meanwhile."""
+    """Runs these checks (functions by name). Writers may be active meanwhile."""
     findings: list[DamageFound] = []
     examination = _Examination(table, context)
     first = examination.look(checks, "checking")
     doubtful = {name: checks[name] for name, found in first.items() if found}
     if doubtful:
-        # A writer may have been in the middle of a change. Only real damages are found again after it.
+        # A writer may have been in the middle of a change. After a pause only real damages are found again.
         table.reload()
     for name, found in examination.look(doubtful, "checking again").items():
         findings += [each.result(name) for each in confirmed(first[name], found)]

@@ -1,6 +1,7 @@
-"""Compares the indexes of the values in each file with the file: Bloom filters of record keys, and expression indexes.
-A writer looks for a key only in files whose Bloom filter contains it, and a query with an expression reads only files
-whose index entry contains the value. So a missing value hides rows; a value too many only costs time."""
+"""Compares two indexes with the values in the files: Bloom filters of record keys, and expression indexes. A writer
+looks for a key only in files whose Bloom filter contains it, and a query with an expression reads only files whose
+index entry contains the value. So a value that the index lacks hides rows; a value that only the index has costs time,
+nothing else."""
 
 from __future__ import annotations
 

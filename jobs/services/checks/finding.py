@@ -91,7 +91,7 @@ class Examined:
         return self.table
 
     def stop_reading(self) -> None:
-        """Closes the reader, so that another look opens one anew."""
+        """Closes the reader, so that the next check opens a new one."""
         self._reader.close()
 
     @cached_property
@@ -128,8 +128,8 @@ class Examined:
 
 
 def _slices(names: Iterable[str]) -> dict[str, set[str]]:
-    """Returns for each file group the instants of its possible slices: those of its base files, and the first of
-    all."""
+    """Returns for each file group the instants of its possible slices: those of its base files, and the earliest
+    instant of its files."""
     bases: dict[str, set[str]] = {}
     first: dict[str, str] = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""Compares indexes with the rows that they should find."""
+"""Compares indexes with the rows to which they should lead."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 _EFFECT_OF_RECORDS = (
-    "A writer that finds its rows by this index writes them where no reader sees them, or adds a second row."
+    "A writer that looks rows up in this index writes updates where no reader sees them, or adds a second row."
 )
 _OF_TIMES = frozenset({"year", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "hour", "minute", "second"})
 
-_EFFECT_OF_VALUES = "A query that finds its rows by this index misses rows, or fails."
+_EFFECT_OF_VALUES = "A query that uses this index misses rows, or fails."
 
 
 def entries(examined: Examined) -> Iterator[Finding]:
@@ -47,8 +47,9 @@ def expressions(examined: Examined) -> Iterator[Finding]:
     """Finds expression indexes by which queries with another expression over the same column miss rows.
 
     Hudi 1.2.0 uses such an index for every filter on the column, whatever its expression (`ExpressionIndexSupport`). So
-    with an index on `upper(region)` the filter `region = 'r3'` finds nothing, and with one on `region` neither does
-    `upper(region) = 'R3'`. Indexes on numbers computed from a date, such as its year, did not show this in tests.
+    with an index on `upper(region)` the filter `region = 'r3'` finds nothing, and with an index on `region` the filter
+    `upper(region) = 'R3'` finds nothing. Indexes on numbers computed from a date, such as its year, did not show this
+    in tests.
     """
     misleading = {
         definition.name: f"{definition.name} of {definition.function}({', '.join(definition.columns)})"

@@ -1,4 +1,4 @@
-"""Compares the metadata table with the files that are there."""
+"""Compares the metadata table with the files in the storage."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def listing(examined: Examined) -> Iterator[Finding]:
     if unknown and examined.table.version < WITH_COMPLETION_TIMES:
         unknown -= _logs_in_flight(examined, unknown)
     title = "The metadata table does not list the files that are there"
-    effect = "Readers with the metadata table miss rows, or fail at files that are gone."
+    effect = "Readers that use the metadata table miss rows, or fail at files that do not exist."
     if missing:
         yield Finding(
             OUT_OF_STEP,
             title,
             {name: f"{name} is not in the storage" for name in missing},
             effect,
-            "Files are gone, with their rows: put them back, or restore a savepoint. A `metadata_table` job would build"
-            " a metadata table without them.",
+            "Files with rows are missing: put them back, or restore a savepoint. A `metadata_table` job would build a "
+            "metadata table without them.",
         )
     if unknown:
         yield Finding(
@@ -45,8 +45,8 @@ def listing(examined: Examined) -> Iterator[Finding]:
             title,
             {name: f"{name} is not in the metadata table" for name in unknown},
             effect,
-            "The metadata table is older than the table, or a writer without it committed. Stop the writers, and build"
-            " it anew.",
+            "The metadata table is older than the table, or a writer committed without updating it. Stop the writers, "
+            "and build it anew.",
             None if missing else Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
         )
 
@@ -62,7 +62,7 @@ def statistics(examined: Examined) -> Iterator[Finding]:
                 column: f"column '{column}' in {len(files)} of the {compared.files} files that were compared"
                 for column, files in compared.hiding.items()
             },
-            "A query with a filter on the column leaves these files out, though they have rows that it asks for.",
+            "A query with a filter on the column skips these files, although they have rows that it should return.",
             "Hudi records wrong statistics of columns with NaN and of values beyond 4 KB. Read with"
             " `hoodie.enable.data.skipping=false`, or index other columns"
             " (`hoodie.metadata.index.column.stats.column.list`).",

@@ -1,4 +1,4 @@
-"""Rows that are visible again although the owner has overwritten or deleted their partition."""
+"""Finds rows that are visible again although the owner has overwritten or deleted their partition."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def back(examined: Examined) -> Iterator[Finding]:
     """Finds repairs that brought back rows which an overwrite had removed. Also finds visible file groups in
     overwritten partitions that are older than the overwrite and that it did not replace, because they were out of use
-    then. An overwrite does not replace the file groups of a write that is in flight when it begins either, and those
-    rows are correct. Completion times on the timeline identify such writes; without them the finding mentions the
+    then. Rows of a write that was in flight when the overwrite began are correct, although the overwrite did not
+    replace their file groups. Completion times on the timeline show such writes; without them the finding mentions the
     possibility."""
     found = {**_by_repairs(examined), **_by_themselves(examined)}
     if found:
@@ -30,8 +30,8 @@ def back(examined: Examined) -> Iterator[Finding]:
             "Rows that an overwrite or a deletion had removed are there again",
             found,
             "Readers see rows that the owner of the table has removed.",
-            "Compare the table with its source, and delete these rows by their keys; a repair that nothing has followed"
-            " yet can be rolled back. Rows of a write that was in flight when the overwrite began are right.",
+            "Compare the table with its source, and delete these rows by their keys; a repair can be rolled back as "
+            "long as it is the latest commit. Rows of a write that was in flight when the overwrite began are right.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Missing parts of the table other than its data files."""
+"""Finds missing parts of the table other than its data files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
     """Finds a metadata table that is missing or incomplete although hoodie.properties names it, and indexes that an
     interrupted rebuild has not built again."""
     table = examined.table
-    effect = "Writers and jobs fail, and readers that go by it may find no rows; jobs are refused."
+    effect = "Writers fail, readers that use the metadata table may find no rows, and jobs are refused."
     problems = table_parts.of_metadata_table(table)
     for problem in problems:
         yield _finding(problem, effect, _REBUILD)
@@ -40,7 +40,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
         # The metadata table is a table itself, whose commits name its files.
         its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
         for finding in commits.files(metadata := examined.of(its)):
-            # Whoever drops an index removes its folder, but not the commits that name its files.
+            # Dropping an index removes its folder, but not the commits that name its files.
             dropped = _dropped(metadata)
             items = {
                 path: text
@@ -54,7 +54,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
                 items=items,
                 type=table_parts.METADATA_TABLE_GONE,
                 title="Files of the metadata table are gone",
-                effect="Readers that go by it miss files of the table, or fail; so do jobs.",
+                effect="Readers and jobs that use the metadata table miss files of the table, or fail.",
                 hint="Stop the writers, and build the metadata table anew from the storage.",
                 cure=_REBUILD,
             )
@@ -64,9 +64,9 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
             INDEXES_UNBUILT,
             "The metadata table was not built to the end",
             named(unbuilt.partitions),
-            "Readers and writers go without these indexes: they list the storage, and look keys up in more files.",
-            "A job that builds it is at work, or died. Stop the writers, and build it anew: its indexes and their"
-            " definitions are noted in `.hoodie/.aux/groundskeeper.indexes`.",
+            "Readers and writers work without these indexes: they list the storage, and look keys up in more files.",
+            "A job is just building it, or died while building it. Stop the writers, and build it anew: its indexes "
+            "and their definitions are noted in `.hoodie/.aux/groundskeeper.indexes`.",
             _REBUILD,
         )
 
@@ -80,7 +80,7 @@ def index_definitions(examined: Examined) -> Iterator[Finding]:
 def partition_metadata(examined: Examined) -> Iterator[Finding]:
     """Finds partitions that readers miss if they list the storage."""
     for problem in table_parts.of_partitions(examined.files):
-        yield _finding(problem, "Whoever lists the storage passes over the partition, with all its rows.")
+        yield _finding(problem, "Readers that list the storage skip the partition, with all its rows.")
 
 
 def properties(examined: Examined) -> Iterator[Finding]:
@@ -89,18 +89,19 @@ def properties(examined: Examined) -> Iterator[Finding]:
     if table_parts.PROPERTIES not in names and table_parts.BACKUP in names:
         yield Finding(
             "properties-only-as-backup",
-            "hoodie.properties is there as its backup only",
+            "Only the backup of hoodie.properties exists",
             {table_parts.BACKUP: f".hoodie/{table_parts.BACKUP}"},
-            "Hudi goes by the backup. Other readers find no table.",
-            "A writer died while it changed the properties, or somebody deleted them. Copy"
-            " `.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`; Hudi's next change of a property does"
-            " so as well.",
+            "Hudi uses the backup. Other readers find no table.",
+            "A writer died while it changed the properties, or somebody deleted them. Copy "
+            "`.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`; Hudi's next change of a property also "
+            "restores it.",
         )
 
 
 def _dropped(metadata: Examined) -> set[str]:
     """Returns the names of files of the metadata table from before their index was built anew. The instant of such a
-    commit is a small number, or one of the table's with a suffix (`HoodieTableMetadataUtil.createIndexInitTimestamp`).
+    commit is a small number, or an instant of the table with a suffix
+    (`HoodieTableMetadataUtil.createIndexInitTimestamp`).
     """
     found: set[str] = set()
     written: dict[tuple[str, str], set[str]] = {}

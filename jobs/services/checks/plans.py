@@ -1,4 +1,4 @@
-"""Pending plans that cannot be executed."""
+"""Finds pending plans that cannot be executed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _MOST = 100
 
 
 def unusable(examined: Examined) -> Iterator[Finding]:
-    """Finds plans whose files are gone, that others have overtaken, or that cannot be read (Hudi #10964, #7035)."""
+    """Finds plans that cannot be read, whose files are gone, or whose file groups were replaced (Hudi #10964,
+    #7035)."""
     for plan, problems in islice(plan_firewall.unusable(examined.table), _MOST):
         is_compaction = plan.action in COMPACTION_ACTIONS
         for problem in problems:
@@ -26,10 +27,10 @@ def unusable(examined: Examined) -> Iterator[Finding]:
                 problem.type,
                 problem.title,
                 {plan.instant: problem.detail},
-                "Hudi's own runner fails at it again and again, or loses the rows of the files."
+                "Hudi's own runner fails at the plan again and again, or loses the rows of the files."
                 + ("" if is_compaction else " Writers to its file groups fail."),
-                "Put the files back. A compaction plan cannot be rolled back: logs that were written since may refer to"
-                " it. Compaction jobs leave it out and do the rest."
+                "Put the files back. A compaction plan cannot be rolled back, because later logs may refer to it. "
+                "Compaction jobs skip this plan and compact the rest."
                 if is_compaction
                 else "Roll the plan back; clustering makes a new one.",
                 None if is_compaction else Cure(kind=JobKind.ROLLBACK, params={"instant": plan.instant}),

@@ -1,4 +1,5 @@
-"""The record keys that Hudi's key generators make of a row's columns, as far as the table's properties define them.
+"""Computes the record keys that Hudi's key generators make of a row's columns, as far as the table's properties define
+them.
 
 A key of one field is its text, or `field:text` by the complex generator (Hudi 1.1 has an option for that); a key of
 several fields is `one:text,other:text` (`KeyGenUtils`, 1.2.0). An option of the writers decides whether a timestamp is
@@ -33,7 +34,7 @@ def form_of_key(table: HudiTable, frame: DataFrame) -> Column | None:
     any row. OTHER means that no generator makes this key of the row's columns."""
     fields = [name for name in table.record_key_fields if name]
     if not fields or not set(fields) <= set(frame.columns):
-        return None  # generated keys, or a field of a struct
+        return None  # The key is generated, or a field of a struct.
     types = dict(frame.dtypes)
     key, first = F.col(RECORD_KEY), F.col(f"`{fields[0]}`")
     if all(types[name] in _TEXTS for name in fields):
@@ -70,7 +71,7 @@ def faults(forms: Mapping[str, int]) -> Iterator[Finding]:
             "record-keys-differ",
             "Rows have record keys that the table's key generator does not make",
             found,
-            "The next upsert of such a row does not find it, and the row is there twice.",
-            "Writers used different key generators or options of one, or a job made keys anew. Delete the rows with the"
-            " wrong keys by `_hoodie_record_key`, and let all writers use the same options.",
+            "The next upsert of such a row does not find it, and adds a second row.",
+            "Writers used different key generators or different options of one, or a job changed the keys. Delete the "
+            "rows with the wrong keys by `_hoodie_record_key`, and let all writers use the same options.",
         )

@@ -1,4 +1,4 @@
-"""Remains of dead writers and services: instants, markers, locks and hashing configs."""
+"""Finds what dead writers and services have left: instants, markers, locks and hashing configs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def writes(examined: Examined) -> Iterator[Finding]:
             "Writes whose writers are dead are pending",
             named(dead),
             "Nothing newer is archived, and services wait for them.",
-            "A cleaning rolls them back; so does the next writer with `hoodie.clean.failed.writes.policy=LAZY`.",
+            "A cleaning rolls these writes back, and so does the next writer with "
+            "`hoodie.clean.failed.writes.policy=LAZY`.",
             Cure(kind=JobKind.CLEANING),
         )
 
@@ -36,8 +37,9 @@ def markers(examined: Examined) -> Iterator[Finding]:
             "markers-left",
             "Markers of writes that have ended were left behind",
             named(old),
-            "They cost storage; a rollback by markers, should the instant's name come again, would delete other files.",
-            "Nothing needs them. A repair with `leftovers` removes them.",
+            "The markers cost storage. If the same instant were ever used again, a rollback by markers would delete "
+            "the wrong files.",
+            "Nothing needs these markers. A repair with `leftovers` removes them.",
             Cure(kind=JobKind.REPAIR, params={"leftovers": True}),
         )
 
@@ -50,8 +52,8 @@ def lock(examined: Examined) -> Iterator[Finding]:
             "The table's lock was left by a holder that is dead",
             {"lock": left},
             "No writer can begin or commit.",
-            "Any job of ours that takes the lock removes one that ours left. For another's: make sure that no writer is"
-            " alive, and delete `.hoodie/lock`.",
+            "If a job of Groundskeeper left the lock, the next job that needs it removes it. Otherwise make sure that "
+            "no writer is alive, and delete `.hoodie/lock`.",
         )
 
 
@@ -60,7 +62,7 @@ def configs(examined: Examined) -> Iterator[Finding]:
     if dangling := hashing_config.dangling(examined.table):
         yield Finding(
             "hashing-config-dangling",
-            "A hashing config counts although its expansion has not been committed",
+            "A hashing config is in force although its expansion was not committed",
             named(dangling),
             "Writers hash by a number of buckets that the files do not have: rows get duplicated.",
             "Stop the writers. A repair with `leftovers` removes the config if no row was written by it.",

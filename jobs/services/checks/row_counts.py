@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 _HALF = 1 << 32
-# One task reads a table up to this size: two tasks need a shuffle, which takes longer than the second task saves.
+# A table up to this size is read by one task, because two tasks need a shuffle that takes longer than the second task
+# saves.
 _BYTES_OF_TASK, _SLICES_OF_TASK = 8 * 1024 * 1024, 16
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 

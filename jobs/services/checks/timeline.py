@@ -51,17 +51,18 @@ def files(examined: Examined) -> Iterator[Finding]:
             "timeline-file-broken",
             "Files of the timeline cannot be read",
             {instant: f"{instant} ({reason})" for instant, reason in broken.items()},
-            "Readers and writers fail, or take the commit for one without files.",
-            "Put the file back from a backup or an earlier version of the object. No job can: the file is the only"
-            " record of what the commit wrote.",
+            "Readers and writers fail, or treat the commit as one without files.",
+            "Put the file back from a backup or an earlier version of the object. No job can repair this, because the "
+            "file is the only record of what the commit wrote.",
         )
-    # Hudi reads one of several completions. Before table version 8 the last one has overwritten the others.
+    # Hudi reads only one of several completed files. Before table version 8 there is only the last one, which has
+    # overwritten the others.
     if twice := {instant: f"{instant} ({number} times)" for instant, number in completions.items() if number > 1}:
         yield Finding(
             "instant-completed-twice",
             "Instants were completed more than once",
             twice,
-            "Each runner has written the rows once more: readers see them twice.",
+            "Each runner has written the rows, so readers see them twice.",
             "Two runners executed one plan: let only one run table services. Restore a savepoint; or, with all writers"
             " stopped, delete the completion and the files of one of them, and build the metadata table anew.",
         )
@@ -75,7 +76,7 @@ def files(examined: Examined) -> Iterator[Finding]:
     undone = {
         instant: by
         for instant, by in examined.table.rollbacks().items()
-        # A plan that was rolled back before is executed again.
+        # A plan may be rolled back and then executed again.
         if instant in completed and (instant in headless or by > completed[instant])
     }
     if undone:
@@ -83,21 +84,21 @@ def files(examined: Examined) -> Iterator[Finding]:
             "completed-instant-rolled-back",
             "Instants were rolled back after they had completed",
             {instant: f"{instant} by {by}" for instant, by in undone.items()},
-            "The completed instant still counts, but its files are gone, or the metadata table no longer lists them;"
-            " what it replaced is not read either. Its rows are lost to readers.",
-            "A writer rolled back a replacement that it had seen pending (such as by"
-            " `hoodie.clustering.rollback.pending.replacecommit.on.conflict`). Stop cleaning and the writers: the files"
-            " that it replaced still have the rows. Where its own files are still there, a metadata table that is built"
-            " anew finds them; else restore a savepoint.",
+            "The completed instant still counts, but its files are gone, or the metadata table no longer lists them. "
+            "Readers skip the files that it replaced as well, so they see none of its rows.",
+            "A writer rolled back a replacement that it had seen pending (for example by "
+            "`hoodie.clustering.rollback.pending.replacecommit.on.conflict`). Stop cleaning and the writers: the "
+            "replaced files still have the rows. If the replacement's own files still exist, a metadata table that is "
+            "built anew finds them; else restore a savepoint.",
         )
     if lacking := headless - undone.keys():
         yield Finding(
             "timeline-file-missing",
             "Instants of the timeline lack the file of an earlier state",
             named(lacking),
-            "A rollback or an execution of them fails; completed ones can still be read.",
-            "Somebody removed files from the timeline. Make an empty file `<instant>.<action>.requested` for a write;"
-            " that of a plan must come from a backup.",
+            "Rolling such an instant back or executing it fails; completed ones can still be read.",
+            "Somebody removed files from the timeline. For a write, create an empty file "
+            "`<instant>.<action>.requested`; the file of a plan must come from a backup.",
         )
 
 
@@ -110,15 +111,16 @@ def order(examined: Examined) -> Iterator[Finding]:
             "instants-out-of-order",
             "Instants have earlier times than those that completed before them",
             {each.instant: str(each) for each in found},
-            "Hudi goes by these times: an older row wins over a newer one, and rows may be left out of a compaction.",
+            "Hudi orders by these times: an older row replaces a newer one, and a compaction may miss rows.",
             "The clocks of writers differ, or their time zones, and the table's timeline is in local time. Let all"
             " writers run in one zone with synchronized clocks, and compare the rows with their source.",
         )
 
 
 def unknown_files(examined: Examined) -> Iterator[Finding]:
-    """Finds data files whose instants are missing on the timeline, although they are later than its first instant."""
-    # The files are listed before the timeline is read, so that each file's instant is on it.
+    """Finds data files with instants that are missing on the timeline, although these are later than its first
+    instant."""
+    # The files are listed first, so that the timeline, which is read afterwards, has each file's instant.
     listed = examined.files
     instants = examined.table.instants()
     known = {item.requested for item in instants}
@@ -136,11 +138,11 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
     if late:
         yield Finding(
             "files-of-rolled-back-write",
-            "Files of writes that were rolled back are there",
+            "Files of writes that were rolled back still exist",
             named(late),
-            "Readers see their rows once both the write and its rollback are archived. Before table version 8, logs on"
-            " top of a base file that was rolled back hide the rows of the base file before it.",
-            "Their writer went on after its rollback. A repair with `leftovers` removes them.",
+            "Readers see their rows once both the write and its rollback are archived. Before table version 8, logs of "
+            "a rolled-back base file hide the rows of the previous base file.",
+            "The writer of these files went on after its rollback. A repair with `leftovers` removes them.",
             Cure(kind=JobKind.REPAIR, params={"leftovers": True}),
         )
     lost = {
@@ -154,8 +156,8 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
             "Data files belong to instants that the timeline does not have",
             lost,
             "No reader sees their rows, and nothing removes the files.",
-            "Either the file of a commit was deleted: put it back from a backup. Or a writer's rollback left the files:"
-            " then write the batch again, and delete them.",
+            "If the file of a commit was deleted from the timeline, put it back from a backup. If a writer's rollback "
+            "left the files, write the batch again, and delete them.",
         )
 
 
@@ -166,10 +168,10 @@ def strays(examined: Examined) -> Iterator[Finding]:
             "files-without-commit",
             "Data files have the instant of a commit that does not name them",
             named(examined.strays),
-            "Whoever lists the storage reads their rows, beside the same rows in other files; who reads by the metadata"
-            " table does so only if it lists them.",
-            "A task that was tried twice left them, a second runner of the same plan, or somebody copied files. Delete"
-            " them.",
+            "Readers that list the storage see the rows of these files twice, because other files have the same rows. "
+            "Readers that use the metadata table do so only if it lists these files.",
+            "A task that was tried twice or a second runner of the same plan left these files, or somebody copied "
+            "them. Delete them.",
         )
 
 
@@ -182,12 +184,12 @@ def archival(examined: Examined) -> Iterator[Finding]:
         (limit for limit in limits(examined.table, examined.client, ArchivalParams()) if limit.instant < commits[-30]),
         None,
     )
-    reason = f"{first.reason}. {first.remedy}".strip() if first else "Nothing is in the way: no writer archives."
+    reason = f"{first.reason}. {first.remedy}".strip() if first else "Nothing prevents archiving: no writer archives."
     yield Finding(
         "archival-stuck",
         "The active timeline has grown",
         {"timeline": f"{len(commits)} commits since {commits[0]}"},
-        "Each reader and writer reads all of it: they slow down.",
-        f"In the way of archiving more: {reason}" if first else reason,
+        "Readers and writers get slower, because each of them reads the whole timeline.",
+        f"This prevents more archiving: {reason}" if first else reason,
         Cure(kind=JobKind.ARCHIVAL),
     )

@@ -65,6 +65,7 @@ def show_state(out: Output, state: Json) -> None:
             ("rows", total["rows"]),
             ("commits since", _since(state)),
             ("timeline", count(state["timeline_commits"], "commit")),
+            ("metadata table", _metadata_table(state.get("metadata_table"))),
             ("pending", "; ".join(pending)),
         ]
     )
@@ -83,6 +84,13 @@ def show_outcome(out: Output, outcome: Json) -> None:
             ("missed", kept and kept["missed"] and f"{kept['missed']}, since {ago(kept['missed_since'])}"),
         ]
     )
+
+
+def _metadata_table(found: Json | None) -> str | None:
+    if not found:
+        return None
+    commits = f"{count(found['commits'], 'commit')} since its last compaction"
+    return f"{commits}, {count(found['log_files'], 'log file')}, {size(found['log_bytes'])}"
 
 
 def _since(state: Json) -> str:

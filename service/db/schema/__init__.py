@@ -49,6 +49,7 @@ from service.db.schema.outcome import table_reads as table_reads
 from service.db.schema.queue import JOB_HOLDING_TABLE as JOB_HOLDING_TABLE
 from service.db.schema.queue import JOB_IDEMPOTENCY as JOB_IDEMPOTENCY
 from service.db.schema.queue import JOB_IS_UNKNOWN as JOB_IS_UNKNOWN
+from service.db.schema.queue import JOB_OF_REQUEST as JOB_OF_REQUEST
 from service.db.schema.queue import JOB_PER_KIND as JOB_PER_KIND
 from service.db.schema.queue import JOB_REWRITING as JOB_REWRITING
 from service.db.schema.queue import job_attempts as job_attempts

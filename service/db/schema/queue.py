@@ -10,6 +10,8 @@ JOB_REWRITING = "uq_jobs_active_rewriting"
 
 JOB_HOLDING_TABLE = "uq_jobs_held_mutating"
 
+JOB_OF_REQUEST = "uq_jobs_lease_request"
+
 JOB_IDEMPOTENCY = "uq_jobs_idempotency_key"
 
 jobs = sa.Table(
@@ -39,6 +41,8 @@ jobs = sa.Table(
     sa.Column("worker_id", sa.Text),
     # The token by which the worker leased the job; null if the service was open.
     sa.Column("lease_token", sa.String(32)),
+    # The id that the worker gave the request which brought it this lease.
+    sa.Column("lease_request", sa.String(64)),
     sa.Column("progress", sa.JSON(none_as_null=True)),
     sa.Column("instants", sa.JSON, nullable=False),
     sa.Column("result", sa.JSON(none_as_null=True)),
@@ -109,6 +113,9 @@ sa.Index(
     sqlite_where=_is_held & jobs.c.mutating,
     postgresql_where=_is_held & jobs.c.mutating,
 )
+
+# A request that is repeated, since its answer was lost, brings the same job.
+sa.Index(JOB_OF_REQUEST, jobs.c.lease_request, unique=True, sqlite_where=_is_held, postgresql_where=_is_held)
 
 # Every lease and every recovery searches these; ended jobs are not in them.
 sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=_is_queued, postgresql_where=_is_queued)

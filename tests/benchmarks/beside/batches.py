@@ -32,7 +32,7 @@ class Batches:
     """One writing process, or two if `overlapping`. `index` is `bucket`, `none` (Hudi's own default) or a type of
     Hudi's.
 
-    Since the registration they have the options that the service prints, but keep their first number of buckets.
+    After the registration they use the options that the service prints, but keep their first number of buckets.
     """
 
     sort_by = "fare"

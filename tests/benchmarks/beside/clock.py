@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Clock:
-    """`zone` is that of its JVMs (None: the machine's); `skew_seconds`, whole minutes, is how far its clock is ahead of
-    UTC instead.
+    """`zone` is the zone of its JVMs (None: the machine's). Alternatively `skew_seconds`, in whole minutes, says how
+    far its clock is ahead of UTC.
 
     Hudi's instants are text of the JVM's zone (`hoodie.table.timeline.timezone` is `LOCAL` by default), so a zone of a
-    few minutes makes the same instants as a clock that is wrong. Raises ValueError for other seconds, and for both.
+    few minutes gives the same instants as a wrong clock. Raises ValueError for other seconds, and for both.
     """
 
     zone: str | None = None
@@ -19,7 +19,7 @@ class Clock:
 
     def __post_init__(self) -> None:
         if self.skew_seconds % 60 or (self.skew_seconds and self.zone):
-            raise ValueError("a clock is wrong by whole minutes, and has no other zone then")
+            raise ValueError("give either a zone, or a skew of whole minutes")
 
     @property
     def java_options(self) -> list[str]:

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.beside.stream BASE FOLDER CONF
 
 FOLDER has its source, its checkpoint and `options.json`, which are read at each start. A file `restart` requests a
-restart, `stop` the end. Each line of `deaths` is the reason of a failure.
+restart, a file `stop` the end. Each line of the file `deaths` is the reason of a failure.
 """
 
 from __future__ import annotations

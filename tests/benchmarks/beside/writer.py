@@ -17,10 +17,9 @@ Json = dict[str, Any]
 
 
 class Writer(Protocol):
-    """One kind of writer, of a table with `index`, or with another than a bucket index.
-
-    `declared` is what its owner says of it at registration, `settings` are for the service. A clustering orders by
-    `sort_by`. `pause_seconds` lie between two jobs of a kind for which it has to be stopped.
+    """One kind of writer; `index` is the index of its table. `declared` is what the owner declares about it at
+    registration, `settings` are settings of the service. A clustering orders by `sort_by`. Two jobs for which the
+    writer has to be stopped are at least `pause_seconds` apart.
     """
 
     index: BucketIndex | None

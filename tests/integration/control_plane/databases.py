@@ -42,7 +42,7 @@ def opened(url: str) -> sa.Engine:
 
 
 class _Compiled(dict[tuple[Any, ...], Any]):
-    """SQLAlchemy's keys begin with the dialect, an object of one engine."""
+    """A cache that ignores the dialect in SQLAlchemy's keys, because the dialect is an object of one engine."""
 
     def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
         return super().get((key[0].name, *key[1:]), default)

@@ -66,7 +66,7 @@ def test_the_service_goes_on_where_its_backup_ends(tmp_path: Path) -> None:
             cli.environment["GROUNDSKEEPER_DATABASE"] = str(cli.serving.engine.url)
             cli.run("backup", str(tmp_path / "backup.tgz"))
             before = cli.run("export").stdout
-            # What nobody will know of: a person's change, and a commit that was announced.
+            # The backup lacks these: a person's change, and a commit that was announced.
             cli.run("policy", "set", "--pattern", "lost*", "compaction.commits=7")
             cli.serving.kill()
         shutil.rmtree(here)

@@ -170,7 +170,7 @@ def test_a_refused_call_is_recorded_with_its_problem_and_no_change(client: TestC
     assert not entries(client, outcome="failed")
 
 
-def test_what_reads_or_comes_from_workers_and_writers_is_not_recorded(client: TestClient, table_id: str) -> None:
+def test_reads_and_calls_of_workers_and_writers_are_not_recorded(client: TestClient, table_id: str) -> None:
     before = entries(client)
     client.get("/v1/tables")
     client.post(f"/v1/tables/{table_id}/evaluate")
@@ -259,7 +259,7 @@ def test_tokens_of_the_command_line_are_recorded(tmp_path: Path, monkeypatch: py
     assert secret.split("_")[2] not in str((created, revoked))
 
 
-def test_old_entries_are_deleted_and_of_refused_calls_all_but_the_newest(
+def test_old_entries_and_all_but_the_newest_refused_calls_are_deleted(
     client: TestClient, sqlite: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "_MOST_REFUSED_CALLS", 2)

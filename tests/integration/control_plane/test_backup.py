@@ -53,7 +53,7 @@ def test_a_restored_service_has_its_tables_its_tokens_and_its_secrets(cli: Comma
     assert "exists already" in cli.refused("backup", str(file), code=2)
 
 
-def test_a_backup_is_of_one_moment_however_much_is_written(cli: CommandLine, tmp_path: Path) -> None:
+def test_a_backup_shows_one_moment_although_the_service_goes_on_writing(cli: CommandLine, tmp_path: Path) -> None:
     policies = schema.policies
     stopped = threading.Event()
 
@@ -95,7 +95,7 @@ def test_a_backup_without_its_key_says_what_is_missing(cli: CommandLine, tmp_pat
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8b" + bytes(100)])
-def test_what_is_no_backup_restores_nothing(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_backup_restores_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     ended = called(("restore", str(tmp_path / "file"), "--database", f"sqlite:///{tmp_path}/x.db"))
     assert ended.exit_code == 2

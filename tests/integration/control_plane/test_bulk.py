@@ -45,7 +45,7 @@ def outcomes(answer: Any) -> list[str]:
     return [each["outcome"] for each in answer["items"]]
 
 
-def test_tables_are_paused_and_go_on_also_where_a_pattern_pauses_them(api: TestClient) -> None:
+def test_tables_are_paused_and_resumed_even_if_a_pattern_pauses_them(api: TestClient) -> None:
     api.put("/v1/policies/t1", json={"paused": True}).raise_for_status()
     api.put("/v1/tables/tbl_0/policy", json={"compaction": {"commits": 9}}).raise_for_status()
     assert outcomes(change(api, "pause")) == ["done", "unchanged"]
@@ -56,7 +56,7 @@ def test_tables_are_paused_and_go_on_also_where_a_pattern_pauses_them(api: TestC
     assert outcomes(change(api, "resume")) == ["unchanged", "unchanged"]
 
 
-def test_a_refusal_of_one_table_keeps_no_other_from_its_job(api: TestClient) -> None:
+def test_if_one_table_is_refused_the_others_still_get_their_jobs(api: TestClient) -> None:
     answer = change(api, "run", ["tbl_0", "none", "tbl_1"], job={"kind": "compaction"})
     assert (answer["done"], answer["unchanged"], answer["refused"]) == (2, 0, 1)
     first, none, second = answer["items"]
@@ -72,7 +72,9 @@ def test_a_refusal_of_one_table_keeps_no_other_from_its_job(api: TestClient) -> 
     assert [each["problem"]["type"] for each in again["items"]] == ["/problems/job-conflict"] * 2
 
 
-def test_what_is_acknowledged_comes_last_until_it_ends(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+def test_acknowledged_problems_come_last_until_the_acknowledgement_ends(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
     assert outcomes(change(api, "acknowledge", ["tbl_0"])) == ["done"]
     groups = api.get("/v1/overview").json()["problems"]["groups"]
     assert {(each["acknowledged"], each["problems"]) for each in groups if each["objects"] == 2} == {(1, 2)}
@@ -88,7 +90,7 @@ def test_what_is_acknowledged_comes_last_until_it_ends(api: TestClient, engine: 
         assert acknowledgement_store.every(connection, clock())
     clock.advance(timedelta(hours=1).total_seconds())
     with writing(engine) as connection:
-        # No round has stored these problems.
+        # The call works although no round has stored these problems.
         acknowledgement_store.forget_ended(connection, clock())
         assert acknowledgement_store.every(connection, clock()) == {}
 
@@ -137,7 +139,7 @@ def test_one_problem_is_acknowledged_for_a_time_with_a_reason(api: TestClient, c
 
     assert known() == {first["id"]: answer.json()}
     assert (answer.json()["by"], answer.json()["reason"]) == ("anybody", "the storage is being moved")
-    # The whole table: that of the first one stays.
+    # Then the whole table is acknowledged; the acknowledgement of the first problem stays.
     assert outcomes(change(api, "acknowledge", ["tbl_0"], reason="all of it")) == ["done"]
     assert known()[first["id"]] == answer.json()
     assert known()[second["id"]]["reason"] == "all of it"
@@ -165,12 +167,12 @@ def test_one_problem_is_acknowledged_for_a_time_with_a_reason(api: TestClient, c
         {"action": "run", "tables": TABLES, "job": {"kind": "compaction", "params": {"nope": 1}}},
     ],
 )
-def test_what_cannot_be_meant_is_refused_as_a_whole(api: TestClient, body: Any) -> None:
+def test_an_invalid_call_is_refused_as_a_whole(api: TestClient, body: Any) -> None:
     answer = api.post("/v1/tables/bulk", json=body)
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
 
 
-def test_related_problems_are_one_group_and_each_row_says_what_comes_next(api: TestClient) -> None:
+def test_related_problems_form_one_group_and_each_row_names_the_next_step(api: TestClient) -> None:
     overview = api.get("/v1/overview").json()
     groups = {each["kinds"][0]: each for each in overview["problems"]["groups"]}
     assert (groups["compaction-behind"]["objects"], sorted(groups["compaction-behind"]["names"])) == (2, ["t0", "t1"])

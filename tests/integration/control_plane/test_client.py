@@ -259,7 +259,7 @@ def test_a_refusal_is_an_error_of_its_type(client: Client, serving: Serving) -> 
         next(stranger.events())
 
 
-def test_calls_and_the_stream_stand_an_outage_and_no_event_is_missed(
+def test_calls_and_the_stream_survive_an_outage_without_missing_an_event(
     client: Client, serving: Serving, token: str
 ) -> None:
     gate = TcpGate(httpx.URL(serving.url).port or 0)
@@ -283,7 +283,7 @@ def test_calls_and_the_stream_stand_an_outage_and_no_event_is_missed(
     assert not error.value.was_sent
 
 
-def test_a_busy_service_gets_a_job_again_under_the_same_key_and_after_the_time_it_asks_for(
+def test_a_job_is_sent_again_to_a_busy_service_with_the_same_key_after_the_time_it_asks_for(
     client: Client, table: models.TableOut
 ) -> None:
     job = client.send(calls.submit_job(table.id, models.AuditIn()))
@@ -311,7 +311,7 @@ def test_a_stream_behind_a_proxy_waits_for_the_service_and_then_gives_up() -> No
         assert proxy.asked == QUICK.times + 1
 
 
-def test_what_may_have_been_done_is_not_done_twice() -> None:
+def test_a_call_that_may_have_taken_effect_is_not_repeated() -> None:
     with Receiver(Reply(503, {}, b"{}")) as receiver, Client(receiver.url.removesuffix("/hook")) as client:
         with pytest.raises(NoAnswerError, match="503"):
             client.send(calls.cancel_job("job_1"))

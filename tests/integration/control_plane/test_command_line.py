@@ -137,7 +137,7 @@ def test_a_table_is_shown_with_the_clock_of_its_writers(cli: CommandLine) -> Non
     cli.run("tables", "remove", table_id, "--yes")
 
 
-def test_a_table_is_added_and_shown_with_the_warnings_about_it(cli: CommandLine) -> None:
+def test_a_table_is_added_and_shown_with_its_warnings(cli: CommandLine) -> None:
     SmallTable(cli.folder / "bare")
     with (cli.folder / "bare" / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write("hoodie.populate.meta.fields=false\n")
@@ -154,7 +154,7 @@ def test_the_options_of_a_writer_are_those_that_its_version_knows(cli: CommandLi
     assert f"SET {new};" in cli.run("tables", "writer-options", table_id, "--engine", "spark-sql").stdout.splitlines()
 
 
-def test_the_options_of_a_writer_have_the_form_that_is_asked_for(cli: CommandLine, table_id: str) -> None:
+def test_the_options_of_a_writer_are_printed_in_the_requested_form(cli: CommandLine, table_id: str) -> None:
     def shown(engine: str, form: str) -> str:
         return cli.run("tables", "writer-options", table_id, "--engine", engine, "--format", form).stdout
 
@@ -171,7 +171,7 @@ def test_the_options_of_a_writer_have_the_form_that_is_asked_for(cli: CommandLin
         assert "DataFrames take properties or json" in refused
 
 
-def test_what_is_declared_about_a_table_is_changed_where_it_is(cli: CommandLine) -> None:
+def test_a_change_of_a_declaration_keeps_the_other_members(cli: CommandLine) -> None:
     table_id = cli.table("moved", "--lock", "zookeeper", "--lock-option", "hoodie.write.lock.zookeeper.lock_key=moved")
 
     def changed(*options: str) -> Any:
@@ -500,14 +500,14 @@ def test_the_commands_of_the_guide_work_one_after_the_other(cli: CommandLine, mo
     monkeypatch.chdir(cli.folder)
     lines = "".join(block for block in shell_blocks(GUIDE) if not is_program(block)).splitlines()
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("groundskeeper ")]
-    assert len(commands) == len(lines) - 1 > 10  # one line sets the PATH
+    assert len(commands) == len(lines) - 1 > 10  # except the line that sets the PATH
     shown = "".join(cli.run(*command).stdout for command in commands)
     assert "Registered trips" in shown
     assert re.search(r"compaction \(dry run\) +queued", shown)
     assert re.search(r"cleaning.retain +20 +pattern trips\*", shown)
 
 
-def test_without_a_valid_token_it_says_so(cli: CommandLine, tmp_path: Path) -> None:
+def test_a_missing_or_invalid_token_is_reported(cli: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{cli.environment['GROUNDSKEEPER_TOKEN']}\n")
     assert "orders" in cli.run("tables", "list", "--token-file", str(file), GROUNDSKEEPER_TOKEN=None).stdout
@@ -517,7 +517,7 @@ def test_without_a_valid_token_it_says_so(cli: CommandLine, tmp_path: Path) -> N
     cli.refused("tables", "list", "--token-file", str(tmp_path / "none"), code=2)
 
 
-def test_a_service_that_is_not_there_is_told_apart(cli: CommandLine) -> None:
+def test_an_unreachable_service_is_reported_as_such(cli: CommandLine) -> None:
     gate = TcpGate(1)
     gate.end()
     away = cli.refused("tables", "list", "--url", f"http://127.0.0.1:{gate.port}", code=5)
@@ -544,7 +544,7 @@ def test_the_doctor_names_what_is_missing_and_what_to_do(cli: CommandLine, tmp_p
     assert re.search(r"failed +service .*cannot be reached", misspelt)
 
 
-def test_a_table_that_is_mended_is_well_again_a_moment_after_it_is_asked_for(cli: CommandLine) -> None:
+def test_a_repaired_table_is_healthy_a_moment_after_a_requested_poll(cli: CommandLine) -> None:
     table_id = cli.table("mended")
     base, away = cli.folder / "mended", cli.folder / "away"
     headers = {"Authorization": f"Bearer {cli.token('looking', Role.READER)}"}

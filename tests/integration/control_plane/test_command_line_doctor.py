@@ -107,7 +107,7 @@ def test_a_folder_of_jars_without_the_bundle_is_a_fault(cli: CommandLine, tmp_pa
     assert "jobs.hudi.fetch_jars" in _one(cli, "bundle", "failed", GROUNDSKEEPER_JARS=str(tmp_path))["hint"]
 
 
-def test_a_root_that_is_not_there_is_a_fault(cli: CommandLine, tmp_path: Path) -> None:
+def test_a_missing_root_is_a_fault(cli: CommandLine, tmp_path: Path) -> None:
     found = _one(cli, "storage", "failed", GROUNDSKEEPER_ALLOWED_ROOTS=f"{tmp_path}/none")
     assert (found["detail"], found["hint"]) == (
         f"{tmp_path}/none does not exist.",
@@ -116,7 +116,7 @@ def test_a_root_that_is_not_there_is_a_fault(cli: CommandLine, tmp_path: Path) -
     assert _one(cli, "storage", "absent", GROUNDSKEEPER_ALLOWED_ROOTS=None)["hint"] == ""
 
 
-def test_a_database_of_another_program_is_a_fault_and_none_at_all_is_not(cli: CommandLine, tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_a_fault_but_a_missing_one_is_not(cli: CommandLine, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as connection:
         connection.execute("CREATE TABLE theirs (id)")
     found = _one(cli, "database", "failed", GROUNDSKEEPER_DATABASE=f"sqlite:///{tmp_path}/other.db")

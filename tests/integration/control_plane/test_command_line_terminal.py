@@ -61,7 +61,7 @@ class Screen:
         raise AssertionError(f"{text!r} is not in {self.written!r}")
 
 
-def test_a_watched_job_has_a_bar_that_grows_and_goes(cli: CommandLine, worker: Worker) -> None:
+def test_a_watched_job_has_a_bar_that_grows_and_disappears(cli: CommandLine, worker: Worker) -> None:
     job = cli.json("jobs", "run", "audit", "orders")
     # Without colours only the completed part of the bar is drawn; the whole bar has 20 cells.
     with cli.on_a_terminal("jobs", "watch", job["id"], NO_COLOR="1") as (process, terminal):

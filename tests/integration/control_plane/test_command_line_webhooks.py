@@ -108,7 +108,7 @@ def test_a_delivery_that_holds_others_up_is_shown_skipped_and_sent_later(
         cli.refused("webhooks", command, "dlv_nothing", code=3)
 
 
-def test_what_a_webhook_has_missed_is_sent_since_a_time_or_an_age(
+def test_missed_events_of_a_webhook_are_sent_from_a_time_or_an_age_on(
     cli: CommandLine, webhook: dict[str, Any], receiver: Receiver
 ) -> None:
     cli.run("webhooks", "disable", webhook["id"])

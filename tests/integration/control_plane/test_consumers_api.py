@@ -20,7 +20,7 @@ def put(client: TestClient, table_id: str, name: str, instant: str) -> Any:
     return client.put(f"/v1/tables/{table_id}/consumers/{name}", json={"instant": instant})
 
 
-def test_a_consumer_reports_how_far_it_has_come_until_it_is_deleted(
+def test_a_consumer_reports_its_progress_until_it_is_deleted(
     client: TestClient, clock: FakeClock, table_id: str
 ) -> None:
     created = put(client, table_id, "warehouse", FIRST)
@@ -57,7 +57,7 @@ def test_consumers_of_an_unknown_table_are_not_found(client: TestClient) -> None
     assert client.get("/v1/tables/tbl_none/consumers").status_code == 404
 
 
-def test_cleaning_and_archival_are_told_of_the_consumers_that_count(
+def test_jobs_of_cleaning_and_archival_get_the_consumers_that_count(
     client: TestClient, clock: FakeClock, table_id: str
 ) -> None:
     put(client, table_id, "old-job", FIRST)

@@ -110,9 +110,7 @@ def test_a_tick_with_a_bug_is_tried_again_and_the_service_is_not_ready_meanwhile
 
 
 @pytest.mark.parametrize("notified", [None, threading.Event()])
-def test_a_tick_that_stands_still_is_named_until_it_comes_round_again(
-    client: TestClient, notified: threading.Event | None
-) -> None:
+def test_a_tick_that_hangs_is_named_until_it_runs_again(client: TestClient, notified: threading.Event | None) -> None:
     released = threading.Event()
     later = [0.0]
     state = client.app.state  # type: ignore[attr-defined]
@@ -138,7 +136,7 @@ def test_a_tick_that_stands_still_is_named_until_it_comes_round_again(
     assert _run(client, lambda: released.wait(30), start, notified=notified) == 0
 
 
-def test_a_tick_that_is_rung_for_comes_at_once(client: TestClient) -> None:
+def test_a_tick_that_is_woken_runs_at_once(client: TestClient) -> None:
     notified = threading.Event()
     ticked = threading.Semaphore(0)
 

@@ -61,7 +61,7 @@ def test_the_page_needs_no_token_and_loads_nothing_from_elsewhere(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_is_served_with_its_type_and_is_asked_for_again(client: TestClient, name: str) -> None:
+def test_every_file_is_served_with_its_type_and_revalidated_by_browsers(client: TestClient, name: str) -> None:
     answer = client.get(f"/dashboard/{name}")
     assert answer.status_code == 200
     kinds = {"js": "javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
@@ -113,7 +113,7 @@ def test_no_file_names_another_host_or_makes_markup_of_data(name: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/dashboard/none.js", "/dashboard/0/none.js", "/dashboard/../app.py", "/dashboard/%2e%2e/api/app.py"]
 )
-def test_what_is_not_of_the_dashboard_is_a_problem_document(client: TestClient, path: str) -> None:
+def test_a_path_outside_of_the_dashboard_is_answered_with_a_problem_document(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     assert answer.json()["type"] == "/problems/route-not-found"
@@ -250,7 +250,7 @@ def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(url: str,
     assert "Dry run: show the plan, change nothing" in table
 
 
-def test_a_browser_shows_how_a_table_stands_and_what_was_committed(url: str, dom: Callable[[str], str]) -> None:
+def test_a_browser_shows_the_state_of_a_table_and_its_commits(url: str, dom: Callable[[str], str]) -> None:
     table = _words(dom(f"{url}/#/tables/tbl_2"))
     assert "Base files 2, 6.0 KiB Logs 1, 1.0 KiB, 17 % of the base files Small files 2, 6.0 KiB" in table
     assert "Rows in base files 14" in table
@@ -295,7 +295,7 @@ def test_a_browser_shows_that_all_upkeep_is_paused(
     assert re.search(r"Anybody paused automatic jobs on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
 
 
-def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
+def test_a_browser_shows_a_stale_commit_and_offers_to_repair_it(
     with_policies: str, dom: Callable[[str], str], tmp_path: Path
 ) -> None:
     url = with_policies

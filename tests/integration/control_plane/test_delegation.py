@@ -85,7 +85,7 @@ def test_a_plan_is_stored_once_however_often_it_is_delegated(client: TestClient,
     assert (found[0]["resource"], found[0]["parallelism"], found[0]["queue"]) == ("spark:4g,4g", 100, None)
 
 
-def test_nothing_pending_is_nothing_to_store(client: TestClient, table_id: str) -> None:
+def test_a_request_without_pending_plans_stores_nothing(client: TestClient, table_id: str) -> None:
     assert client.get(PATH, params=query()).json() == {"table_id": table_id, "stored": []}
     assert plans(client) == []
 
@@ -102,12 +102,12 @@ def test_nothing_pending_is_nothing_to_store(client: TestClient, table_id: str) 
         ("/v1/hoodie/service/drop", {}),
     ],
 )
-def test_what_is_not_understood_is_refused(client: TestClient, path: str, changes: dict[str, str]) -> None:
+def test_an_invalid_delegation_request_is_refused(client: TestClient, path: str, changes: dict[str, str]) -> None:
     assert client.get(path, params=query(FIRST, **changes)).status_code == 422
     assert plans(client) == []
 
 
-def test_a_table_that_is_not_registered_is_suggested_once_and_gets_its_plans_when_it_is(
+def test_an_unregistered_table_is_suggested_once_and_gets_its_plans_at_its_registration(
     client: TestClient, app_context: AppContext
 ) -> None:
     for instants in ((FIRST,), (FIRST, SECOND)):
@@ -216,7 +216,9 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
     return service
 
 
-def test_a_delegated_plan_is_executed_alone_and_then_done(service: Service, clock: FakeClock) -> None:
+def test_a_delegated_plan_is_executed_by_a_job_of_its_own_and_then_counts_as_done(
+    service: Service, clock: FakeClock
+) -> None:
     # The plan is executed even if the table's policy compacts nothing.
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"enabled": False}})
     delegate(service, request(FIRST))
@@ -273,7 +275,9 @@ def test_a_plan_that_would_break_the_table_is_withheld(service: Service) -> None
     assert (decision.verdict, decision.code) == (Verdict.SKIP, "plan-unusable")
 
 
-def test_what_is_kept_is_bounded(service: Service, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_stored_plans_is_bounded(
+    service: Service, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan_store, "MOST_SUGGESTIONS", 3)
     monkeypatch.setattr(plan_store, "MOST_PER_TABLE", 4)
     for number in range(6):

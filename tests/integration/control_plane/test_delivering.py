@@ -60,7 +60,7 @@ def test_after_a_rotation_both_secrets_sign_for_a_day(post: Post, receiver: Rece
         Verifier(old.secret).verify(got.body, got.headers)
 
 
-def test_each_webhook_gets_what_it_wants_once_and_in_order(post: Post) -> None:
+def test_each_webhook_gets_its_selected_events_once_and_in_order(post: Post) -> None:
     with Receiver() as one, Receiver() as other:
         post.webhook(one.url, tables=("orders_1",))
         post.webhook(other.url, types=("commit.*",))
@@ -144,7 +144,7 @@ def test_a_status_of_success_counts_whatever_the_body_is(post: Post, name: str) 
         assert "\0" not in excerpt
 
 
-def test_what_a_receiver_sends_back_of_our_headers_is_not_kept(post: Post) -> None:
+def test_headers_of_ours_that_a_receiver_echoes_are_not_stored(post: Post) -> None:
     def echo(got: Received) -> Reply:
         return Reply(500, body=json.dumps(got.headers).encode())
 
@@ -160,7 +160,7 @@ def test_what_a_receiver_sends_back_of_our_headers_is_not_kept(post: Post) -> No
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
 @pytest.mark.mostly_sqlite
-def test_the_receiver_may_ask_for_patience(post: Post, form: str) -> None:
+def test_the_receiver_may_ask_for_a_longer_pause_by_retry_after(post: Post, form: str) -> None:
     asked = "90" if form == "seconds" else format_datetime(post.clock() + timedelta(seconds=90), usegmt=True)
     with Receiver(Reply(429, {"Retry-After": asked})) as receiver:
         webhook = post.webhook(receiver.url).webhook
@@ -219,7 +219,7 @@ def test_a_failing_delivery_holds_up_only_the_later_ones_of_its_table(post: Post
         assert receiver.ids[-1] == published[2].event.id
 
 
-def test_the_hold_is_bounded_also_where_the_schedule_is_not_used_up(post: Post) -> None:
+def test_later_deliveries_are_held_up_for_a_limited_time_even_if_retries_are_left(post: Post) -> None:
     post.config = DispatcherConfig(DeliveryConfig(schedule=(60,) * 100, jitter=0.0, most_hold=timedelta(minutes=3)))
     with Receiver() as receiver:
         webhook = post.webhook(receiver.url).webhook
@@ -232,7 +232,7 @@ def test_the_hold_is_bounded_also_where_the_schedule_is_not_used_up(post: Post) 
         assert receiver.ids.count(first.event.id) == 4
 
 
-def test_a_receiver_that_is_gone_is_told_nothing_more(post: Post, receiver: Receiver) -> None:
+def test_a_receiver_that_answers_gone_gets_no_more_events(post: Post, receiver: Receiver) -> None:
     with Receiver(Reply(410)) as gone:
         webhook = post.webhook(gone.url).webhook
         post.webhook(receiver.url, types=("webhook.*",))
@@ -298,7 +298,7 @@ def test_a_webhook_that_is_removed_while_it_is_sent_to_leaves_nothing(post: Post
         post.deliver()
 
 
-def test_a_webhook_that_is_changed_gets_the_rest_at_its_new_address(post: Post, receiver: Receiver) -> None:
+def test_a_changed_webhook_gets_the_remaining_events_at_its_new_address(post: Post, receiver: Receiver) -> None:
     with Receiver(Reply(500)) as old:
         webhook = post.webhook(old.url).webhook
         published = post.publish(2)

@@ -84,7 +84,7 @@ def test_a_damage_is_one_incident_with_its_hint_until_it_is_gone(service: Servic
     assert [each.id for each in incidents(service)] != [markers.id]
 
 
-def test_the_owner_is_told_of_each_and_when_the_table_is_healthy_again(service: Service, clock: FakeClock) -> None:
+def test_events_report_each_damage_and_the_recovery_of_the_table(service: Service, clock: FakeClock) -> None:
     diagnose(service, clock, MARKERS, ROWS)
     diagnose(service, clock, ROWS)
     diagnose(service, clock)
@@ -99,7 +99,9 @@ def test_the_owner_is_told_of_each_and_when_the_table_is_healthy_again(service: 
     ]
 
 
-def test_what_a_user_has_closed_stays_closed_until_it_changes(service: Service, clock: FakeClock) -> None:
+def test_an_incident_that_a_user_has_closed_stays_closed_until_the_damage_changes(
+    service: Service, clock: FakeClock
+) -> None:
     diagnose(service, clock, MARKERS)
     [incident] = incidents(service)
     tracker.close(service.engine, service.notifier, clock, incident.id, by="ops", reason="we know")
@@ -120,7 +122,7 @@ def test_a_result_of_another_form_opens_nothing(service: Service, clock: FakeClo
 
 
 @pytest.mark.parametrize("kind", [JobKind.AUDIT, JobKind.CLUSTERING])
-def test_what_an_audit_or_the_checks_after_a_job_find_is_an_incident_too(service: Service, kind: JobKind) -> None:
+def test_findings_of_an_audit_or_of_the_checks_after_a_job_become_incidents(service: Service, kind: JobKind) -> None:
     def ended(*findings: Any) -> list[str]:
         ask(service, kind)
         job = service.lease()

@@ -125,7 +125,7 @@ def test_hostile_folders_do_not_stop_the_others(api: TestClient, lake: Path, tmp
     assert not any(str(outside) in each["base_path"] for each in api.get("/v1/tables").json()["items"])
 
 
-def test_only_allowed_roots_are_looked_into(api: TestClient, lake: Path, tmp_path: Path) -> None:
+def test_only_allowed_roots_are_searched(api: TestClient, lake: Path, tmp_path: Path) -> None:
     for root, status, kind in (
         (tmp_path, 403, "path-not-allowed"),
         (f"{lake}/../", 403, "path-not-allowed"),
@@ -164,7 +164,7 @@ def test_the_search_is_bounded_in_every_way(lake: Path) -> None:
         walked(entries=2)
 
 
-def test_one_call_registers_so_many_and_the_next_ones_the_rest(api: TestClient, lake: Path) -> None:
+def test_one_call_registers_a_limited_number_and_the_next_calls_the_rest(api: TestClient, lake: Path) -> None:
     first = discover(api, lake, register=True, limit=2)
     assert (len(first["items"]), first["is_complete"]) == (2, False)
     second = discover(api, lake, register=True, limit=2)
@@ -215,12 +215,12 @@ def test_rules_give_tables_owner_and_tags_by_their_paths(api: TestClient, lake: 
 @pytest.mark.parametrize(
     "rule", ["shop/*", "{a}{b}", "{a}/{a}", "a//{b}", "{}", "{a b}", "{a}*", "**/**/{a}", "{a", "a}", "*{a}", "{-a}"]
 )
-def test_a_rule_that_means_nothing_is_refused(api: TestClient, lake: Path, rule: str) -> None:
+def test_an_invalid_rule_is_refused(api: TestClient, lake: Path, rule: str) -> None:
     refused = discover(api, lake, 422, rules=[rule])
     assert refused["errors"][0]["field"] == "rules[0]"
 
 
-def test_a_folder_that_is_no_tag_gives_none(api: TestClient, lake: Path) -> None:
+def test_a_folder_whose_name_is_not_a_valid_tag_gives_no_tag(api: TestClient, lake: Path) -> None:
     table(lake / "password=geheim" / "t")
     table(lake / ("x" * 200) / "t")
     found = discover(api, lake, rules=["{team}/*"], pattern="*/t")

@@ -55,7 +55,7 @@ def test_the_engines_are_seen_in_commits_and_at_the_table(watched: Watched, tmp_
     assert "view_storage_conf" in flink.evidence
 
 
-def test_what_was_seen_before_the_registration_is_seen_at_the_first_look(watched: Watched, tmp_path: Path) -> None:
+def test_the_first_poll_sees_engines_of_commits_before_the_registration(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table.begin("001", flink=True)
     table.commit("001", {"p": {log_file(A, "001"): 5}}, modified=1000)
@@ -84,7 +84,7 @@ def test_a_table_shows_what_was_declared_and_what_was_seen(client: TestClient, e
     assert listed["writers"] == client.get(answer.headers["location"]).json()["writers"] == shown
 
 
-def test_what_was_seen_is_over_when_the_owner_says_the_engines_again(
+def test_a_new_declaration_of_the_engines_replaces_the_ones_seen_before(
     client: TestClient, examine: Any, clock: FakeClock
 ) -> None:
     examine.marks = (Mark(FLINK, clock(), None, "a Flink job began"),)
@@ -143,7 +143,7 @@ def test_no_flink_cluster_is_called_that_the_operator_does_not_name(client: Test
     assert client.get(f"/v1/tables/{table_id}").json()["writers"]["flink"] is None
 
 
-def test_a_worker_hears_of_the_engines_that_were_declared_or_seen(
+def test_a_work_order_has_the_engines_that_were_declared_or_seen(
     client: TestClient, examine: Any, clock: FakeClock
 ) -> None:
     examine.marks = (Mark(SPARK_SQL, clock(), "001", "an UPDATE"),)
@@ -180,7 +180,7 @@ def test_options_for_a_table_that_does_not_exist_yet(client: TestClient) -> None
         ({"engine": "spark", "base_path": "/a", "lock_provider": "a lock"}, "lock_provider"),
     ],
 )
-def test_options_that_cannot_be_told_say_what_is_missing(client: TestClient, query: Any, field: str) -> None:
+def test_a_request_for_options_says_what_is_missing(client: TestClient, query: Any, field: str) -> None:
     answer = client.get("/v1/writer-options", params=query)
     assert answer.status_code == 422
     assert [error["field"] for error in answer.json()["errors"]] == [field]

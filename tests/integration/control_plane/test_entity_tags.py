@@ -73,7 +73,7 @@ def created(api: TestClient) -> dict[str, str]:
     return {"table_id": table, "webhook_id": hook, "pattern": "o*", "name": "etl"}
 
 
-def test_an_update_of_what_has_changed_meanwhile_is_refused(api: TestClient) -> None:
+def test_an_update_of_an_object_that_has_changed_meanwhile_is_refused(api: TestClient) -> None:
     ids = created(api)
     for method, template, first, second in UPDATES:
         path = template.format(**ids)
@@ -90,7 +90,7 @@ def test_an_update_of_what_has_changed_meanwhile_is_refused(api: TestClient) -> 
             assert api.request(method, path, json=first, headers={"If-Match": accepted}).status_code == 200
 
 
-def test_a_deletion_asks_too(api: TestClient) -> None:
+def test_a_deletion_with_an_old_tag_is_refused(api: TestClient) -> None:
     ids = created(api)
     for template in DELETIONS:
         path = template.format(**ids)
@@ -101,7 +101,7 @@ def test_a_deletion_asks_too(api: TestClient) -> None:
         assert api.delete(path, headers={"If-Match": "*"}).status_code == 404
 
 
-def test_so_does_ending_the_pause_or_the_settings_of_a_table(api: TestClient) -> None:
+def test_ending_a_pause_or_the_settings_of_a_table_with_an_old_tag_is_refused(api: TestClient) -> None:
     """After their deletion pause and settings have their default values."""
     ids = created(api)
     for template, body in RESETS:
@@ -131,7 +131,7 @@ def test_every_precondition_that_is_documented_is_tested_here(api: TestClient) -
     assert documented - {("PUT", "/v1/tables/by-path")} == tested
 
 
-def test_what_does_not_exist_meets_no_condition(api: TestClient) -> None:
+def test_a_condition_on_a_missing_object_is_never_met(api: TestClient) -> None:
     answer = api.put("/v1/policies/new*", json={"precedence": 1}, headers={"If-Match": "*"})
     assert (answer.status_code, answer.json()["type"]) == CHANGED
     assert api.get("/v1/policies/new*").status_code == 404
@@ -148,7 +148,7 @@ def test_a_new_table_and_a_new_webhook_come_with_their_tags(api: TestClient) -> 
     assert (job.status_code, "etag" in job.headers) == (202, False)
 
 
-def test_of_many_at_once_one_wins(api: TestClient) -> None:
+def test_only_one_of_many_concurrent_updates_succeeds(api: TestClient) -> None:
     path = f"/v1/tables/{created(api)['table_id']}/policy"
     seen = api.get(path).headers["etag"]
 
@@ -173,7 +173,9 @@ NEW = {"If-None-Match": "*"}
         ("/v1/tables/by-path", {"base_path": "/lake/new"}),
     ],
 )
-def test_a_new_object_overwrites_none_that_was_made_meanwhile(api: TestClient, path: str, body: dict[str, Any]) -> None:
+def test_creating_an_object_does_not_overwrite_one_that_was_created_meanwhile(
+    api: TestClient, path: str, body: dict[str, Any]
+) -> None:
     first = api.put(path, json=body, headers=NEW)
     assert first.status_code == 201, first.text
     second = api.put(path, json=body, headers=NEW)
@@ -183,7 +185,7 @@ def test_a_new_object_overwrites_none_that_was_made_meanwhile(api: TestClient, p
     assert api.put(path, json=body).status_code == 200
 
 
-def test_of_two_calls_that_create_the_same_one_succeeds(api: TestClient) -> None:
+def test_only_one_of_two_calls_that_create_the_same_object_succeeds(api: TestClient) -> None:
     with ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(api.put, "/v1/policies/a*", json={"precedence": n}, headers=NEW) for n in (1, 2)]
         answers = sorted(each.result().status_code for each in calls)

@@ -48,7 +48,7 @@ def test_a_method_that_an_address_does_not_know_is_a_problem_document(client: Te
     assert answer.headers["allow"]
 
 
-def test_an_unexpected_error_shows_nothing_of_its_inside(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_reveals_no_details(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     answer = client.post("/v1/tables", json={"base_path": "/lake/broken"})
     assert answer.status_code == 500
     assert answer.headers["content-type"] == "application/problem+json"
@@ -68,7 +68,7 @@ def test_applications_of_one_process_share_their_routes_and_nothing_else(
     assert [each["id"] for each in client.get("/v1/tables").json()["items"]] == [table_id]
 
 
-def test_a_database_that_is_away_is_said_so(app_context: AppContext) -> None:
+def test_an_unreachable_database_is_reported(app_context: AppContext) -> None:
     away = changed(app_context, engine=open_engine("sqlite:////no/such/folder/x.db"))
     with TestClient(create_app(away), base_url="http://127.0.0.1") as client:
         for path in ("/v1/tables", "/readyz"):
@@ -188,7 +188,7 @@ ALLOWED: list[tuple[str, str, dict[str, Any] | None, set[Role]]] = [
 
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize(("method", "path", "body", "roles"), ALLOWED)
-def test_each_role_may_do_its_part_and_no_more(
+def test_each_role_may_make_its_own_calls_only(
     client: TestClient,
     make_token: MakeToken,
     role: Role,
@@ -235,16 +235,18 @@ def test_the_local_worker_has_a_token_that_is_in_no_database(
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}])
-def test_an_open_service_refuses_other_peoples_web_pages(client: TestClient, headers: dict[str, str]) -> None:
+def test_a_service_without_tokens_refuses_calls_of_foreign_web_pages(
+    client: TestClient, headers: dict[str, str]
+) -> None:
     answer = client.post("/v1/jobs/none/cancel", headers=headers)
     assert (answer.status_code, answer.json()["type"]) == (403, "/problems/forbidden")
 
 
-def test_an_open_service_may_be_called_by_its_own_page(client: TestClient) -> None:
+def test_a_service_without_tokens_accepts_calls_of_its_own_page(client: TestClient) -> None:
     assert client.get("/v1/tables", headers={"Origin": "http://localhost:8080"}).status_code == 200
 
 
-def test_with_tokens_no_place_is_allowed_until_one_is_set(app_context: AppContext, make_token: MakeToken) -> None:
+def test_with_tokens_no_root_is_allowed_until_one_is_set(app_context: AppContext, make_token: MakeToken) -> None:
     admin = make_token(Role.ADMIN)
     with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
         answer = client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin)
@@ -255,7 +257,7 @@ def test_with_tokens_no_place_is_allowed_until_one_is_set(app_context: AppContex
         assert client.post("/v1/tables", json={"base_path": "/etc/a"}, headers=admin).status_code == 403
 
 
-def test_what_changes_something_leaves_one_line_in_the_audit_log(
+def test_each_changing_call_leaves_one_line_in_the_audit_log(
     app_context: AppContext, make_token: MakeToken, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "groundskeeper.audit")

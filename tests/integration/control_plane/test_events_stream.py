@@ -103,12 +103,12 @@ def test_pages_hold_the_same_events(service: Serving) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["x", "-1", "1.5"])
-def test_a_last_event_id_that_is_none_is_refused(service: Serving, wrong: str) -> None:
+def test_an_invalid_last_event_id_is_refused(service: Serving, wrong: str) -> None:
     answer = httpx.get(f"{service.url}/v1/events", headers={"Last-Event-ID": wrong})
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
 
 
-def test_many_listeners_hold_nobody_up_and_each_hears_everything(service: Serving) -> None:
+def test_many_listeners_delay_nobody_and_each_gets_every_event(service: Serving) -> None:
     listeners = [Listener(service, 5) for _ in range(60)]
     time.sleep(1.0)
     started = time.monotonic()

@@ -105,13 +105,13 @@ def test_a_failure_with_a_long_pause_behind_it_is_a_problem_at_once(
     assert [each.kind for each in held_back.held_back(facts, now)] == kinds
 
 
-def test_nobody_else_waits_then_a_long_failure_is_tried_again_within_a_minute(service: Service) -> None:
+def test_a_long_failure_is_tried_again_within_a_minute_if_nobody_else_waits(service: Service) -> None:
     sick = add(service, "a")
     leased(service)
     assert fail(service, service.job(sick.id), 600).not_before == service.clock() + timedelta(minutes=1)
 
 
-def test_a_long_failure_waits_where_others_take_all_slots_though_nobody_waits_at_this_moment(service: Service) -> None:
+def test_a_long_failure_waits_if_others_use_all_slots_although_none_of_them_waits_now(service: Service) -> None:
     sick = add(service, "a")
     leased(service)
     service.clock.advance(20)
@@ -211,13 +211,15 @@ def test_jobs_of_a_worker_that_is_known_to_be_gone_are_taken_back_before_their_l
     assert states == [JobState.QUEUED, JobState.LEASED, JobState.LEASED]
 
 
-def test_what_somebody_asked_for_goes_before_what_a_policy_started(service: Service) -> None:
+def test_submitted_jobs_go_before_jobs_of_policies(service: Service) -> None:
     of_policy = [add(service, name) for name in ("a", "b")]
     asked = ask(service, JobKind.CLEANING, "c")
     assert [leased(service).id for _ in range(3)] == [asked.id, of_policy[0].id, of_policy[1].id]
 
 
-def test_a_setting_makes_both_equal(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_gives_submitted_jobs_and_jobs_of_policies_the_same_rank(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from dataclasses import replace
 
     service._lease_config = replace(service._lease_config, requested_first=False)
@@ -227,7 +229,7 @@ def test_a_setting_makes_both_equal(service: Service, monkeypatch: pytest.Monkey
     assert [leased(service).id for _ in range(2)] == [of_policy.id, asked.id]
 
 
-def test_turns_go_by_slot_seconds_and_not_by_the_number_of_jobs(service: Service) -> None:
+def test_tables_take_turns_by_slot_seconds_instead_of_the_number_of_jobs(service: Service) -> None:
     """One long job of a table counts as much as many short ones of another table."""
     for _ in range(4):
         add(service, "a", JobKind.AUDIT, dry_run=True)
@@ -261,7 +263,7 @@ def test_a_pause_holds_further_attempts_back_until_it_ends(service: Service) -> 
     assert service.job(job.id).held_back is None
 
 
-def test_a_pause_does_not_hold_back_what_somebody_asked_for(service: Service) -> None:
+def test_a_pause_does_not_hold_back_submitted_jobs(service: Service) -> None:
     job = add(service, "a", reason=None)
     leased(service)
     fail(service, service.job(job.id), 1)
@@ -289,7 +291,7 @@ def test_the_policy_of_a_table_holds_further_attempts_back(service: Service, set
     assert leased(service).id == job.id
 
 
-def test_a_job_that_has_not_begun_is_not_held_but_withdrawn_as_before(service: Service) -> None:
+def test_a_pause_withdraws_jobs_that_have_not_begun(service: Service) -> None:
     add(service, "a")
     pausing.pause(service.engine, service.notifier, service.clock, by="bob", reason="look")
     assert service.lease() is None

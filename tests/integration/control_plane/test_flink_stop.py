@@ -185,7 +185,7 @@ def test_the_job_does_not_go_on_before_what_flink_had_in_flight_is_complete(
     assert (service.standing(job_id).state, service.can_lease()) == (HandOverState.STOPPED, True)
 
 
-def test_what_a_flink_job_left_behind_is_left_to_the_job_after_a_while(
+def test_the_job_starts_after_a_while_although_flink_left_an_instant_pending(
     service: Service, cluster: FlinkCluster, clock: FakeClock
 ) -> None:
     in_flight = instant_at(clock())
@@ -270,7 +270,7 @@ def test_no_transaction_is_open_while_the_cluster_is_called(
     assert set(seen) == {0}
 
 
-def test_a_stop_that_fails_is_told_and_asked_for_again(service: Service, cluster: FlinkCluster) -> None:
+def test_a_failed_stop_is_reported_and_requested_again(service: Service, cluster: FlinkCluster) -> None:
     service.register(cluster)
     cluster.slow, cluster.fails = 0, ["Checkpoint declined"]
     job_id = service.submit()
@@ -294,7 +294,7 @@ def test_a_stop_that_fails_is_told_and_asked_for_again(service: Service, cluster
         ([("b" * 32, "other", "RUNNING"), ("c" * 32, "other", "RUNNING")], "Several Flink jobs are named other"),
     ],
 )
-def test_a_job_that_cannot_be_stopped_is_told_and_left_alone(
+def test_a_flink_job_that_cannot_be_stopped_is_reported_and_left_alone(
     service: Service, cluster: FlinkCluster, others: list[tuple[str, str, str]], told: str
 ) -> None:
     for job_id, name, state in others:
@@ -317,7 +317,7 @@ def test_a_job_that_has_ended_already_needs_no_stop(service: Service, cluster: F
     assert cluster.stops == []
 
 
-def test_a_job_that_ended_before_flink_last_wrote_is_not_the_one(
+def test_a_flink_job_that_ended_before_the_last_commit_of_flink_is_not_its_writer(
     service: Service, cluster: FlinkCluster, clock: FakeClock
 ) -> None:
     cluster.run("a" * 32, state="CANCELED", ended=clock().timestamp() - 60)
@@ -330,7 +330,7 @@ def test_a_job_that_ended_before_flink_last_wrote_is_not_the_one(
     assert "another Flink job writes it" in service.standing(job_id).detail
 
 
-def test_a_cluster_that_ends_with_its_job_has_told_of_the_savepoint(service: Service, cluster: FlinkCluster) -> None:
+def test_the_savepoint_is_known_even_if_the_cluster_ends_with_its_job(service: Service, cluster: FlinkCluster) -> None:
     service.register(cluster)
     cluster.slow, cluster.forgets_jobs = 0, False
     job_id = service.submit()
@@ -409,9 +409,7 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
     assert lease() is not None
 
 
-def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(
-    service: Service, cluster: FlinkCluster
-) -> None:
+def test_a_requested_stop_may_end_after_the_deadline(service: Service, cluster: FlinkCluster) -> None:
     """The writer stops in any case, so the job continues."""
     service.register(cluster)
     cluster.slow = 3
@@ -423,7 +421,7 @@ def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(
     assert service.standing(job_id).state is HandOverState.STOPPED
 
 
-def test_a_stop_that_never_ends_is_given_up_in_the_end_and_says_what_was_asked(
+def test_a_stop_that_never_ends_is_given_up_and_the_error_names_the_request(
     service: Service, cluster: FlinkCluster
 ) -> None:
     service.register(cluster)
@@ -452,7 +450,7 @@ def test_two_replicas_stop_a_job_once(service: Service, cluster: FlinkCluster, t
     assert len({asked["triggerId"] for asked in cluster.stops}) == 1
 
 
-def test_a_job_that_is_cancelled_meanwhile_is_not_stepped_any_more(service: Service, cluster: FlinkCluster) -> None:
+def test_the_stop_does_not_continue_after_its_job_was_cancelled(service: Service, cluster: FlinkCluster) -> None:
     service.register(cluster)
     cluster.slow = 3
     job_id = service.submit()

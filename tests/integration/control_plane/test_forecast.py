@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from jobs.contract import JobKind, Outcome, Result, WorkerInfo, WorkerState
+from jobs.kinds.results import KindResult
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
@@ -101,7 +102,7 @@ class Fleet:
         with writing(self.engine) as connection:
             done = {"state": JobState.SUCCEEDED, "outcome": AttemptOutcome.SUCCEEDED}
             lease_store.end(connection, job, **done, error=None, result={}, instants=(), now=self.clock())  # type: ignore[arg-type]
-            attempt_figures.record(connection, job, AttemptOutcome.SUCCEEDED, {}, self.clock())
+            attempt_figures.record(connection, job, AttemptOutcome.SUCCEEDED, KindResult(), self.clock())
 
     def run(self, *, until: datetime | None = None) -> dict[str, datetime]:
         """Runs the queue with `slots` until it is empty, or until a time, and returns when each job was leased."""
@@ -134,7 +135,7 @@ def fleet(engine: sa.Engine, clock: Clock) -> Fleet:
 
 @pytest.mark.mostly_sqlite
 @pytest.mark.parametrize(("slots", "spare"), [(1, 0), (4, 0), (2, 1)])
-def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Clock, slots: int, spare: int) -> None:
+def test_the_real_leases_come_as_forecast(fleet: Fleet, clock: Clock, slots: int, spare: int) -> None:
     tables = [f"t{number:02}" for number in range(31)]
     fleet.register(*tables)
     fleet.slots, fleet.spare = slots, spare
@@ -174,7 +175,7 @@ def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Cl
     assert group.guesses == 0
 
 
-def test_so_many_slots_as_are_wanted_hold_the_goal(fleet: Fleet, clock: Clock) -> None:
+def test_the_wanted_number_of_slots_meets_the_goal(fleet: Fleet, clock: Clock) -> None:
     tables = [f"t{number:02}" for number in range(30)]
     fleet.register(*tables)
     fleet.add_all(tables, AUDIT)
@@ -192,7 +193,7 @@ def test_so_many_slots_as_are_wanted_hold_the_goal(fleet: Fleet, clock: Clock) -
     assert max(waits) < 1.2 * goal
 
 
-def test_what_holds_jobs_back_is_told_apart(fleet: Fleet, clock: Clock) -> None:
+def test_jobs_are_counted_by_what_holds_them_back(fleet: Fleet, clock: Clock) -> None:
     fleet.register("a", "b", "c", "d", "e")
     due = fleet.add("a", AUDIT)
     again = fleet.add("b", AUDIT, not_before=clock() + timedelta(seconds=300))
@@ -223,7 +224,7 @@ def test_what_holds_jobs_back_is_told_apart(fleet: Fleet, clock: Clock) -> None:
     )
 
 
-def test_without_a_worker_only_the_work_is_known(fleet: Fleet) -> None:
+def test_without_a_worker_the_forecast_has_only_the_amount_of_work(fleet: Fleet) -> None:
     fleet.register("a", "b")
     job = fleet.add("a", AUDIT)
     fleet.add("b", AUDIT)
@@ -233,7 +234,7 @@ def test_without_a_worker_only_the_work_is_known(fleet: Fleet) -> None:
     assert told.group("default").wanted_slots == 1
 
 
-def test_a_queue_of_ten_thousand_is_looked_ahead_in_no_time(clock: Clock) -> None:
+def test_a_queue_of_ten_thousand_jobs_is_forecast_quickly(clock: Clock) -> None:
     now, rng = clock(), Random(1)
     lessons = Lessons()
     for number in range(5000):
@@ -262,7 +263,7 @@ def test_a_queue_of_ten_thousand_is_looked_ahead_in_no_time(clock: Clock) -> Non
     assert seconds < 1
 
 
-def test_the_api_shows_it_of_each_job_and_group(client: TestClient, table_id: str, clock: Clock) -> None:
+def test_the_api_shows_the_forecast_of_each_job_and_group(client: TestClient, table_id: str, clock: Clock) -> None:
     announced = {"worker_id": "w1", "worker": {"group": "default", "slots": 1, "state": "ready"}}
     client.post("/v1/worker/leases", json=announced)
     first = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()

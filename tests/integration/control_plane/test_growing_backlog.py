@@ -76,7 +76,7 @@ def test_logs_that_outgrow_every_earlier_rise_are_listed_until_they_are_compacte
     assert not compacted.is_listed()
 
 
-def test_a_table_that_nothing_ever_compacts_is_listed_until_something_does(operated: Operated) -> None:
+def test_a_table_that_is_never_compacted_is_listed_until_it_is(operated: Operated) -> None:
     compacted = Compacted(operated)
     operated.call("PUT", f"/v1/tables/{compacted.table.id}/policy", 200, {"compaction": {"enabled": False}})
     for number in range(1, 10):
@@ -94,7 +94,7 @@ def test_a_table_that_nothing_ever_compacts_is_listed_until_something_does(opera
     "seconds",
     [pytest.param(70, marks=pytest.mark.exhaustive), 1200, pytest.param(5 * HOUR, marks=pytest.mark.exhaustive)],
 )
-def test_a_saw_tooth_is_no_backlog_that_grows(operated: Operated, seconds: float) -> None:
+def test_logs_that_rise_and_fall_with_compactions_are_not_a_growing_backlog(operated: Operated, seconds: float) -> None:
     """The test has compactions every minute and every day, which leave slightly different sizes, and uneven growth
     between them."""
     compacted = Compacted(operated)
@@ -107,7 +107,7 @@ def test_a_saw_tooth_is_no_backlog_that_grows(operated: Operated, seconds: float
         assert not compacted.is_listed()
 
 
-def test_a_burst_of_writes_is_no_backlog_that_grows(operated: Operated) -> None:
+def test_a_burst_of_writes_is_not_a_growing_backlog(operated: Operated) -> None:
     compacted = Compacted(operated)
     compacted.is_compacted()
     for _ in range(2):
@@ -118,7 +118,7 @@ def test_a_burst_of_writes_is_no_backlog_that_grows(operated: Operated) -> None:
         assert not compacted.is_listed()
 
 
-def test_what_little_beside_the_base_files_grows_does_not_matter(operated: Operated) -> None:
+def test_small_logs_beside_large_base_files_may_grow(operated: Operated) -> None:
     compacted = Compacted(operated)
     for left in (1, 5, 10, 20, 40, 45):
         compacted.grows(1)

@@ -116,7 +116,7 @@ def test_an_expansion_waits_until_somebody_says_that_the_writers_were_stopped(de
     assert not plan.table.writers_stopped
 
 
-def test_when_it_has_committed_everybody_hears_how_to_start_flink_again(desk: Desk) -> None:
+def test_an_event_after_the_commit_says_how_to_start_flink_again(desk: Desk) -> None:
     job_id = desk.submit()["id"]
     desk.stopped(job_id, {"savepoint": "s3://sp/1"})
     plan = desk.lease()
@@ -201,7 +201,7 @@ def test_without_a_bucket_index_it_must_be_confirmed_that_flinks_state_does_not_
 
 
 @pytest.mark.parametrize("body", [{"kind": "compaction"}, {"kind": "cleaning"}, {**EXPANSION, "dry_run": True}])
-def test_what_goes_on_beside_flink_does_not_wait(desk: Desk, body: Any) -> None:
+def test_jobs_that_can_run_beside_flink_do_not_wait(desk: Desk, body: Any) -> None:
     job = desk.submit(body)
     assert job["hand_over"] is None
     assert desk.lease() is not None
@@ -209,7 +209,7 @@ def test_what_goes_on_beside_flink_does_not_wait(desk: Desk, body: Any) -> None:
 
 
 @pytest.mark.parametrize("writers", [None, {"hudi_version": "1.2.0"}, {"hudi_version": "1.2.0", "engines": ["spark"]}])
-def test_where_no_flink_is_known_jobs_go_on_as_ever(desk: Desk, writers: Any) -> None:
+def test_jobs_do_not_wait_without_a_known_flink_writer(desk: Desk, writers: Any) -> None:
     table_id = desk.register("/lake/other", writers)
     assert desk.submit(table_id=table_id)["hand_over"] is None
     plan = desk.lease()
@@ -230,7 +230,7 @@ def test_a_flink_job_that_is_seen_after_the_job_was_queued_is_waited_for_as_well
     assert desk.lease() is not None
 
 
-def test_a_job_that_was_held_back_at_the_lease_lets_the_next_one_go(desk: Desk) -> None:
+def test_a_job_that_is_held_back_at_the_lease_does_not_block_the_next_one(desk: Desk) -> None:
     table_id = desk.register("/lake/other", None)
     desk.submit({"kind": "clustering", "params": {"sort_by": ["city"]}}, table_id=table_id)
     desk.see(table_id=table_id)
@@ -268,7 +268,7 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_waited_for_agai
 
 
 @pytest.mark.parametrize("said", [{"stopped": True}, {"engines": ["spark"]}])
-def test_a_job_goes_on_when_the_owner_declares_that_there_is_nobody_to_wait_for(
+def test_a_job_goes_on_when_the_owner_declares_that_flink_does_not_write_the_table(
     desk: Desk, clock: FakeClock, said: Any
 ) -> None:
     desk.see()
@@ -313,7 +313,7 @@ def test_a_job_that_waits_can_be_cancelled(desk: Desk) -> None:
     assert desk.submit()["id"] != job_id
 
 
-def test_a_job_that_runs_cannot_be_released_and_one_that_needs_it_can_be_ahead(desk: Desk) -> None:
+def test_a_running_job_cannot_be_released_but_a_queued_one_can_be_in_advance(desk: Desk) -> None:
     table_id = desk.register("/lake/other", None)
     job = desk.submit(table_id=table_id)
     assert desk.stopped(job["id"], {"savepoint": "s3://sp"}).json()["hand_over"]["state"] == "stopped"
@@ -324,7 +324,7 @@ def test_a_job_that_runs_cannot_be_released_and_one_that_needs_it_can_be_ahead(d
     assert desk.stopped("job_none").status_code == 404
 
 
-def test_only_operators_may_say_it(desk: Desk, make_token: Callable[[Role], dict[str, str]]) -> None:
+def test_only_operators_may_report_stopped_writers(desk: Desk, make_token: Callable[[Role], dict[str, str]]) -> None:
     job_id = desk.submit()["id"]
     reader, operator = make_token(Role.READER), make_token(Role.OPERATOR)
     assert desk.stopped(job_id, headers=reader).status_code == 403

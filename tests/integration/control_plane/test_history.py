@@ -76,7 +76,7 @@ def test_ended_jobs_go_with_their_attempts_and_active_ones_stay(
     assert ids(engine) == {"waits"}
 
 
-def test_much_that_is_old_goes_in_several_steps(engine: sa.Engine, a_table: Registration, clock: Clock) -> None:
+def test_many_old_rows_are_deleted_in_several_steps(engine: sa.Engine, a_table: Registration, clock: Clock) -> None:
     for number in range(1100):
         with writing(engine) as connection:
             decision = Decision(JobKind.CLEANING, Verdict.RUN, "due", f"the {number}th", clock(), clock())
@@ -86,7 +86,7 @@ def test_much_that_is_old_goes_in_several_steps(engine: sa.Engine, a_table: Regi
     assert retention.run_once(engine, clock, KEEP) == retention.Pruned()
 
 
-def test_a_decision_that_still_stands_is_not_old(engine: sa.Engine, a_table: Registration, clock: Clock) -> None:
+def test_a_decision_that_is_still_current_is_kept(engine: sa.Engine, a_table: Registration, clock: Clock) -> None:
     first = Decision(JobKind.CLEANING, Verdict.SKIP, "off", "cleaning is switched off", clock(), clock())
     with writing(engine) as connection:
         decision_store.record(connection, "tbl_1", [first], {})

@@ -132,7 +132,7 @@ def either(watched: Watched, tmp_path: Path, request: pytest.FixtureRequest) -> 
     return Story(watched, tmp_path, request.param)
 
 
-def test_a_write_to_a_replaced_file_group_is_found_and_told_of(either: Story) -> None:
+def test_a_write_to_a_replaced_file_group_becomes_an_incident_with_an_event(either: Story) -> None:
     story = either
     story.register()
     replacing = story.replace((A,), (NEW_A,))
@@ -176,7 +176,7 @@ def test_it_does_not_matter_how_late_a_write_comes(story: Story) -> None:
     assert story.found == [(STALE, OPEN, stale)]
 
 
-def test_several_are_found_at_once_after_the_service_was_down(either: Story) -> None:
+def test_several_stale_writes_are_found_at_once_after_the_service_was_down(either: Story) -> None:
     story = either
     story.register()
     story.commit({A: 5})
@@ -189,7 +189,7 @@ def test_several_are_found_at_once_after_the_service_was_down(either: Story) -> 
     assert Counter(story.told) == {"incident_opened": 2, "unhealthy": 1}
 
 
-def test_a_table_that_is_registered_after_the_accident_is_found_out_too(either: Story) -> None:
+def test_stale_writes_from_before_the_registration_are_found(either: Story) -> None:
     story = either
     story.replace((A,), (NEW_A,))
     stale = story.commit({A: 7})
@@ -197,7 +197,7 @@ def test_a_table_that_is_registered_after_the_accident_is_found_out_too(either: 
     assert story.found == [(STALE, OPEN, stale)]
 
 
-def test_what_an_earlier_version_of_the_service_had_remembered_counts(story: Story) -> None:
+def test_file_groups_that_an_earlier_version_of_the_service_stored_count(story: Story) -> None:
     """The earlier version stored only the ids of replaced file groups and the last hashing config."""
     story.register()
     story.expand()
@@ -224,7 +224,7 @@ def test_table_services_bring_no_rows(story: Story) -> None:
     assert story.found == []
 
 
-def test_what_was_replaced_by_a_commit_that_was_undone_is_there_again(story: Story) -> None:
+def test_file_groups_are_in_use_again_after_their_replacement_was_rolled_back(story: Story) -> None:
     story.register()
     replacing = story.replace((A,), (NEW_A,))
     story.poll()
@@ -236,7 +236,9 @@ def test_what_was_replaced_by_a_commit_that_was_undone_is_there_again(story: Sto
 
 
 @pytest.mark.parametrize("is_seen_at_once", [True, False])
-def test_nor_is_what_a_rolled_back_replacement_would_have_replaced(story: Story, is_seen_at_once: bool) -> None:
+def test_a_replacement_that_was_rolled_back_before_its_commit_replaces_nothing(
+    story: Story, is_seen_at_once: bool
+) -> None:
     story.register()
     replacing = story.replace((A,), (NEW_A,))
     story.poll()
@@ -248,7 +250,7 @@ def test_nor_is_what_a_rolled_back_replacement_would_have_replaced(story: Story,
     assert story.found == []
 
 
-def test_a_stale_write_that_is_undone_itself_is_over(story: Story) -> None:
+def test_the_incident_of_a_stale_write_ends_when_the_write_is_rolled_back(story: Story) -> None:
     story.register()
     story.replace((A,), (NEW_A,))
     stale = story.commit({A: 7})
@@ -259,7 +261,7 @@ def test_a_stale_write_that_is_undone_itself_is_over(story: Story) -> None:
     assert story.told == ["incident_opened", "unhealthy", "incident_closed", "recovered"]
 
 
-def test_a_repair_closes_it_by_what_its_commit_says(either: Story) -> None:
+def test_a_repair_closes_the_incidents_that_its_commit_names(either: Story) -> None:
     story = either
     story.register()
     story.replace((A,), (NEW_A,))
@@ -278,7 +280,7 @@ def test_a_repair_closes_it_by_what_its_commit_says(either: Story) -> None:
     assert story.told[-2:] == ["incident_closed", "recovered"]
 
 
-def test_what_was_repaired_before_it_was_seen_is_no_incident(story: Story) -> None:
+def test_a_stale_write_that_was_repaired_before_the_first_poll_is_not_an_incident(story: Story) -> None:
     story.replace((A,), (NEW_A,))
     stale = story.commit({A: 7})
     story.commit({NEW_A: 7}, extra={REPAIRED_KEY: stale})
@@ -290,7 +292,7 @@ def test_what_was_repaired_before_it_was_seen_is_no_incident(story: Story) -> No
 
 
 @pytest.mark.parametrize("operation", ["INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"])
-def test_what_an_overwrite_removed_is_not_taken_for_stale_in_a_copy(
+def test_in_a_copied_table_commits_before_an_overwrite_do_not_count_as_stale(
     watched: Watched, tmp_path: Path, operation: str
 ) -> None:
     """The files have the times of the copy, in any order. In version 6 these times are the completion times."""
@@ -310,7 +312,7 @@ def test_what_an_overwrite_removed_is_not_taken_for_stale_in_a_copy(
     assert newest.requested_time == later
 
 
-def test_a_write_to_what_an_overwrite_replaced_is_told_of_and_only_a_person_repairs_it(
+def test_a_write_to_file_groups_of_an_overwrite_is_reported_but_repaired_only_on_request(
     story: Story, upkeep: Upkeep
 ) -> None:
     overwrite = story.replace((A,), (NEW_A,), "INSERT_OVERWRITE")
@@ -325,7 +327,7 @@ def test_a_write_to_what_an_overwrite_replaced_is_told_of_and_only_a_person_repa
     assert upkeep.verdict(JobKind.REPAIR)[0] is Verdict.SUGGEST
 
 
-def test_what_a_replacement_of_ours_knew_is_proof_whatever_the_times_say(either: Story) -> None:
+def test_the_instants_that_our_replacement_recorded_outweigh_all_times(either: Story) -> None:
     story = either
     first = next(path.name[:17] for path in story.table.timeline.glob("2*"))
     carried_over, slipped_in = story.commit({A: 5}), story.commit({A: 7})
@@ -363,7 +365,7 @@ def test_a_write_by_the_old_number_to_a_new_partition_is_suspected(either: Story
     assert story.told == []
 
 
-def test_one_that_was_registered_later_is_suspected_too(story: Story) -> None:
+def test_a_write_before_the_registration_of_its_table_is_suspected_as_well(story: Story) -> None:
     story.expand()
     late = story.commit({A: 30}, partition="q", in_base=True)
     story.register()
@@ -404,7 +406,7 @@ def test_a_single_row_in_a_bucket_that_a_contraction_took_away_is_suspected_howe
     ]
 
 
-def test_what_is_stale_is_not_suspected_besides(story: Story) -> None:
+def test_a_proved_stale_write_is_not_also_a_suspicion(story: Story) -> None:
     story.register()
     story.expand()
     story.poll()
@@ -440,7 +442,7 @@ def test_the_last_change_of_each_partition_counts_however_long_ago(story: Story)
     assert story.found == [(OLD, SUSPECTED, late)]
 
 
-def test_a_suspicion_that_is_repaired_was_right_and_is_told_of(story: Story) -> None:
+def test_an_event_reports_a_suspicion_that_a_repair_has_confirmed(story: Story) -> None:
     story.register()
     story.expand()
     late = story.commit({NEW_A: 30})
@@ -511,7 +513,7 @@ def upkeep(story: Story) -> Upkeep:
     return Upkeep(story)
 
 
-def test_a_repair_is_started_by_itself_and_cleaning_waits(story: Story, upkeep: Upkeep) -> None:
+def test_the_policy_starts_a_repair_and_holds_cleaning_back(story: Story, upkeep: Upkeep) -> None:
     for number in range(12):
         story.commit({A: number + 1}, in_base=True)
     story.replace((A,), (NEW_A,))
@@ -536,7 +538,7 @@ def test_a_repair_is_started_by_itself_and_cleaning_waits(story: Story, upkeep: 
     assert upkeep.verdict(JobKind.REPAIR) == (Verdict.SKIP, "just-repaired")
 
 
-def test_who_asks_for_a_cleaning_is_told_to_repair_first(story: Story, upkeep: Upkeep) -> None:
+def test_a_requested_cleaning_is_refused_until_the_repair(story: Story, upkeep: Upkeep) -> None:
     story.replace((A,), (NEW_A,))
     stale = story.commit({A: 7})
     story.poll()
@@ -548,7 +550,7 @@ def test_who_asks_for_a_cleaning_is_told_to_repair_first(story: Story, upkeep: U
     assert upkeep.ask(JobKind.COMPACTION).state is JobState.QUEUED
 
 
-def test_what_a_repair_finds_in_its_place_is_cleared_without_a_word(story: Story, upkeep: Upkeep) -> None:
+def test_a_suspicion_that_a_repair_refutes_is_closed_without_an_event(story: Story, upkeep: Upkeep) -> None:
     story.expand()
     late = story.commit({NEW_A: 3})
     story.poll()
@@ -623,7 +625,7 @@ def test_late_files_hold_nothing_back(story: Story, upkeep: Upkeep) -> None:
     assert upkeep.ask(JobKind.BUCKET_EXPANSION).state is JobState.QUEUED
 
 
-def test_two_that_close_an_incident_at_once_tell_of_it_once(story: Story) -> None:
+def test_two_concurrent_closings_of_an_incident_publish_one_event(story: Story) -> None:
     story.replace((A,), (NEW_A,))
     story.commit({A: 7})
     story.register()

@@ -67,7 +67,7 @@ def test_incidents_say_what_they_mean_and_what_to_do(client: TestClient, table_i
     ]
 
 
-def test_they_are_filtered_and_paged(client: TestClient, table_id: str, found: list[str]) -> None:
+def test_incidents_are_filtered_and_paged(client: TestClient, table_id: str, found: list[str]) -> None:
     newest_first = found[::-1]
     assert ids(client) == newest_first
     assert ids(client, f"/v1/tables/{table_id}/incidents") == newest_first
@@ -86,14 +86,14 @@ def test_they_are_filtered_and_paged(client: TestClient, table_id: str, found: l
     assert client.get("/v1/incidents", params={"state": "gone"}).status_code == 422
 
 
-def test_a_table_shows_how_many_stand(client: TestClient, table_id: str, found: list[str]) -> None:
+def test_a_table_shows_the_number_of_its_open_incidents(client: TestClient, table_id: str, found: list[str]) -> None:
     assert client.get(f"/v1/tables/{table_id}").json()["incidents"] == {"open": 2, "suspected": 1}
     assert client.get("/v1/tables").json()["items"][0]["incidents"] == {"open": 2, "suspected": 1}
     client.post("/v1/incidents/inc_3/close", json={"reason": "it is gone"})
     assert client.get(f"/v1/tables/{table_id}").json()["incidents"] == {"open": 1, "suspected": 1}
 
 
-def test_somebody_closes_one_and_it_is_kept_who_and_why(
+def test_a_closed_incident_keeps_who_closed_it_and_why(
     client: TestClient, sqlite: sa.Engine, clock: FakeClock, found: list[str]
 ) -> None:
     clock.advance(60)
@@ -112,7 +112,7 @@ def test_somebody_closes_one_and_it_is_kept_who_and_why(
     assert told[1:] == ["table.incident_closed", "table.incident_closed", "table.recovered"]
 
 
-def test_who_may_only_look_cannot_close(
+def test_a_reader_cannot_close_an_incident(
     client: TestClient, make_token: Callable[[Role], dict[str, str]], found: list[str]
 ) -> None:
     reader, operator = make_token(Role.READER), make_token(Role.OPERATOR)
@@ -128,7 +128,7 @@ def test_a_reason_is_needed_and_an_incident(client: TestClient, found: list[str]
     assert (missing.status_code, missing.json()["type"]) == (404, "/problems/incident-not-found")
 
 
-def test_a_job_that_would_take_away_the_rows_is_refused_with_the_way_out(
+def test_a_job_that_would_remove_stale_rows_is_refused_with_the_remedy(
     client: TestClient, table_id: str, found: list[str]
 ) -> None:
     path = f"/v1/tables/{table_id}/jobs"
@@ -141,7 +141,7 @@ def test_a_job_that_would_take_away_the_rows_is_refused_with_the_way_out(
     assert client.post(path, json={"kind": "repair", "params": {"instants": ["001"]}}).status_code == 202
 
 
-def test_closed_ones_are_forgotten_when_their_commits_are_history(
+def test_closed_incidents_are_deleted_with_their_commits(
     sqlite: sa.Engine, clock: FakeClock, table_id: str, found: list[str]
 ) -> None:
     with writing(sqlite) as connection:

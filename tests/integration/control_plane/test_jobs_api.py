@@ -51,7 +51,9 @@ def job_of(client: TestClient, job_id: str) -> dict[str, Any]:
         ("", "the body of the request is missing"),
     ],
 )
-def test_what_is_no_job_is_refused_in_words(client: TestClient, table_id: str, body: str, detail: str) -> None:
+def test_an_invalid_job_is_refused_with_a_readable_message(
+    client: TestClient, table_id: str, body: str, detail: str
+) -> None:
     answer = client.post(f"/v1/tables/{table_id}/jobs", content=body)
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith(detail)
@@ -226,7 +228,7 @@ def test_a_late_heartbeat_saves_the_lease_if_nobody_took_it_back(
     assert recovery.run_once(app_context.database.engine, app_context.database.notifier, clock).queued == ()
 
 
-def test_of_a_job_whose_workers_all_die_nothing_is_known_until_the_next_poll(
+def test_the_outcome_of_a_job_whose_workers_all_die_is_unknown_until_the_next_poll(
     client: TestClient, worker: Worker, submit: Any, clock: Any, app_context: AppContext
 ) -> None:
     job_id = submit().json()["id"]
@@ -281,7 +283,7 @@ def test_a_job_that_has_ended_cannot_be_cancelled(client: TestClient, worker: Wo
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/job-already-ended")
 
 
-def test_a_job_that_another_excludes_is_refused_with_its_id(submit: Any) -> None:
+def test_a_job_that_an_active_job_excludes_is_refused_with_the_id_of_that_job(submit: Any) -> None:
     standing = submit("compaction").json()["id"]
     for kind, params in (("compaction", {}), ("clustering", {"sort_by": ["a"]}), ("bucket_expansion", {"factor": 2})):
         answer = submit(kind, params=params)
@@ -329,7 +331,7 @@ def test_an_idempotency_key_is_not_for_two_different_jobs(submit: Any) -> None:
         ({"kind": "audit", "dry_run": "perhaps"}, "dry_run", "true or false"),
     ],
 )
-def test_params_that_do_not_fit_are_refused(
+def test_invalid_params_are_refused(
     client: TestClient, table_id: str, body: dict[str, Any], field: str, message: str
 ) -> None:
     answer = client.post(f"/v1/tables/{table_id}/jobs", json=body)
@@ -363,17 +365,17 @@ def test_jobs_are_listed_with_filters(
     assert second["next_cursor"] is None
 
 
-def test_ids_that_cannot_be_are_refused(client: TestClient) -> None:
+def test_malformed_ids_are_refused(client: TestClient) -> None:
     for path in ("/v1/jobs/a%00b", "/v1/tables/a%00b", "/v1/jobs?table_id=%00", f"/v1/jobs/{'x' * 100}"):
         assert client.get(path).status_code == 422, path
 
 
-def test_a_job_that_is_not_there_is_not_found(client: TestClient) -> None:
+def test_an_unknown_job_is_not_found(client: TestClient) -> None:
     for answer in (client.get("/v1/jobs/job_none"), client.post("/v1/jobs/job_none/cancel")):
         assert (answer.status_code, answer.json()["type"]) == (404, "/problems/job-not-found")
 
 
-def test_a_worker_of_a_job_that_is_not_there_is_told_to_stop(client: TestClient) -> None:
+def test_a_worker_of_an_unknown_job_is_told_to_stop(client: TestClient) -> None:
     answer = client.post("/v1/worker/leases/job_none/heartbeat", json={"attempt": 1})
     assert answer.json() == {"answer": "lost"}
     answer = client.post("/v1/worker/leases/job_none/result", json={"attempt": 1, "result": {"outcome": "succeeded"}})
@@ -409,14 +411,12 @@ def test_a_result_with_what_no_database_takes_is_stored_without_it(
 @pytest.mark.parametrize(
     "body", [{}, {"worker_id": ""}, {"worker_id": "w", "wait_seconds": 21}, {"worker_id": "w", "wait_seconds": -1}]
 )
-def test_a_lease_that_makes_no_sense_is_refused(client: TestClient, body: dict[str, Any]) -> None:
+def test_an_invalid_lease_request_is_refused(client: TestClient, body: dict[str, Any]) -> None:
     assert client.post("/v1/worker/leases", json=body).status_code == 422
 
 
 @pytest.mark.parametrize("result", [{}, {"outcome": "fine"}, {"outcome": "failed", "error": "text"}])
-def test_a_result_that_makes_no_sense_is_refused(
-    client: TestClient, worker: Worker, submit: Any, result: dict[str, Any]
-) -> None:
+def test_an_invalid_result_is_refused(client: TestClient, worker: Worker, submit: Any, result: dict[str, Any]) -> None:
     job_id = submit().json()["id"]
     worker.must_lease()
     answer = client.post(f"/v1/worker/leases/{job_id}/result", json={"attempt": 1, "result": result})

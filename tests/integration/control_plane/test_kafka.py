@@ -257,7 +257,7 @@ def test_connections_that_nobody_uses_are_closed_and_opened_again(
     run(work())
 
 
-def test_a_name_that_leads_inside_is_refused_before_anything_is_sent() -> None:
+def test_a_broker_name_that_resolves_to_a_private_address_is_refused_before_anything_is_sent() -> None:
     async def inside(_host: str, _port: int) -> list[str]:
         return ["93.184.216.34", "127.0.0.1"]
 
@@ -331,7 +331,7 @@ def test_the_service_writes_to_a_topic(tmp_path: Path, broker: Broker, topic: st
         assert serving.stop() == 0
 
 
-def test_an_address_inside_is_refused_when_the_webhook_is_made(tmp_path: Path) -> None:
+def test_a_private_broker_address_is_refused_when_the_webhook_is_created(tmp_path: Path) -> None:
     with Serving(tmp_path) as serving:
         for url in ("kafka+ssl://10.0.0.1:9093/lake", "kafka://127.0.0.1:9092,broker.example:9092/lake"):
             answer = httpx.post(f"{serving.url}/v1/webhooks", json={"url": url})

@@ -103,7 +103,9 @@ def test_other_datasets_are_only_counted(
     assert reads(sqlite, clock, "/lake/orders") == Reads(DEFAULT_PER_DAY, ReadSource.ASSUMED)
 
 
-def test_a_name_that_two_tables_have_is_none_of_them(client: TestClient, sqlite: sa.Engine, clock: FakeClock) -> None:
+def test_a_name_that_two_tables_share_counts_for_neither(
+    client: TestClient, sqlite: sa.Engine, clock: FakeClock
+) -> None:
     register(sqlite, clock, "/eu/orders", "/us/orders")
     answer = client.post("/v1/lineage", json=event("r1", dataset("hive://m:9083", "shop.orders")))
     assert answer.json()["unknown"] == 1
@@ -130,7 +132,7 @@ def test_a_run_counts_once_for_each_table_whatever_it_sends(
         event("r1", inputs=None),
     ],
 )
-def test_events_that_tell_of_no_read_are_accepted(
+def test_events_without_a_read_are_accepted(
     client: TestClient, sqlite: sa.Engine, clock: FakeClock, body: dict[str, Any]
 ) -> None:
     register(sqlite, clock, "/lake/orders")
@@ -149,18 +151,20 @@ def test_events_that_tell_of_no_read_are_accepted(
         {"run": {"runId": "r"}, "inputs": [{"namespace": "file", "name": "x"}] * 10_001},
     ],
 )
-def test_a_body_that_is_no_event_is_refused(client: TestClient, body: Any) -> None:
+def test_a_body_that_is_not_an_event_is_refused(client: TestClient, body: Any) -> None:
     answer = client.post("/v1/lineage", json=body)
     assert (answer.status_code, answer.json()["type"].rpartition("/")[2]) == (422, "params-invalid")
 
 
-def test_only_an_operator_may_tell(client: TestClient, make_token: Callable[..., dict[str, str]]) -> None:
+def test_only_an_operator_may_send_lineage_events(
+    client: TestClient, make_token: Callable[..., dict[str, str]]
+) -> None:
     refused = client.post("/v1/lineage", json=event("r"), headers=make_token(Role.READER))
     assert refused.status_code == 403
     assert client.post("/v1/lineage", json=event("r"), headers=make_token(Role.OPERATOR)).status_code == 200
 
 
-def test_reads_stop_and_old_ones_are_deleted_but_the_last(engine: sa.Engine, clock: FakeClock) -> None:
+def test_old_reads_are_deleted_except_the_last_one(engine: sa.Engine, clock: FakeClock) -> None:
     register(engine, clock, "/lake/orders")
     for hour in range(48):
         with writing(engine) as connection:
@@ -179,7 +183,7 @@ def test_reads_stop_and_old_ones_are_deleted_but_the_last(engine: sa.Engine, clo
     assert reads(engine, clock, "/lake/orders").per_day >= 0
 
 
-def test_a_number_by_hand_counts_before_all_others(client: TestClient, table_id: str) -> None:
+def test_a_number_of_reads_set_by_hand_overrides_all_others(client: TestClient, table_id: str) -> None:
     assert client.get(f"/v1/tables/{table_id}").json()["readers"]["reads_per_day"] is None
     changed = client.patch(f"/v1/tables/{table_id}", json={"readers": {"reads_per_day": 240}})
     assert changed.json()["readers"] == {"hudi_version": None, "reads_per_day": 240.0}
@@ -187,7 +191,7 @@ def test_a_number_by_hand_counts_before_all_others(client: TestClient, table_id:
     assert reads_of(240.0, {ReadSource.LINEAGE: {0: 1}}) == Reads(240.0, ReadSource.OWNER)
 
 
-def test_sources_that_tell_of_the_same_reads_count_once() -> None:
+def test_reads_that_several_sources_report_count_once() -> None:
     found = reads_of(None, {ReadSource.LINEAGE: {0: 10}, ReadSource.CONSUMERS: {0: 4}})
     assert found.source is ReadSource.LINEAGE
     assert found == reads_of(None, {ReadSource.LINEAGE: {0: 10}})

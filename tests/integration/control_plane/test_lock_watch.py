@@ -119,7 +119,7 @@ def test_a_job_waits_while_the_lock_is_held_and_goes_at_once_when_it_is_free(wat
     assert leased(watched.service).id == audit.id  # which takes no lock
     with reading(watched.engine) as connection:
         assert demand_store.queued(connection, watched.clock())["default"].startable == 0
-    for _ in range(8):  # looks that are repeated keep the job waiting
+    for _ in range(8):  # repeated looks keep the job waiting
         watched.look(10)
         assert watched.service.lease() is None
     lock.unlink()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
@@ -11,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-import uvicorn
 
-from service.api.app import create_app
 from service.api.held_calls import JobWaits
 from service.db import migrate
 from service.db.engine import open_engine
 from tests.contexts import changed, context_of
+from tests.integration.control_plane.live_service import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,19 +31,7 @@ def live(engine: sa.Engine, examine: Any) -> AppContext:
 
 @pytest.fixture
 def url(live: AppContext) -> Iterator[str]:
-    yield from _served(live)
-
-
-def _served(app_context: AppContext) -> Iterator[str]:
-    opened = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(app_context), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
-    thread.start()
-    yield f"http://127.0.0.1:{opened.getsockname()[1]}"
-    app_context.database.notifier.close()
-    server.should_exit = True
-    thread.join(timeout=10)
-    assert not thread.is_alive()
+    yield from served(live)
 
 
 def lease(url: str, wait_seconds: float, timeout: float = 30) -> tuple[httpx.Response, float]:
@@ -106,7 +91,7 @@ def test_a_job_that_another_replica_queued_is_found_within_seconds(url: str, liv
     assert migrate.is_usable(other_engine)
     other = changed(live, engine=other_engine, notifier=type(live.database.notifier)())
     with ThreadPoolExecutor(1) as pool:
-        for other_url in _served(other):
+        for other_url in served(other):
             waiting = pool.submit(lease, url, 20, timeout=60)
             time.sleep(0.3)
             assert submit(other_url, table_id).status_code == 202

@@ -93,7 +93,9 @@ def test_a_report_that_does_not_count_brings_no_job(
     plan = worker.must_lease()
     worker.report(plan, DONE)
     second = submit("cleaning")
-    assert worker.report(plan, DONE, worker_id="w1", next={}).status_code == 409
+    other = Result(Outcome.CANCELLED)
+    assert worker.report(plan, other, worker_id="w1", next={}).status_code == 409
+    assert worker.report(plan, DONE, worker_id="w2", next={}).status_code == 409
     assert state_of(client, second) == "queued"
 
 

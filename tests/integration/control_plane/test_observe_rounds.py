@@ -19,6 +19,7 @@ from service.catalog import snapshot_store, table_store, watch_store
 from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.events.database import Database
+from service.lake import reader_pool
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.clock import utc_now
 from service.model.storage_errors import ReadTimedOutError
@@ -102,7 +103,7 @@ def test_tables_that_cannot_be_looked_at_together_are_polled_one_by_one(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
 
-    def quiet(watches: Sequence[Watch], _now: datetime) -> list[str]:
+    def quiet(watches: Sequence[Watch], _now: datetime) -> list[bool]:
         raise ReadTimedOutError(f"{len(watches)} tables")
 
     read = _Counting(engine)
@@ -115,9 +116,32 @@ def test_tables_that_cannot_be_looked_at_together_are_polled_one_by_one(
     assert len(read.times) == 3
 
 
+def test_tables_that_a_reader_has_no_time_for_stay_together_in_halves(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    asked = []
+
+    def quiet(watches: Sequence[Watch], now: datetime) -> list[bool]:
+        asked.append(len(watches))
+        return TableReader(engine, {}, 100).quiet(watches[:3], now)
+
+    read = _Counting(engine)
+    watched = Watched(engine, clock, read=read, quiet=quiet)
+    tables = [SmallTable(tmp_path / f"t{number}") for number in range(12)]
+    ids = [watched.register(each) for each in tables]
+    watched.poll()
+    read.times.clear()
+    tables[0].commit("001")
+    watched.poll()
+    assert sorted(asked) == [4, 5, 12]
+    # The halves of what is left over then are single tables.
+    assert len(read.times) == 4
+    assert watched.instants(ids[0]) == ["001"]
+
+
 def test_new_tables_are_recorded_together_as_each_alone_is(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
-    def none(_watches: Sequence[Watch], _now: datetime) -> list[ChangedTable]:
-        return []
+    def none(watches: Sequence[Watch], _now: datetime) -> list[ChangedTable | None]:
+        return [None for _ in watches]
 
     clock.advance(-86_400 * 365)
     alone, together = Watched(engine, clock, first=none), Watched(engine, clock)
@@ -169,7 +193,7 @@ def test_a_slow_storage_is_left_to_many_readers(
     watched.poll()
     watches = [watched.watch(each) for each in ids]
     reader = TableReader(engine, {}, 100)
-    assert reader.quiet(watches, clock()) == ids
+    assert reader.quiet(watches, clock()) == [True, True, True]
     monkeypatch.setattr(table_read, "_QUIET_SECONDS", -1.0)
     assert reader.quiet(watches, clock()) == []
 
@@ -365,7 +389,8 @@ def test_a_table_whose_storage_hangs_keeps_no_other_waiting(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
     """There are more such tables than threads. Reading a pipe without a writer hangs like a dead file server."""
-    with ReaderPool(2, ReaderLimits(seconds=3.0), preload=["service.observation.table_read"]) as readers:
+    reader_pool.preload("service.observation.table_read")
+    with ReaderPool(2, ReaderLimits(seconds=3.0)) as readers:
         _poll_beside_hanging_tables(engine, clock, tmp_path, readers)
 
 

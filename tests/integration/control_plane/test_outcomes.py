@@ -99,7 +99,7 @@ def test_nothing_starves_while_better_jobs_keep_coming(service: Service, clock: 
         service.register(name)
     waiting: dict[str, float] = {}
     longest, number = 0.0, 0
-    # One slot, and twice the work that it can do: the first table gains nothing, the others much.
+    # There is one slot for twice the work that it can do. The first table gains nothing from its jobs, the others much.
     for step in range(100):
         for name in tables:
             if name not in waiting and rng.random() < 0.25:

@@ -45,7 +45,7 @@ ERROR = Problem("storage-unavailable", "The storage cannot be reached", "It is a
 
 @dataclass
 class Life:
-    """What happens to tables, at random."""
+    """Lets random events happen to tables."""
 
     engine: sa.Engine
     clock: FakeClock

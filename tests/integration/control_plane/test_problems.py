@@ -266,6 +266,44 @@ def test_the_timeline_is_too_long_until_it_is_archived(operated: Operated) -> No
     assert operated.kinds() == []
 
 
+def test_the_metadata_table_is_behind_until_it_is_compacted_and_lacks_a_commit_until_that_is_undone(
+    operated: Operated,
+) -> None:
+    table = operated.table()
+    table.commit()
+    operated.poll()
+    own = table.files.add_metadata_table()
+    group = "files-0000-0"
+
+    def commit(number: int) -> None:
+        instant = table.instant()
+        own.file("files", f".{group}_{instant}.log.1_0-1-1", 10)
+        own.complete(instant, "deltacommit", b"")
+        table.commit(instant=instant)
+        operated.poll(400 if number % 10 == 0 else 1)
+
+    for number in range(31):
+        commit(number)
+    found = operated.one("metadata-table-behind")
+    assert found["evidence"] == {"commits": 31, "allowed": 30, "log_files": 31, "log_bytes": 310, "pending": 0}
+    seen = operated.call("GET", f"/v1/tables/{table.id}/snapshot", 200)["metadata_table"]
+    assert (seen["commits"], seen["log_files"], seen["missing"]) == (31, 31, [])
+    job = operated.press(found, 202)
+    assert job["params"]["action"] == "compact"
+    operated.call("POST", f"/v1/jobs/{job['id']}/cancel", 202)
+
+    compaction = table.instant()
+    own.file("files", f"{group}_0-1-1_{compaction}.hfile", 100)
+    own.complete(compaction, "commit", b"")
+    lacking = table.commit()
+    operated.poll(400)
+    found = operated.one("metadata-table-incomplete")
+    assert found["evidence"] == {"instants": [lacking]}
+    own.complete(lacking, "deltacommit", b"")
+    commit(0)
+    assert operated.kinds() == []
+
+
 def test_a_bucket_is_too_large_until_it_has_shrunk(operated: Operated) -> None:
     table = operated.table()
     table.commit({base_file(A, "1"): 4 * GIB, base_file(B, "1"): 4 * GIB})

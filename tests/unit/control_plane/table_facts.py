@@ -13,6 +13,7 @@ from service.health.problem_facts import Backlog, Facts, Failures, Lost, TableFa
 from service.incidents.incident import IncidentKind
 from service.lake.backlog import Cycle
 from service.lake.commit import COMPACTION
+from service.lake.metadata_table import MetadataTableState
 from service.lake.snapshot import NotWritable, OtherRun, PartitionState, Since, Totals
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
@@ -103,6 +104,7 @@ def _behind() -> TableFacts:
             vanished=("001",),
             vanished_since=ago(hours=1),
             other_runs=(OtherRun(COMPACTION, "004", ago(hours=1), ago(hours=2)),),
+            metadata_table=MetadataTableState(NOW, 31, log_files=40, log_bytes=MIB, missing=("003",)),
             clock={"disagreement": {"one_seconds": 0.2, "other_seconds": -28_800.0, "since": ago(hours=1).isoformat()}},
         ),
     )

@@ -30,7 +30,7 @@ from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 REPAIR, ROLLBACK, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, *_REST = DECIDED
-SYNC, DIAGNOSIS, AUDIT = _REST
+METADATA_TABLE, SYNC, DIAGNOSIS, AUDIT = _REST
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 

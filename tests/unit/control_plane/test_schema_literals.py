@@ -22,7 +22,7 @@ def literals(clause: sa.ColumnElement[bool]) -> str:
 
 @pytest.mark.parametrize(
     ("index", "states"),
-    [(schema.JOB_PER_KIND, ACTIVE), (schema.JOB_REWRITING, ACTIVE), (HOLDING, HELD)],
+    [(schema.JOB_PER_KIND, ACTIVE), (schema.JOB_REWRITING, ACTIVE), (HOLDING, HELD), (schema.JOB_OF_REQUEST, HELD)],
 )
 def test_the_constraints_of_jobs_name_the_states_of_the_model(index: str, states: list[str]) -> None:
     [found] = [each for each in schema.jobs.indexes if each.name == index]

@@ -163,8 +163,9 @@ SubmitJobBody = (
 def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[AcknowledgementOut]:
     """Acknowledge one problem.
 
-    Marks it as known: until it ends or becomes more serious, and at most until `until`. Replaces an earlier
-    acknowledgement. Notifications do not tell it meanwhile, and PagerDuty gets `acknowledge` for its alert.
+    Marks the problem as known until it ends or becomes more serious, and at most until `until`. Replaces an
+    earlier acknowledgement. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge`
+    for its alert.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     ProblemNotStandingError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -175,11 +176,11 @@ def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[Acknow
 def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Call[BrokenLockOut]:
     """Break a lock that a dead writer has left.
 
-    Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a
-    writer is alive and no job of this service holds it. **If the holder is alive nevertheless, and only slow,
-    it then writes beside others**: the limit has to be far longer than any pause of a writer.
+    Removes the file of a lock that never ends by itself. The lock must be older than the limit, no heartbeat of
+    a writer may be alive, and no job of this service may hold the lock. **A holder that is only slow would then
+    write at the same time as others**, so the limit has to be far longer than any pause of a writer.
 
-    `reason`: Why its holder is dead; kept in the audit trail
+    `reason`: How you know that its holder is dead; kept in the audit trail
 
     `lock_id`: Break only the lock with this `id`
 
@@ -224,8 +225,8 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
 def change_tables(body: ChangeTablesBody) -> Call[BulkOut]:
     """Do the same with many tables.
 
-    Each table is a transaction of its own, so that a refusal of one changes nothing for the others. Repeating
-    the call changes nothing more; a job that is active is refused as `job-conflict`.
+    Each table is changed in a transaction of its own, so that a refusal of one does not affect the others.
+    Repeating the call changes nothing more; a job that is active is refused as `job-conflict`.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -253,7 +254,7 @@ def close_incident(incident_id: str, body: IncidentCloseIn) -> Call[IncidentOut]
     """Close an incident by hand.
 
     Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the
-    files that a repair needs. `because` keeps the caller and the reason.
+    files that a repair needs. The incident's `because` then names the caller and the reason.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError,
     IncidentNotFoundError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
@@ -303,8 +304,8 @@ def delegate_plans(
 ) -> Call[DelegationOut]:
     """Delegate the pending plans of a table (called by Hudi's writers).
 
-    Stores the plans, and answers. A repeated request changes nothing. After a lost request the next one is
-    enough, since each names all pending plans. Credentials go into the URI of the writer's option, as
+    Stores the plans. A repeated request changes nothing. After a lost request the next one is enough, since
+    each request names all pending plans. Credentials go into the URI of the writer's option, as
     `http://writer:<token>@...`: the callback key if the service has one, otherwise any token.
 
     `action`: Always `REQUEST`
@@ -315,15 +316,15 @@ def delegate_plans(
 
     `table_name`: Name of the table
 
-    `queue`: A wish: ignored if it is not usable
+    `queue`: What the writer asks for; ignored if the value is not valid
 
-    `resource`: A wish: ignored if it is not usable
+    `resource`: What the writer asks for; ignored if the value is not valid
 
-    `parallelism`: A wish: ignored if it is not usable
+    `parallelism`: What the writer asks for; ignored if the value is not valid
 
-    `execution_engine`: A wish: ignored if it is not usable
+    `execution_engine`: What the writer asks for; ignored if the value is not valid
 
-    `username`: A wish: ignored if it is not usable
+    `username`: What the writer asks for; ignored if the value is not valid
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -346,7 +347,7 @@ def delegate_plans(
 
 
 def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) -> Call[None]:
-    """Delete a consumer, so that nothing is kept for it.
+    """Delete a consumer, so that no files are kept for it.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
@@ -447,8 +448,9 @@ def disable_webhook(webhook_id: str) -> Call[WebhookOut]:
 def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
     """Find the tables below a folder, and register them.
 
-    Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops
-    none of the others. Policies act on each registered table at once: see that its writers take the given lock.
+    Without `register`, the call only reads. A table that cannot be registered is listed with the reason, and
+    the others are registered nevertheless. Policies act on each registered table at once, so its writers must
+    take the given lock.
 
     Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
     ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
@@ -474,7 +476,7 @@ def download_job_log(job_id: str, *, level: LogLevel | None = None) -> Call[str]
 def enable_webhook(webhook_id: str) -> Call[WebhookOut]:
     """Enable a webhook, and retry pending deliveries at once.
 
-    Does not send the events from the time while it was disabled; a replay sends them.
+    Events that were published while it was disabled are not sent; a replay sends them.
 
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
@@ -496,7 +498,7 @@ def evaluate_table(table_id: str) -> Call[EvaluationOut]:
 def explain_problem(name: str) -> Call[ProblemType]:
     """Explain a type of problem.
 
-    Tells what the problem means, why it happens and what to do, with an example. The `type` of every problem
+    Explains what the problem means, why it happens and what to do, with an example. The `type` of every problem
     document is the address of such a page.
 
     Raises ParamsInvalidError, RouteNotFoundError.
@@ -558,12 +560,10 @@ def get_delivery(delivery_id: str) -> Call[DeliveryOut]:
 
 
 def get_demand(*, group: list[str] | None = None) -> Call[DemandByGroup]:
-    """Show what each worker group needs, for a scaler.
+    """Show the demand of each worker group, for a scaler.
 
-    Lists a `group` that you name even if it has neither jobs nor workers.
-
-    A scaler gets the number of workers from `wanted_slots` of a group, with the slots of one worker as the
-    target.
+    A `group` in the query is listed even if it has neither jobs nor workers. A scaler derives the number of
+    workers from a group's `wanted_slots`, with the slots of one worker as the target.
 
     `group`: Worker group; may be repeated
 
@@ -589,11 +589,11 @@ def get_history(
     Returns samples of polls that found the timeline changed: at most one for each five minutes of the last day,
     for each hour of the last 30 days, and for each day before.
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
-    `limit`: The newest of the period
+    `limit`: Number of samples, the newest of the period
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.
@@ -609,10 +609,10 @@ def get_history(
 def get_job(job_id: str, *, wait_seconds: float | None = None) -> Call[JobDetail]:
     """Show a job, its attempts, and what it waits for.
 
-    One call with `wait_seconds` takes the place of many: repeat it until `state` is `succeeded`, `failed` or
-    `cancelled`.
+    To wait for the end of the job, call with `wait_seconds` and repeat the call until `state` is `succeeded`,
+    `failed` or `cancelled`.
 
-    `wait_seconds`: Answers when the job has ended, or after this time
+    `wait_seconds`: Delays the answer until the job has ended, for this time at most
 
     Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, TooManyWaitsError,
     UnauthenticatedError.
@@ -630,8 +630,8 @@ def get_job_log(
 ) -> Call[JobLog]:
     """Read the log of a job.
 
-    Returns the lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its
-    JVM. A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The
+    Returns the lines of all its attempts, the oldest first: all lines of the worker, and warnings and errors of
+    its JVM. A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The
     newest MiB of lines is kept as long as the job.
 
     `level`: Only lines of this level and above
@@ -678,7 +678,7 @@ def get_metrics() -> Call[str]:
     """Show the metrics in the text format of Prometheus.
 
     Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
-    callers in between get the last one.
+    calls in between get the last one.
 
     Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -686,7 +686,7 @@ def get_metrics() -> Call[str]:
 
 
 def get_notification(name: str) -> Call[NotificationDetail]:
-    """Show a notification, and what it has told.
+    """Show a notification, and the open problems that it has reported.
 
     `GET /v1/webhooks/{id}/deliveries` lists its messages with the answers, and `GET
     /v1/events?types=notification.*` what they say.
@@ -700,7 +700,7 @@ def get_notification(name: str) -> Call[NotificationDetail]:
 def get_outcome(table_id: str) -> Call[OutcomesOutcomeOut]:
     """Show what reads of a table cost, and whether its objective is kept.
 
-    An overhead compares a read now with one right after a compaction.
+    An overhead is the cost of a read now, divided by its cost right after a compaction.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.
@@ -723,11 +723,12 @@ def get_overview(
 ) -> Call[Overview]:
     """Show the state of everything, and a page of tables with their last jobs.
 
-    Returns all that the first page of the dashboard shows. The filter and the order apply to the tables.
-    Problems and backlogs are some seconds old. If there are many thousands of tables, so is their list, so that
-    a call takes milliseconds.
+    Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
+    backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old,
+    so that a call takes milliseconds; the first call after some minutes then gets problems that are minutes
+    old.
 
-    `q`: A part of the name or path, in capitals or not
+    `q`: A part of the name or path, in upper or lower case
 
     `health`: The most serious problem. May be repeated. Default: any
 
@@ -745,9 +746,9 @@ def get_overview(
 
     `cursor`: `next_cursor` of the previous page
 
-    `owner`: Only those of tables of this owner. May be repeated: one of them
+    `owner`: Only tables of this owner. May be repeated: any of these owners
 
-    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+    `tag`: Only tables with this tag: `key`, or `key=value`. May be repeated: all of these tags
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -796,22 +797,23 @@ def get_report(
     owner: list[str] | None = None,
     tag: list[str] | None = None,
 ) -> Call[ReportReportOut]:
-    """Sum up what the service has done in a period, and what that cost.
+    """Sum up the work of the service in a period, and its cost.
 
-    Counts the attempts that ended from `since` on and before `until`: by default those of the last seven days;
-    at most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come from.
+    Counts the attempts that ended in the period from `since` to `until` (exclusive): by default the last seven
+    days, at most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come
+    from.
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
-    `by`: By what the figures are grouped
+    `by`: How the figures are grouped
 
     `limit`: Maximum number of items on a page
 
-    `owner`: Only those of tables of this owner. May be repeated: one of them
+    `owner`: Only tables of this owner. May be repeated: any of these owners
 
-    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+    `tag`: Only tables with this tag: `key`, or `key=value`. May be repeated: all of these tags
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -856,7 +858,7 @@ def get_table(table_id: str) -> Call[TableOut]:
 def get_table_policy(table_id: str) -> Call[EffectivePolicyOut]:
     """Show the effective policy of a table.
 
-    Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level.
+    Returns all levels merged, and the source of each value. The `ETag` is that of the table's own policy.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.
@@ -881,7 +883,7 @@ def get_trend(*, since: datetime | None = None, until: datetime | None = None) -
     Shows backlog, ends of jobs, use of slots and bytes freed in at most 200 steps: by default of the last seven
     days, at most of 366. All tables are sampled every five minutes.
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -909,8 +911,8 @@ def get_writer_options(
     """Show the options that a writer of a table needs.
 
     Returns the options for writing beside this service: concurrency control with the table's own lock, the
-    callback, no inline services, the bucket index. They have the engine's own names; for Flink and Spark SQL
-    there is SQL too.
+    callback, no inline services, the bucket index. The options have the engine's own names; for Flink and Spark
+    SQL the answer has SQL too.
 
     `engine`: The writer's engine
 
@@ -947,8 +949,8 @@ def get_writer_options_of_new_table(
 ) -> Call[WriterOptionsOut]:
     """Show the options for a table that does not exist yet.
 
-    Returns the same as for a registered table, and the options that the first writer fixes for good. Reads no
-    storage.
+    Returns the same as for a registered table, and the options that the first write fixes for good. Does not
+    read storage.
 
     `engine`: The writer's engine
 
@@ -1001,7 +1003,7 @@ def get_writer_options_of_new_table(
 def hudi_callback(body: CallbackIn, *, hudi_callback_key: str | None = None) -> Call[CallbackOut]:
     """Report a writer's commit.
 
-    Accepts Hudi's own HTTP commit callback and requests a poll of the table. The answer does not wait for it.
+    Accepts Hudi's own HTTP commit callback and requests a poll of the table, without waiting for the poll.
 
     `hudi_callback_key`: Required if the service has a callback key
 
@@ -1022,9 +1024,9 @@ def is_alive() -> Call[HealthOut]:
 def is_ready() -> Call[Readiness]:
     """Check that the database can be used, and that no background task fails or stands still.
 
-    Writes and commits, once a second at most: callers in between get the last outcome. The files of an SQLite
-    database must also be those that were opened, intact, and on a disk with space left. `checks` says what was
-    found, also with status 503. A service without workers is ready: it takes calls.
+    Writes to the database and commits, once a second at most: calls in between get the last outcome. An SQLite
+    database must also be intact, still be the file that was opened, and have space left on its disk. `checks`
+    says what was found, also with status 503. A service without workers is ready, because it takes calls.
 
     Raises DatabaseDamagedError, DatabaseUnavailableError, NotReadyError, ParamsInvalidError.
     """
@@ -1046,9 +1048,9 @@ def list_audit_entries(
 ) -> Call[AuditPage]:
     """List who changed what, newest first.
 
-    Lists an entry for every call that changed something or was refused, except the frequent ones of workers and
-    writers. Tokens that were created or revoked on the command line have entries too. An entry is written in
-    the same transaction as the change.
+    Lists an entry for every call that changed something or was refused, except the frequent calls of workers
+    and writers. Creating or revoking a token on the command line adds an entry too. An entry is written in the
+    same transaction as the change.
 
     `who`: Name of the token of the caller
 
@@ -1062,7 +1064,7 @@ def list_audit_entries(
 
     `outcome`: `done`, `refused` (status 400 to 499) or `failed` (500 and above). May be repeated. Default: any
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1104,11 +1106,11 @@ def list_commits(
 
     Lists every completed instant of every table, of writers and table services, by the time of completion.
 
-    `table_id`: Only those of the table with this id
+    `table_id`: Only items of the table with this id
 
     `action`: May be repeated. Default: any
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1156,7 +1158,7 @@ def list_decisions(
     """List the decisions about a table, newest first.
 
     Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select
-    those that were made or repeated then.
+    decisions that were made or repeated in that period.
 
     `kind`: May be repeated. Default: any
 
@@ -1164,7 +1166,7 @@ def list_decisions(
 
     `current`: Only the current decisions: the last of each kind
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1209,7 +1211,7 @@ def list_delegated_plans(
 
     `state`: May be repeated. Default: any
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1242,7 +1244,7 @@ def list_deliveries(
 
     `state`: May be repeated. Default: any
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1293,13 +1295,14 @@ def list_incidents(
 
     `since` and `until` are times of opening.
 
-    `table_id`: Only those of the table with this id
+    `table_id`: Only items of the table with this id
 
-    `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
+    `kind`: `stale-write`: rows in replaced file groups; `old-number`: rows in buckets of an old number; `late-
+    files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
 
     `state`: May be repeated. Default: any
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1337,11 +1340,12 @@ def list_incidents_of_table(
 ) -> Call[IncidentPage]:
     """List the incidents of a table, newest first.
 
-    `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
+    `kind`: `stale-write`: rows in replaced file groups; `old-number`: rows in buckets of an old number; `late-
+    files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
 
     `state`: May be repeated. Default: any
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1376,17 +1380,17 @@ def list_jobs(
 
     `since` and `until` are times of submission.
 
-    `table_id`: Only those of the table with this id
+    `table_id`: Only items of the table with this id
 
     `kind`: May be repeated. Default: any
 
     `state`: May be repeated. Default: any
 
-    `owner`: Only those of tables of this owner. May be repeated: one of them
+    `owner`: Only tables of this owner. May be repeated: any of these owners
 
-    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+    `tag`: Only tables with this tag: `key`, or `key=value`. May be repeated: all of these tags
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1425,8 +1429,8 @@ def list_notifications() -> Call[NotificationList]:
 def list_policies() -> Call[ListedPolicyList]:
     """List the policies of patterns.
 
-    Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
-    them.
+    Lists each policy with the tables that have a setting from it. A table is not among them if stronger
+    patterns or its own policy replace all settings.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -1455,10 +1459,11 @@ def list_problems(
 ) -> Call[HealthProblemPage]:
     """List what is wrong now, the most serious first.
 
-    Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
-    remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id`
-    names one. The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally
-    serious problems are listed oldest first. `since` and `until` select problems by their own `since`.
+    Computes the list now from what the service knows, without reading a table, so the list shows at once
+    whether a remedy has helped. If there are many thousands of tables, the list is some seconds old, unless
+    `table_id` names one. The events `problem.opened` and `problem.resolved` follow from a check every half
+    minute. Equally serious problems are listed oldest first. `since` and `until` select problems by their own
+    `since`.
 
     `table_id`: Only the problems of this table
 
@@ -1466,11 +1471,11 @@ def list_problems(
 
     `severity`: May be repeated. Default: any
 
-    `owner`: Only those of tables of this owner. May be repeated: one of them
+    `owner`: Only tables of this owner. May be repeated: any of these owners
 
-    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+    `tag`: Only tables with this tag: `key`, or `key=value`. May be repeated: all of these tags
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1517,11 +1522,11 @@ def list_tables(
 
     `path`: A base path, or a folder: lists the tables below it
 
-    `owner`: Only those of tables of this owner. May be repeated: one of them
+    `owner`: Only tables of this owner. May be repeated: any of these owners
 
-    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+    `tag`: Only tables with this tag: `key`, or `key=value`. May be repeated: all of these tags
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1564,11 +1569,11 @@ def list_webhooks(
 
     `description`: A pattern with `*` and `?`, in upper or lower case
 
-    `enabled`: Only those that are enabled, or disabled
+    `enabled`: Only enabled webhooks, or only disabled ones
 
-    `failing`: Only those whose last delivery failed, or succeeded
+    `failing`: Only webhooks whose last delivery failed, or only those where it succeeded
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1610,7 +1615,7 @@ def list_workers(
 
     `state`: May be repeated. Default: any
 
-    `since`: At this time or later
+    `since`: Only items from this time on
 
     `until`: Before this time
 
@@ -1637,7 +1642,7 @@ def log_in() -> Call[SessionOut]:
 def log_out() -> Call[LogOutOut]:
     """Log out: end the session of the cookie.
 
-    A copy of the cookie is worth nothing afterwards. Without a session it changes nothing.
+    Afterwards, copies of the cookie are not valid. Without a session, the call changes nothing.
 
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -1648,7 +1653,8 @@ def log_out() -> Call[LogOutOut]:
 def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[PauseOut]:
     """Pause automatic jobs on all tables.
 
-    Withdraws automatic jobs that wait for their first worker; those that have begun go on. Posting still works.
+    Withdraws automatic jobs that wait for their first worker; jobs that have begun go on. Jobs can still be
+    submitted.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
@@ -1662,9 +1668,8 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
 def poll_table(table_id: str) -> Call[PollOut]:
     """Have a table polled now.
 
-    Reads the table within moments, even if its polls fail and have therefore become rare. Jobs of the table
-    that wait because earlier attempts failed are tried again. What the poll finds shows in the table's snapshot
-    and problems.
+    Polls the table within moments, even if its polls are delayed because they fail. Jobs that wait because
+    earlier attempts failed are tried again. The table's snapshot and problems show what the poll has found.
 
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
@@ -1673,11 +1678,10 @@ def poll_table(table_id: str) -> Call[PollOut]:
 
 
 def post_lineage(body: LineageEventIn) -> Call[LineageOut]:
-    """Tell which tables a run reads.
+    """Report which tables a run reads.
 
-    Accepts the RunEvents of OpenLineage, as Spark, Flink, Trino and Airflow send them. Each run counts once for
-    each table, whatever number of events it sends. Tables are found by their path, or by their name in a
-    catalog.
+    Accepts the RunEvents of OpenLineage, as Spark, Flink, Trino and Airflow send them. A run counts once for
+    each table, however many events it sends. Tables are found by their path, or by their name in a catalog.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -1686,7 +1690,7 @@ def post_lineage(body: LineageEventIn) -> Call[LineageOut]:
 
 
 def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
-    """Show what the edit of a pattern's policy would change.
+    """Show the effect of an edit of a pattern's policy.
 
     Shows the tables whose policy would change, and the jobs that would start there now. Starts nothing and
     stores nothing.
@@ -1702,7 +1706,8 @@ def put_consumer(
 ) -> Call[ConsumerOut]:
     """Report how far a consumer has come.
 
-    Registers the consumer, or renews it. What was cleaned before is not brought back by an earlier instant.
+    Registers the consumer, or renews it. An earlier instant does not bring back files that were already
+    cleaned.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
@@ -1727,7 +1732,8 @@ def put_freeze(
 ) -> Call[FreezeOut]:
     """Start no automatic jobs on some tables from one time to another.
 
-    Jobs that have begun go on, and posting still works, as in a pause. The decisions have the reason.
+    Jobs that have begun go on, and jobs can still be submitted, as in a pause. The table's decisions show the
+    freeze as their reason.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
@@ -1752,9 +1758,9 @@ def put_notification(
 ) -> Call[NotificationPut]:
     """Create or replace a notification.
 
-    Sends messages about problems and failed jobs, one for each cause, in the form of the target. What is open
-    already is told within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or else by the
-    address of this request.
+    Sends messages about problems and failed jobs, one for each cause, in the form of the target. Problems that
+    are already open are reported within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or
+    else by the address of this request.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
@@ -1805,9 +1811,8 @@ def put_table_by_path(
 ) -> Call[TableOut]:
     """Register a table, or change it to these declarations.
 
-    The same body again changes nothing, and returns the same table. The base path may be spelt in any way.
-    `name` and `index` keep their values if left out, as they were detected; everything else gets its default
-    then.
+    The same body again changes nothing, and returns the same table. The base path may be spelt in any way. If
+    left out, `name` and `index` keep their detected values, and all other members get their defaults.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
@@ -1870,8 +1875,8 @@ def replay_delivery(delivery_id: str) -> Call[DeliveryOut]:
 def replay_webhook(webhook_id: str, body: ReplayIn) -> Call[ReplayOut]:
     """Send missed events to a webhook.
 
-    Sends events that were given up, and those from before the webhook was created or while it was disabled.
-    Does not touch pending deliveries, so a repeated call sends nothing twice.
+    Sends deliveries that were given up, and events from before the webhook was created or while it was
+    disabled. Does not touch pending deliveries, so a repeated call sends nothing twice.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
@@ -1882,7 +1887,7 @@ def replay_webhook(webhook_id: str, body: ReplayIn) -> Call[ReplayOut]:
 def resume(*, if_match: str | None = None) -> Call[None]:
     """End the pause.
 
-    Decides about every table anew, and starts a few jobs at a time.
+    Every table gets a new decision; a few jobs start at a time.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
@@ -1896,9 +1901,9 @@ def resume(*, if_match: str | None = None) -> Call[None]:
 def retry_job(job_id: str, *, idempotency_key: str | None = None) -> Call[JobOut]:
     """Submit a job again that failed or was cancelled.
 
-    Makes a new job with the same kind, parameters and table, as if it was submitted anew: it may be refused
-    now, and goes to the worker group of the table's policy. `retry_of` names the old one. While the new one has
-    not ended, a repeated call returns it.
+    Submits a new job with the same kind, parameters and table. Like any new job, it may be refused now, and
+    goes to the worker group of the table's policy. `retry_of` names the old job. Until the new job has ended, a
+    repeated call returns it.
 
     `idempotency_key`: The same key on the same table returns the same job
 
@@ -1926,8 +1931,8 @@ def simulate_policy(body: SimulateIn) -> Call[SimulationOut]:
     """Show what another policy would have done in the past.
 
     Replays the commits of the tables under the present policy and under the new one, with the slots of the
-    workers that are ready now. Starts nothing and stores nothing. Takes seconds, for very many commits a
-    minute.
+    workers that are ready now. Starts nothing and stores nothing. Takes seconds, or up to a minute for very
+    many commits.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, SimulationTooLargeError, TableNotFoundError,
@@ -1937,7 +1942,7 @@ def simulate_policy(body: SimulateIn) -> Call[SimulationOut]:
 
 
 def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
-    """Give up a delivery that holds others up.
+    """Give up a delivery that blocks others.
 
     The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends
     it later.
@@ -1951,7 +1956,7 @@ def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
 def snooze_notification(name: str, body: SnoozeIn) -> Call[NotificationOut]:
     """Send nothing for a time.
 
-    Tells afterwards what is then still open, and the jobs that have failed meanwhile.
+    Afterwards, the problems that are still open are reported, and the jobs that have failed meanwhile.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     NotificationNotFoundError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -2001,9 +2006,9 @@ def test_webhook(webhook_id: str) -> Call[DeliveryOut]:
 
 
 def unacknowledge_problem(problem_id: str) -> Call[None]:
-    """Take back that a problem is known.
+    """Take back the acknowledgement of a problem.
 
-    Notifications tell the problem again if they have told it before it was acknowledged.
+    Notifications report the problem again if they had reported it before the acknowledgement.
 
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
@@ -2014,7 +2019,7 @@ def unacknowledge_problem(problem_id: str) -> Call[None]:
 def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None]:
     """Unregister a table.
 
-    Deletes the registration and the ended jobs. Does not touch the table's data.
+    Deletes the registration and the ended jobs. The table's data stay untouched.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins

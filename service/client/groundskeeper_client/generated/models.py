@@ -16,13 +16,13 @@ class AboutOut(Model, frozen=True, kw_only=True):
     type: ObjectType
     """What it is"""
     id: str
-    """Its id; that of a worker group is its name"""
+    """Its id; for a worker group, its name"""
     name: str
     """Its name"""
 
 
 class AcknowledgementIn(Model, frozen=True, kw_only=True):
-    """Until when a problem is known, and why."""
+    """Until when a problem is acknowledged, and why."""
 
     until: datetime | UnsetType | None = UNSET
     """When it ends, if the problem has not ended before. Default: with the problem"""
@@ -36,7 +36,7 @@ class AcknowledgementOut(Model, frozen=True, kw_only=True):
     by: str
     """Name of the caller"""
     until: datetime | None
-    """When it ends, if the problem has not ended before; null: with the problem"""
+    """When the acknowledgement ends, if the problem has not ended before; null: only with the problem"""
     reason: str | None
     """Why, for others"""
     at: datetime
@@ -44,7 +44,7 @@ class AcknowledgementOut(Model, frozen=True, kw_only=True):
 
 
 class ActionOut(Model, frozen=True, kw_only=True):
-    """A call that helps. It needs the role that the call itself needs."""
+    """A call that helps. Its role is the one that the call needs anyway."""
 
     label: str
     """For a button"""
@@ -60,28 +60,28 @@ class ActiveJobs(Model, frozen=True, kw_only=True):
     queued: int
     """Jobs that no worker has"""
     leased: int
-    """Jobs that a worker has taken and not begun"""
+    """Jobs that a worker has leased and not begun"""
     running: int
     """Jobs that a worker runs"""
     forecast: dict[str, str]
-    """How long the queue of each worker group is, in words; without those that have no jobs"""
+    """Length of the queue of each worker group, in words; groups without jobs are left out"""
     items: list[JobOut]
     """At most 50: those that workers hold first, then the oldest"""
 
 
 class AlertOut(Model, frozen=True, kw_only=True):
-    """Problems that were told together, and end together."""
+    """Problems that were reported in one message, and whose end is reported in one message."""
 
     key: str
     """PagerDuty's `dedup_key`"""
     kind: str
     """Kind of problem"""
     severity: Severity
-    """That of the most serious one"""
+    """Severity of the most serious problem"""
     title: str
     """What is wrong"""
     began_at: datetime
-    """When it was told first"""
+    """When it was first reported"""
     problems: int
     """Problems in it"""
     names: list[str]
@@ -89,7 +89,7 @@ class AlertOut(Model, frozen=True, kw_only=True):
 
 
 class ArchivalIn(Model, frozen=True, kw_only=True):
-    """Moves the oldest instants of the timeline to the history, and says what keeps others from that."""
+    """Moves the oldest instants of the timeline to the history, and says why others cannot be moved yet."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -172,13 +172,13 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -199,7 +199,7 @@ class AttemptOut(Model, frozen=True, kw_only=True):
     error: JobProblem | None
     """What went wrong; null if nothing did"""
     spark_url: str | None
-    """Its Spark application: the UI of the worker, or by GROUNDSKEEPER_SPARK_UI_URL a history server"""
+    """Address of its Spark application: the UI of the worker, or a history server by GROUNDSKEEPER_SPARK_UI_URL"""
 
 
 class AttemptOutcome(Word):
@@ -321,7 +321,7 @@ class AuditResult(Model, frozen=True, kw_only=True):
     misplaced: int | UnsetType = UNSET
     """Rows in a bucket that is not theirs"""
     duplicates: int | UnsetType = UNSET
-    """Rows whose key another row has too"""
+    """Rows with the same key as another row"""
     buckets_with_several_file_groups: int | UnsetType | None = UNSET
     """Buckets with more than one file group"""
     file_groups_without_bucket: int | UnsetType | None = UNSET
@@ -363,13 +363,13 @@ class AuditResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -386,7 +386,7 @@ class BacklogOut(Model, frozen=True, kw_only=True):
 
 
 class Basis(Word):
-    """The source of an expected cost. All but the first are guesses."""
+    """The source of an expected cost. All sources but `TABLE` make it a guess."""
 
     TABLE = "table"
     SHAPE = "shape"
@@ -404,8 +404,8 @@ class BlockedOut(Model, frozen=True, kw_only=True):
 
 
 class BreakerOut(Model, frozen=True, kw_only=True):
-    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a
-    tenth of the slots while others wait.
+    """Attempts of this kind of job fail on this table, so the next one is delayed: failing work gets at most a
+    tenth of the slots while other jobs wait.
     """
 
     failures: int
@@ -417,9 +417,9 @@ class BreakerOut(Model, frozen=True, kw_only=True):
     state: BreakerState
     """`open`: the next attempt waits; `half_open`: it may start"""
     slot_seconds: float
-    """Seconds for which they had a slot"""
+    """Seconds for which the failed attempts had a slot"""
     error: JobProblem | None
-    """Error of the last of them"""
+    """Error of the last failed attempt"""
 
 
 class BreakerState(Word):
@@ -430,7 +430,7 @@ class BreakerState(Word):
 
 
 class BriefProblem(Model, frozen=True, kw_only=True):
-    """A problem in short. `GET /v1/problems` has all of it, with what to do."""
+    """A problem in short. `GET /v1/problems` has its details and remedy."""
 
     id: str
     """Id"""
@@ -443,7 +443,7 @@ class BriefProblem(Model, frozen=True, kw_only=True):
     since: datetime
     """When it began, as exactly as the data tells"""
     is_acknowledged: bool
-    """Whether somebody knows of it"""
+    """Whether somebody has acknowledged it"""
     remedy: str
     """What to do"""
 
@@ -458,17 +458,17 @@ class BrokenLockOut(Model, frozen=True, kw_only=True):
     since: datetime | None
     """Time at which it was taken"""
     held_seconds: float | None
-    """For how long it was held"""
+    """For how long the lock was held"""
     holder: str | None
     """Who held it, as far as it was known"""
     reason: str
     """Why, for other users"""
     waiting_jobs: list[str]
-    """Jobs that waited for it. Those in the queue are due at once"""
+    """Jobs that waited for the lock. Queued ones are due now"""
 
 
 class BucketContractionIn(Model, frozen=True, kw_only=True):
-    """Gives a bucket-indexed table fewer buckets: the files of several become one, without a shuffle."""
+    """Gives a bucket-indexed table fewer buckets: files of several buckets become one, without a shuffle."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -520,7 +520,7 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `bucket_contraction`"""
 
     buckets: list[int] | UnsetType = UNSET
-    """Numbers of buckets before and after, of the partition with the most"""
+    """Numbers of buckets before and after, in the partition with the most buckets"""
     partitions: int | UnsetType = UNSET
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
@@ -586,13 +586,13 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -650,7 +650,7 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `bucket_expansion`"""
 
     buckets: list[int] | UnsetType = UNSET
-    """Numbers of buckets before and after, of the partition with the most"""
+    """Numbers of buckets before and after, in the partition with the most buckets"""
     partitions: int | UnsetType = UNSET
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
@@ -716,13 +716,13 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -739,7 +739,7 @@ class BucketIndexIn(Model, frozen=True, kw_only=True):
 
 
 class BucketIndexKind(Word):
-    """`UNKNOWN`: there are no file groups yet, or they do not fit any kind."""
+    """Kinds of bucket indexes. `UNKNOWN`: there are no file groups yet, or they do not fit any kind."""
 
     SIMPLE = "simple"
     CONSISTENT_HASHING = "consistent_hashing"
@@ -750,8 +750,9 @@ class BucketIndexKind(Word):
 class BucketLayout(Model, frozen=True, kw_only=True):
     """The bucket index that the file groups indicate.
 
-    `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` are the same in
-    each partition. A `hashing_config`, not the writers' options, sets each partition's number of buckets.
+    `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` says that the file
+    ids are the same in each partition. A `hashing_config`, not the writers' options, sets each partition's
+    number of buckets.
     """
 
     kind: BucketIndexKind
@@ -820,7 +821,7 @@ class BudgetPolicyIn(Model, frozen=True, kw_only=True):
     worker_hours_per_day: float | UnsetType | None = UNSET
     """Hours of workers' slots that these jobs may take in a day; or null"""
     carry_over_days: int | UnsetType = UNSET
-    """What was not spent on so many days before may be spent today in addition"""
+    """Number of earlier days whose unspent rest may be spent today in addition"""
 
 
 class BulkItem(Model, frozen=True, kw_only=True):
@@ -829,8 +830,8 @@ class BulkItem(Model, frozen=True, kw_only=True):
     table_name: str | None
     """Null if there is no such table"""
     outcome: BulkOutcome
-    """`unchanged`: it was so already, such as paused; `refused`: see `problem`. A refusal keeps no other table
-    from its turn
+    """`unchanged`: nothing had to change, for example because the table was paused already; `refused`: see
+    `problem`. The other tables are changed nevertheless
     """
     job_id: str | None
     """The job that was submitted; null without one"""
@@ -844,7 +845,7 @@ class BulkOut(Model, frozen=True, kw_only=True):
     done: int
     """Number of tables that the call has changed"""
     unchanged: int
-    """Number of tables that were so already"""
+    """Number of tables where nothing had to change"""
     refused: int
     """Number of tables with a `problem`"""
 
@@ -870,18 +871,18 @@ class BulkProblem(Model, frozen=True, kw_only=True):
 
 class CalendarOut(Model, frozen=True, kw_only=True):
     freezes: list[FreezeInCalendar]
-    """In these no automatic job starts on the tables"""
+    """Freezes: in each one, no automatic job starts on its tables"""
     windows: list[OpenWindowsOut]
-    """Automatic jobs start only in these; one entry for the tables with the same windows, those of the most tables
-    first
+    """Windows: automatic jobs start only in these. Tables with the same windows share an entry; the windows of the
+    most tables come first
     """
     always: int
     """Number of tables without windows"""
 
 
 class CallbackIn(Model, frozen=True, kw_only=True):
-    """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Only these two members are needed. The others differ
-    between versions, so unknown members are ignored.
+    """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Other members differ between versions and are
+    ignored.
     """
 
     commit_time: str = field(name="commitTime")
@@ -912,11 +913,11 @@ class ChangedSettingOut(Model, frozen=True, kw_only=True):
     setting: str
     """Name of the setting"""
     source: str
-    """The level that it would come from"""
+    """The level from which it would come"""
     before: bool | float | str | list[dict[str, Any]] | None
     """Its value now"""
     after: bool | float | str | list[dict[str, Any]] | None
-    """Its value after the edit"""
+    """Value after the edit"""
 
 
 class Check(Model, frozen=True, kw_only=True):
@@ -1004,7 +1005,7 @@ class CleaningPolicyIn(Model, frozen=True, kw_only=True):
     retain: int | UnsetType = UNSET
     """Parameter of the job"""
     consumer_hours: int | UnsetType = UNSET
-    """Nothing is kept for a consumer that has been silent for so long"""
+    """Time after which nothing is kept for a silent consumer"""
 
 
 class CleaningResult(Model, frozen=True, kw_only=True):
@@ -1019,7 +1020,7 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     retain: int | UnsetType = UNSET
     """The requested value of `retain`"""
     retained: int | UnsetType = UNSET
-    """The value of `retain` that was used, so that consumers keep what they need"""
+    """The value of `retain` that was used; it is higher than requested if consumers need more"""
     consumers: list[ConsumerSeen] | UnsetType = UNSET
     """Consumers for which more was kept"""
     partitions: int | UnsetType = UNSET
@@ -1063,13 +1064,13 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -1091,30 +1092,30 @@ class ClockOut(Model, frozen=True, kw_only=True):
     """
 
     utc_offset_seconds: float | None
-    """Offset of the clock from UTC, zone included; null if no file of the timeline tells of it"""
+    """Offset of the clock from UTC, zone included; null if no file of the timeline shows it"""
     zone_seconds: int | None
-    """What looks like a time zone in it"""
+    """The part of the offset that looks like a time zone"""
     ahead_seconds: float | None
-    """The rest: by this much the clock is ahead"""
+    """The rest of the offset: the clock is ahead by this much"""
     since: datetime | None
-    """When the first of the latest commits by this clock appeared"""
+    """When the first of the latest commits, all by this clock, appeared"""
     samples: int
-    """Commits by this clock"""
+    """Number of commits by this clock"""
     disagreement: ClockDisagreementOut | None
     """Two clocks, if writers name instants by both in turn: then jobs that write are refused"""
     set_back: ClockSetBackOut | UnsetType | None = UNSET
-    """A clock that went back in the last two days, if one did: rows may be lost"""
+    """Set if a clock went back in the last two days: rows may be lost"""
 
 
 class ClockSetBackOut(Model, frozen=True, kw_only=True):
     """A clock was set back: instants appeared that are earlier than one that had completed before. The members
-    describe the first of them.
+    describe the first such instant.
     """
 
     instant: str
     """Requested time of the instant"""
     after: str
-    """The one that had completed before"""
+    """The instant that had completed before"""
     seconds: float
     """How much earlier it is"""
     since: datetime
@@ -1147,7 +1148,7 @@ class CloudEvent(Model, frozen=True, kw_only=True):
 
 
 class ClusteringIn(Model, frozen=True, kw_only=True):
-    """Sorts the rows, inside each bucket if the table has a bucket index; or merges small files."""
+    """Sorts the rows (inside each bucket, if the table has a bucket index), or merges small files."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -1196,9 +1197,10 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     layout: ClusteringLayout | UnsetType = UNSET
     """How `sort_by` orders the rows"""
     expansion_factor: int | UnsetType | None = UNSET
-    """Prepares a table with a bucket index for an expansion by this factor, or by one that divides it: rows that
-    the expansion will separate go to different row groups, each ordered by `sort_by`, which the expansion then
-    copies without decoding. The effect lasts until the files are rewritten, such as by a compaction
+    """Prepares a table with a bucket index for an expansion by this factor, or by one that divides it. Rows that
+    the expansion will separate go to different row groups, each ordered by `sort_by`; the expansion then copies
+    whole row groups without decoding them. The effect lasts until the files are rewritten, for example by a
+    compaction
     """
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
@@ -1224,7 +1226,7 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age from which a pending plan causes a warning, and is executed if its runner is proved dead"""
+    """Age at which a pending plan causes a warning, and is executed if its runner is proved dead"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """Parameter of the job"""
     wait_seconds: int | UnsetType = UNSET
@@ -1311,13 +1313,13 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -1357,7 +1359,7 @@ class CommitOut(Model, frozen=True, kw_only=True):
     file_groups: int
     """File groups that it touched"""
     schema_changed: bool
-    """Whether the schema differs from that of the commit before"""
+    """Whether the schema differs from that of the previous commit"""
     is_news: bool
     """False for instants from before the registration"""
     id: int
@@ -1444,11 +1446,11 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age from which a pending plan causes a warning, and is executed if its runner is proved dead"""
+    """Age at which a pending plan causes a warning, and is executed if its runner is proved dead"""
     limit_bytes: int | UnsetType | None = UNSET
-    """Parameter of the job; what it leaves is due at once; null: no limit"""
+    """Parameter of the job; the work that it leaves is due at once; null: no limit"""
     limit_file_groups: int | UnsetType | None = UNSET
-    """Parameter of the job; what it leaves is due at once; null: no limit"""
+    """Parameter of the job; the work that it leaves is due at once; null: no limit"""
     engine: CompactionEngine | UnsetType = UNSET
     """Parameter of the job"""
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
@@ -1513,13 +1515,13 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -1555,9 +1557,9 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     created_at: datetime
     """When it was created"""
     expires_at: datetime
-    """When nothing is kept for it any more, unless it reports before"""
+    """When files are no longer kept for it, unless it reports before"""
     stale: bool
-    """Whether it has been silent for too long, and nothing is kept for it"""
+    """Whether it has been silent for too long, so that no files are kept for it"""
 
 
 class ConsumerSeen(Model, frozen=True, kw_only=True):
@@ -1595,7 +1597,7 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class CostOut(Model, frozen=True, kw_only=True):
-    """What an attempt is expected to cost, learned from those that have ended."""
+    """Expected cost of an attempt, learned from attempts that have ended."""
 
     seconds: float
     """How long an attempt takes"""
@@ -1606,8 +1608,8 @@ class CostOut(Model, frozen=True, kw_only=True):
     gb_hours: float
     """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     learned_from: Basis
-    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all of this
-    `kind`; or nothing (`default`)
+    """The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of its `shape`,
+    or all of this `kind`; `default` if there are none
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
@@ -1653,7 +1655,7 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     first_at: datetime
     """When it was first made"""
     last_at: datetime
-    """Time of the latest such decision, and of the figures"""
+    """Time of the latest decision in the row, from which the figures are"""
     count: int
     """Number of such decisions in a row"""
     params: dict[str, Any]
@@ -1667,8 +1669,8 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     job_id: str | None
     """Id of the job; null if there is none"""
     cost: CostOut | UnsetType | None = UNSET
-    """What the job is expected to cost; only in a current decision about a job that is due, and if such jobs have
-    ended before
+    """Expected cost of the job; only in a current decision about a job that is due, and if such jobs have ended
+    before
     """
 
 
@@ -1749,20 +1751,20 @@ class DeliveryState(Word):
 
 class DemandByGroup(Model, frozen=True, kw_only=True):
     groups: dict[str, DemandOut]
-    """The group `default`, those of the query, and all that have queued or running jobs or workers"""
+    """The group `default`, the groups of the query, and all groups that have queued or running jobs or workers"""
 
 
 class DemandOut(Model, frozen=True, kw_only=True):
-    """The demand in numbers, so that a scaler can take each by its path, and in a sentence. The members from
-    `work_seconds` on follow from a forecast.
+    """The demand of a worker group, in numbers for a scaler and as a sentence. The members from `work_seconds` on
+    come from a forecast.
     """
 
     queued: int
-    """Queued jobs, also those that nothing can start yet"""
+    """Queued jobs, including those that cannot start yet"""
     startable: int
     """Queued jobs that a free slot would take at once"""
     bytes: int
-    """Size of the tables of startable jobs, of each table once"""
+    """Size of the tables of startable jobs; each table counts once"""
     oldest_seconds: float
     """How long the oldest startable job has been due"""
     running: int
@@ -1774,19 +1776,19 @@ class DemandOut(Model, frozen=True, kw_only=True):
     slots: int
     """Slots of the ready workers"""
     wanted_slots: int
-    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
+    """Number of slots that are needed so that no startable job waits longer than the goal; at least `running`"""
     goal_seconds: float
     """How long a job may wait for a slot"""
     work_seconds: float
-    """What the jobs that are due will take together"""
+    """Seconds that all due jobs together will take"""
     wait_seconds: float | None
-    """When the last of them will start; null without a slot"""
+    """When the last due job will start; null without a slot"""
     done_seconds: float | None
-    """When the last of them will have ended; null without a slot"""
+    """When the last due job will have ended; null without a slot"""
     held_back: int
     """Queued jobs that are not due: between two attempts, or until the writers stop"""
     guesses: int
-    """Jobs that are due, and of a kind that has not ended on their table yet"""
+    """Number of due jobs of a kind of which none has ended on their table yet"""
     forecast: str
     """In words"""
 
@@ -1860,13 +1862,13 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -1881,11 +1883,11 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     limit: int | UnsetType = UNSET
     """Most tables that this call looks at or registers, besides registered ones"""
     lock: LockIn | UnsetType = UNSET
-    """The lock that the writers of all of them take"""
+    """The lock that the writers of all tables take"""
     writers: WritersIn | UnsetType | None = UNSET
-    """What is known about the writers of all of them"""
+    """What is known about the writers of all tables"""
     readers: ReadersIn | UnsetType | None = UNSET
-    """What is known about the readers of all of them"""
+    """What is known about the readers of all tables"""
     hudi_options: dict[str, str] | UnsetType = UNSET
     """Added to the Hudi client's options in every job"""
     owner: str | UnsetType | None = UNSET
@@ -1894,8 +1896,8 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
     rules: list[str] | UnsetType = UNSET
     """What paths relative to the root say about their tables: `{team}/*` gives the tag `team`, `{owner}` the
-    owner; `*` is one folder, `**` any number. The first rule that reads a tag counts, and before `owner` and
-    `tags`
+    owner; `*` is one folder, `**` any number. If several rules give the same tag, the first one counts; rules
+    take precedence over `owner` and `tags`
     """
 
 
@@ -1903,7 +1905,7 @@ class DiscoveryOut(Model, frozen=True, kw_only=True):
     items: list[FoundTable]
     """The tables that match, in the order of their paths"""
     skipped: list[SkippedFolder]
-    """Folders that could not be looked into; 50 at most"""
+    """Folders that could not be listed; 50 at most"""
     is_complete: bool
     """False if a limit of depth, number or time ended the search: repeat a call that registers, or name folders
     further below
@@ -1947,7 +1949,7 @@ class EvaluationOut(Model, frozen=True, kw_only=True):
     looked_at: datetime | None
     """Time of the last poll; null: never polled, so there is no decision"""
     decisions: list[DecisionOut]
-    """What would be decided now, one for each kind"""
+    """The decisions that would be made now, one for each kind"""
 
 
 class EventType(Word):
@@ -2034,7 +2036,7 @@ class ExpiredPartition(Model, frozen=True, kw_only=True):
     partition: str | UnsetType = UNSET
     """Its path"""
     since: str | UnsetType | None = UNSET
-    """The instant from which its age counts"""
+    """The instant from which its age is counted"""
     modified: str | UnsetType | None = UNSET
     """The instant that wrote to it last"""
     file_groups: int | UnsetType = UNSET
@@ -2055,7 +2057,7 @@ class FieldError(Model, frozen=True, kw_only=True):
 
 
 class FiguresOut(Model, frozen=True, kw_only=True):
-    """What attempts have done and cost. Amounts are those of attempts that succeeded, without dry runs."""
+    """Work and cost of attempts. Amounts of data are those of successful attempts, without dry runs."""
 
     succeeded: int
     """Attempts that succeeded, dry runs included"""
@@ -2070,18 +2072,18 @@ class FiguresOut(Model, frozen=True, kw_only=True):
     freed_bytes: float
     """Size of the files that cleanings have deleted"""
     files_deleted: float
-    """How many files these are"""
+    """Number of files that cleanings have deleted"""
     files_before: float
     """Files that clusterings, expansions and contractions have replaced"""
     files_after: float
-    """Files that they have written instead"""
+    """Files that these jobs have written instead"""
     log_files: float
     """Log files that compactions have merged"""
     log_bytes: float
-    """Their size in bytes"""
+    """Size of the merged log files in bytes"""
     locked_seconds: float
-    """Time for which commits of jobs held the lock of a table: a writer that wanted to commit waited at most so
-    long
+    """Time for which commits of jobs held the lock of a table. Writers that wanted to commit waited for that time
+    at most
     """
     stopped_seconds: float
     """Time for which Flink jobs were stopped for a job, until its attempt ended"""
@@ -2099,7 +2101,7 @@ class FileGroupNumbers(Model, frozen=True, kw_only=True):
 
 
 class FilesOut(Model, frozen=True, kw_only=True):
-    """Totals of the latest file slices. `freed` files are in none of them: the most that cleaning could free."""
+    """Totals of the latest file slices, and of files that are in none of these: the most that cleaning could free."""
 
     file_groups: int
     """Number of file groups with a latest file slice"""
@@ -2120,7 +2122,7 @@ class FilesOut(Model, frozen=True, kw_only=True):
     freed_bytes: int
     """Size of these files"""
     rows: int | None
-    """In base files; null if it is not known for every file"""
+    """Rows in base files; null if the number is not known for every file"""
 
 
 class FinishExpansionIn(Model, frozen=True, kw_only=True):
@@ -2177,21 +2179,20 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class FlinkIn(Model, frozen=True, kw_only=True):
-    """The Flink job that writes the table. The service stops it with a savepoint when a job has to wait for that.
-
-    The host must be one of GROUNDSKEEPER_FLINK_HOSTS.
+    """The Flink job that writes the table, which the service stops with a savepoint when a job needs its writers
+    stopped. The host must be one of GROUNDSKEEPER_FLINK_HOSTS.
     """
 
     rest_url: str
@@ -2201,8 +2202,8 @@ class FlinkIn(Model, frozen=True, kw_only=True):
     savepoint_folder: str | UnsetType | None = UNSET
     """Default: `execution.checkpointing.savepoint-dir` of the cluster"""
     restart: FlinkRestart | UnsetType = UNSET
-    """How you start the job again after each stop. Without a declared bucket index the service stops it only if
-    that is `without-state`: its state may hold the file group of each key
+    """How you start the job again after each stop. Without a declared bucket index, the service stops the job only
+    if this is `without-state`, because the job's state may hold the file group of each key
     """
 
 
@@ -2220,8 +2221,9 @@ class FlinkOut(Model, frozen=True, kw_only=True):
 class FlinkRestart(Word):
     """The way in which a Flink job has to be started after file groups were replaced.
 
-    A job with a bucket index looks the file groups up when it starts. The state of a job with another index may
-    hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin without that state.
+    A job with a bucket index reads the file groups from the table when it starts. The state of a job with
+    another index may hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin
+    without that state.
     """
 
     FROM_SAVEPOINT = "from-savepoint"
@@ -2229,7 +2231,7 @@ class FlinkRestart(Word):
 
 
 class ForecastOut(Model, frozen=True, kw_only=True):
-    """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
+    """Expected start, end and cost of an active job, from the order of the queue and the durations of ended jobs."""
 
     seconds: float
     """How long an attempt takes"""
@@ -2240,8 +2242,8 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     gb_hours: float
     """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     learned_from: Basis
-    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all of this
-    `kind`; or nothing (`default`)
+    """The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of its `shape`,
+    or all of this `kind`; `default` if there are none
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
@@ -2267,7 +2269,7 @@ class FoundBeside(Model, frozen=True, kw_only=True):
 
 
 class FoundState(Word):
-    """`registered` is also the state of a table that this call has registered."""
+    """`registered` includes tables that this call has registered."""
 
     REGISTERED = "registered"
     CAN_BE_REGISTERED = "can-be-registered"
@@ -2280,23 +2282,23 @@ class FoundTable(Model, frozen=True, kw_only=True):
     base_path: str
     """Canonical, as in a registration"""
     name: str | None
-    """The name in its properties; null if they were not read"""
+    """The name in its `hoodie.properties`; null if the file was not read"""
     table_type: str | None
     """Type in its properties"""
     table_version: int | None
     """Version in its properties"""
     state: FoundState
-    """Whether it is, or can be, registered"""
+    """Whether it is registered, can be registered, or is refused"""
     is_new: bool
     """Whether this call has registered it"""
     table_id: str | None
     """Null unless it is registered"""
     reason: ReasonOut | None
-    """Why it is refused, else null"""
+    """Why it is refused; null otherwise"""
     owner: str | None
-    """The owner that a registration by this search gives it; a registered table keeps its own"""
+    """The owner that this search declares when it registers the table; a registered table keeps its own"""
     tags: dict[str, str]
-    """The tags that it is given likewise"""
+    """The tags that this search declares when it registers the table"""
 
 
 class FreezeIn(Model, frozen=True, kw_only=True):
@@ -2314,7 +2316,7 @@ class FreezeInCalendar(Model, frozen=True, kw_only=True):
     freeze: FreezeOut
     """The freeze"""
     tables: int
-    """Number of tables that it holds"""
+    """Number of tables that the freeze is about"""
     table_names: list[str]
     """Names of the first of them"""
 
@@ -2334,7 +2336,7 @@ class FreezeOut(Model, frozen=True, kw_only=True):
     tables: list[str]
     """Ids of tables or patterns of their names; empty for all"""
     reason: str
-    """Why, for other users"""
+    """The reason, for other users"""
     set_by: str
     """Who has set it"""
     created_at: datetime
@@ -2344,7 +2346,7 @@ class FreezeOut(Model, frozen=True, kw_only=True):
 
 
 class GainOut(Model, frozen=True, kw_only=True):
-    """What a job of a policy was expected to save each read, and what it has saved by its own result."""
+    """What a job of a policy was expected to save each read, and what it has saved according to its result."""
 
     job_id: str
     """Id of the job; null if there is none"""
@@ -2353,13 +2355,13 @@ class GainOut(Model, frozen=True, kw_only=True):
     created_at: datetime
     """When it was created"""
     expected_seconds: float
-    """Processor seconds that it was expected to save a read"""
+    """Processor seconds that the job was expected to save each read"""
     saved_seconds: float | None
-    """What it has saved; null until it ends well"""
+    """Processor seconds that it has saved each read; null until the job has succeeded"""
     overhead_before: float
     """Overhead of reads when it was queued"""
     overhead_after: float | None
-    """The same at the first poll after it, with what was written meanwhile"""
+    """Overhead at the first poll after the job, which includes later writes"""
 
 
 class GivenClusteringParams(Model, frozen=True, kw_only=True):
@@ -2394,7 +2396,7 @@ class GroupCheck(Model, frozen=True, kw_only=True):
 
 
 class GroupWrittenTo(Model, frozen=True, kw_only=True):
-    """A replaced file group that a stale write wrote to"""
+    """A replaced file group to which a stale write wrote"""
 
     partition: str | UnsetType = UNSET
     """Path of its partition"""
@@ -2414,7 +2416,7 @@ class HandOverOut(Model, frozen=True, kw_only=True):
     savepoint: str | None
     """The savepoint with which the Flink job was stopped"""
     detail: str
-    """What is waited for, or what came of it"""
+    """The condition that the job waits for, or the result"""
     restart: FlinkRestart
     """How Flink has to be started afterwards"""
     since: datetime
@@ -2447,7 +2449,7 @@ class HealthOut(Model, frozen=True, kw_only=True):
 
 
 class HealthProblemOut(Model, frozen=True, kw_only=True):
-    """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
+    """Something that is wrong now. A problem is listed until its cause has gone; nobody has to close it."""
 
     kind: ProblemKind
     """Kind of problem"""
@@ -2466,13 +2468,13 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     remedy: str
     """What to do"""
     command: str
-    """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
-    be replaced; a shell refuses the line before
+    """A line for a shell that applies the remedy, or shows facts that it needs. Replace words in angle brackets,
+    such as `<COLUMN>`; until then a shell refuses the line
     """
     evidence: dict[str, str | float | bool | list[str] | None]
     """Figures that depend on the kind"""
     id: str
-    """The same while it stands, and when it comes back"""
+    """The id stays the same as long as the problem lasts, and when it comes back"""
     about: AboutOut
     """The object that has the problem"""
     table_id: str | None
@@ -2480,7 +2482,9 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     action: ActionOut | None
     """The call that does it, where there is one"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
-    """Set from when somebody acknowledged it until that, or the problem, ends or is more serious"""
+    """Set if somebody has acknowledged the problem; null again once the acknowledgement or the problem ends, or
+    the problem becomes more serious
+    """
 
 
 class HealthProblemPage(Model, frozen=True, kw_only=True):
@@ -2505,14 +2509,14 @@ class HeldBack(Word):
 
 
 class HeldLockOut(Model, frozen=True, kw_only=True):
-    """A table's lock, and what tells whether its holder is alive."""
+    """A table's lock, and signs of whether its holder is alive."""
 
     state: LockState
-    """`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"""
+    """`unknown`: the service has no client for this provider. A dry run of a job reads the lock by a worker"""
     path: str | None
     """File of the lock"""
     id: str | None
-    """Another one as soon as another holder has the lock, or the same one took it again"""
+    """Changes when another holder has the lock, or when the same one has taken it again"""
     since: datetime | None
     """Time at which it was taken; null if that is not known"""
     holder: str | None
@@ -2532,11 +2536,11 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     break_after_seconds: float
     """Age from which it may be broken"""
     is_breakable: bool
-    """Whether DELETE would break it now"""
+    """Whether DELETE would break the lock now"""
     refusal: RefusalOut | None
     """Why not; null if it is breakable"""
     writers: list[WriterHeartbeatOut]
-    """The last heartbeats first; at most 100"""
+    """Heartbeats of writers, latest first; at most 100"""
     pending: list[PendingOut]
     """Pending instants of the table"""
     jobs: list[LockJobOut]
@@ -2563,18 +2567,18 @@ class IncidentCounts(Model, frozen=True, kw_only=True):
 
 
 class IncidentDetails(Model, frozen=True, kw_only=True):
-    """Figures of an incident; which of them it has depends on its kind"""
+    """Figures of an incident, depending on its kind"""
 
     rows: int | UnsetType | None = UNSET
     """Rows that are astray; null if not known"""
     file_groups: int | UnsetType = UNSET
-    """Replaced file groups that the commit wrote to"""
+    """Number of replaced file groups to which the commit wrote"""
     partitions: int | UnsetType = UNSET
-    """Number of partitions that it wrote to"""
+    """Number of partitions to which it wrote"""
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
     doubt: str | UnsetType = UNSET
-    """Why nothing proves that the commit came after the replacement; absent on proof"""
+    """Why it is not proved that the commit came after the replacement; absent if it is"""
     by_partition: list[SuspectedPartition] | UnsetType = UNSET
     """The first of the partitions"""
     job_id: str | UnsetType = UNSET
@@ -2599,10 +2603,10 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
 
 class IncidentKind(Word):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
-    `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion,
-    or some in buckets that a contraction took away. `LATE_FILES`: a fenced writer may be alive, and may still
-    write files that count once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks
-    after a job have found it; `details` are the finding, `instant` is when.
+    `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or
+    after a contraction, some rows lie in buckets that were removed. `LATE_FILES`: a fenced writer may be alive,
+    and may still write files that count once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or
+    the checks after a job have found a damage; `details` describe it, and `instant` is the time of the check.
     """
 
     STALE_WRITE = "stale-write"
@@ -2650,8 +2654,8 @@ class IncidentPage(Model, frozen=True, kw_only=True):
 
 
 class IncidentState(Word):
-    """`SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`: there was nothing to repair,
-    or a user closed it.
+    """The state of an incident. `SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`:
+    there was nothing to repair, or a user closed the incident.
     """
 
     SUSPECTED = "suspected"
@@ -2691,7 +2695,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     cancel_requested: bool
     """Whether somebody has asked to cancel it"""
     priority: int
-    """Jobs with a higher one start first"""
+    """Jobs with a higher priority start first"""
     worker_group: str
     """Only workers of this group get the job"""
     timeout_seconds: int | None
@@ -2699,7 +2703,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     requested_by: str | None
     """The caller that submitted it, or `policy`"""
     retry_of: str | None
-    """The job that it repeats; that may have been deleted"""
+    """The job that it repeats, which may have been deleted"""
     reason: str | None
     """The reason, if a policy submitted it"""
     leased_at: datetime | None
@@ -2707,7 +2711,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     worth: float | None
     """Processor seconds an hour that each second of its work is expected to save readers; null if unknown"""
     starts_by: datetime | None
-    """From then on it starts before others, whatever these save"""
+    """From then on it starts before other jobs, whatever these save"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -2721,8 +2725,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     progress: ProgressOut | None
     """What it does now; null before it runs"""
     verdict: JobVerdict | None
-    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
-    job has a verdict only if it was refused, or had nothing to do
+    """The result of a dry run: its plan is `ready`, would be `refused`, or has `nothing_to_do`. A job that is no
+    dry run has a verdict only if it was refused or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
@@ -2733,17 +2737,17 @@ class JobDetail(Model, frozen=True, kw_only=True):
     finished_at: datetime | None
     """When it ended, in whatever way; null until then"""
     hand_over: HandOverOut | None
-    """Set if the job waits, or has waited, until the writers are stopped"""
+    """The hand-over of a job that waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
-    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
-    `waits for`. Null if the job waits for nothing
+    """What a queued job, or the present step of a running one, waits for: the end of a sentence that begins with
+    `waits for`. Null if it does not wait
     """
     forecast: ForecastOut | UnsetType | None = UNSET
-    """Null for one that has ended, or changed a moment ago"""
+    """Null for a job that has ended, or whose state changed a moment ago"""
     cost: CostOut | UnsetType | None = UNSET
-    """What the job would cost that this dry run has planned; null unless its plan is ready"""
+    """Expected cost of the job that this dry run has planned; null unless the plan is ready"""
     breaker: BreakerOut | UnsetType | None = UNSET
-    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
+    """Set for a queued job while attempts of its kind fail on the table"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
     spent: SpentOut
@@ -2780,7 +2784,7 @@ class JobLog(Model, frozen=True, kw_only=True):
     items: list[LogLineOut]
     """The items of this page, or all if there are no pages"""
     next_cursor: str | None
-    """Cursor of the next page, null if these are the last lines so far"""
+    """Cursor of the next page; null if these are the last lines so far"""
     position: str
     """Cursor behind the last of these lines: pass it later to get only the lines that came since"""
 
@@ -2807,7 +2811,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     cancel_requested: bool
     """Whether somebody has asked to cancel it"""
     priority: int
-    """Jobs with a higher one start first"""
+    """Jobs with a higher priority start first"""
     worker_group: str
     """Only workers of this group get the job"""
     timeout_seconds: int | None
@@ -2815,7 +2819,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     requested_by: str | None
     """The caller that submitted it, or `policy`"""
     retry_of: str | None
-    """The job that it repeats; that may have been deleted"""
+    """The job that it repeats, which may have been deleted"""
     reason: str | None
     """The reason, if a policy submitted it"""
     leased_at: datetime | None
@@ -2823,7 +2827,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     worth: float | None
     """Processor seconds an hour that each second of its work is expected to save readers; null if unknown"""
     starts_by: datetime | None
-    """From then on it starts before others, whatever these save"""
+    """From then on it starts before other jobs, whatever these save"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -2837,8 +2841,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     progress: ProgressOut | None
     """What it does now; null before it runs"""
     verdict: JobVerdict | None
-    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
-    job has a verdict only if it was refused, or had nothing to do
+    """The result of a dry run: its plan is `ready`, would be `refused`, or has `nothing_to_do`. A job that is no
+    dry run has a verdict only if it was refused or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
@@ -2849,17 +2853,17 @@ class JobOut(Model, frozen=True, kw_only=True):
     finished_at: datetime | None
     """When it ended, in whatever way; null until then"""
     hand_over: HandOverOut | None
-    """Set if the job waits, or has waited, until the writers are stopped"""
+    """The hand-over of a job that waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
-    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
-    `waits for`. Null if the job waits for nothing
+    """What a queued job, or the present step of a running one, waits for: the end of a sentence that begins with
+    `waits for`. Null if it does not wait
     """
     forecast: ForecastOut | UnsetType | None = UNSET
-    """Null for one that has ended, or changed a moment ago"""
+    """Null for a job that has ended, or whose state changed a moment ago"""
     cost: CostOut | UnsetType | None = UNSET
-    """What the job would cost that this dry run has planned; null unless its plan is ready"""
+    """Expected cost of the job that this dry run has planned; null unless the plan is ready"""
     breaker: BreakerOut | UnsetType | None = UNSET
-    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
+    """Set for a queued job while attempts of its kind fail on the table"""
 
 
 class JobPage(Model, frozen=True, kw_only=True):
@@ -2934,26 +2938,28 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
         | AuditIn
         | DiagnosisIn
     )
-    """The job of each"""
+    """The job for each table"""
 
 
 class KeptOut(Model, frozen=True, kw_only=True):
-    """Whether the objective is kept, and how well it was. Shares are of the time for which that is known."""
+    """Whether the objective is kept now, and for which share of the time it was kept. Time for which that is not
+    known is left out.
+    """
 
     missed: str | None
-    """How the last look found it missed; null if it was kept"""
+    """How the objective was missed at the last check; null if it was kept"""
     missed_since: datetime | None
     """Since when"""
     looked_at: datetime
-    """Time of that look"""
+    """Time of the last check"""
     week_percent: float
     """Share of the last week for which it was kept"""
     budget_used: float
     """Share of the week's error budget that is used; above 1 the objective is not kept"""
     burn_hour: float
-    """How fast the last hour used the budget: 1 uses it up in exactly a week"""
+    """Rate at which the last hour used the error budget; at rate 1 the budget lasts a week"""
     burn_day: float
-    """The same of the last day"""
+    """The same rate over the last day"""
     text: str
     """The same in words"""
 
@@ -2994,7 +3000,7 @@ class KindOutcomeOut(Model, frozen=True, kw_only=True):
     jobs: int
     """Jobs that succeeded"""
     seconds: float
-    """Time that workers spent on them"""
+    """Time that workers spent on these jobs"""
     gb_hours: float
     """That time in hours, times the memory of a slot in GiB"""
     kind: JobKind
@@ -3013,9 +3019,9 @@ class LabelsOfTables(Model, frozen=True, kw_only=True):
     nobody; left out, it does not change
     """
     tags: dict[str, str] | UnsetType = UNSET
-    """Added to the tags of each, or set to another value"""
+    """Tags to add to each table, or to set to another value"""
     remove_tags: list[str] | UnsetType = UNSET
-    """Keys of tags that are taken away"""
+    """Keys of tags to remove"""
 
 
 class LearnedCostList(Model, frozen=True, kw_only=True):
@@ -3024,18 +3030,18 @@ class LearnedCostList(Model, frozen=True, kw_only=True):
 
 
 class LearnedCostOut(Model, frozen=True, kw_only=True):
-    """What is learned about one kind of job. An attempt takes `seconds`, and `seconds_per_gib` and
-    `seconds_per_file` for the files that it works on; a table that differs has a factor of its own.
+    """The learned cost of one kind of job. An attempt takes `seconds`, plus `seconds_per_gib` and
+    `seconds_per_file` for the files that it works on. A table that differs from that has a factor of its own.
     """
 
     kind: JobKind
     """Kind of job"""
     dry_run: bool
-    """Whether these are dry runs"""
+    """Whether this is the cost of dry runs"""
     jobs: int
-    """Attempts from which it is learned: the latest that succeeded"""
+    """Number of attempts from which the cost is learned: the latest that succeeded"""
     tables: int
-    """Tables that these were on"""
+    """Number of tables of these attempts"""
     seconds: float
     """Seconds that each attempt takes"""
     seconds_per_gib: float
@@ -3058,7 +3064,7 @@ class LineageDatasetIn(Model, frozen=True, kw_only=True):
     name: str
     """Its name there"""
     facets: dict[str, Any] | UnsetType | None = UNSET
-    """Of these only `symlinks` is read: other names"""
+    """Facets of the dataset. Only `symlinks` is read: other names of the dataset"""
 
 
 class LineageEventIn(Model, frozen=True, kw_only=True):
@@ -3067,23 +3073,23 @@ class LineageEventIn(Model, frozen=True, kw_only=True):
     run: LineageRunIn | UnsetType | None = UNSET
     """The run; null in events about jobs and datasets"""
     producer: str | UnsetType = UNSET
-    """Who sends the event"""
+    """The program that sends the event"""
     inputs: list[LineageDatasetIn] | UnsetType | None = UNSET
-    """What the run has read"""
+    """The datasets that the run has read"""
 
 
 class LineageOut(Model, frozen=True, kw_only=True):
     counted: int
-    """Tables whose read was counted"""
+    """Number of tables whose read was counted"""
     repeated: int
-    """Tables whose read by the same run was counted before"""
+    """Number of tables whose read by the same run was counted before"""
     unknown: int
-    """Datasets that are no registered tables"""
+    """Number of datasets that are no registered tables"""
 
 
 class LineageRunIn(Model, frozen=True, kw_only=True):
     run_id: str = field(name="runId")
-    """Id of the run; it counts once"""
+    """Id of the run. A run counts once for each table"""
 
 
 class ListedPolicyList(Model, frozen=True, kw_only=True):
@@ -3131,7 +3137,7 @@ class LockIn(Model, frozen=True, kw_only=True):
     options: dict[str, str] | UnsetType = UNSET
     """The provider's Hudi options, `hoodie.write.lock.*`"""
     wait_seconds: float | UnsetType | None = UNSET
-    """How long a job waits for the lock while others hold it; then it goes back to the queue. Default:
+    """How long a job waits for a lock that others hold before it goes back to the queue. Default:
     GROUNDSKEEPER_LOCK_WAIT_SECONDS
     """
 
@@ -3146,7 +3152,7 @@ class LockJobOut(Model, frozen=True, kw_only=True):
     state: JobState
     """State"""
     holds: bool
-    """Whether it has signed the lock. Known of a filesystem lock only"""
+    """Whether the lock's file names this job as its owner; false for a lock without a file"""
     waits: bool
     """Whether it waits for the lock, at its worker or in the queue"""
     step: str | None
@@ -3163,7 +3169,9 @@ class LockOut(Model, frozen=True, kw_only=True):
 
 
 class LockState(Word):
-    """`UNKNOWN`: its provider keeps it where the service cannot read it, or its file is not Hudi's."""
+    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or its file
+    is not one of Hudi.
+    """
 
     HELD = "held"
     FREE = "free"
@@ -3194,14 +3202,29 @@ class LogLineOut(Model, frozen=True, kw_only=True):
 
 
 class LogOutOut(Model, frozen=True, kw_only=True):
-    """What remains to be done."""
+    """What the browser still has to do after a log-out here."""
 
     log_out_url: str | None
     """Where a browser logs out of the OpenID provider too; null if it need not, or cannot"""
 
 
+class MetadataTableFiles(Model, frozen=True, kw_only=True):
+    """The latest file slices of the metadata table, and the commits since its last compaction"""
+
+    commits: int | UnsetType = UNSET
+    """Deltacommits since its last compaction"""
+    base_files: int | UnsetType = UNSET
+    """Base files (HFiles)"""
+    log_files: int | UnsetType = UNSET
+    """Log files, which each reader merges"""
+    bytes: int | UnsetType = UNSET
+    """Size of both in bytes"""
+
+
 class MetadataTableIn(Model, frozen=True, kw_only=True):
-    """Compares the metadata table with the storage, or rebuilds it. For a rebuild the writers must be stopped."""
+    """Compares the metadata table with the storage, compacts it, or rebuilds it. For a rebuild the writers must be
+    stopped.
+    """
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -3215,9 +3238,49 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
     """Parameters of the kind"""
 
 
+class MetadataTableOut(Model, frozen=True, kw_only=True):
+    """The metadata table of a table, which every reader and writer plans with. Sizes are of its latest file
+    slices.
+    """
+
+    read_at: datetime
+    """When it was read"""
+    commits: int
+    """Deltacommits since its last compaction"""
+    base_files: int
+    """Base files (HFiles)"""
+    base_bytes: int
+    """Their size"""
+    log_files: int
+    """Log files since its last compaction"""
+    log_bytes: int
+    """Their size"""
+    pending: int
+    """Pending instants on its own timeline"""
+    pending_since: datetime | None
+    """When the first of them was requested; null without any"""
+    missing: list[str]
+    """Completed commits of the table that it lacks"""
+
+
 class MetadataTableParams(Model, frozen=True, kw_only=True):
-    action: Literal["validate", "rebuild"] | UnsetType = UNSET
-    """`validate` compares it with the storage, `rebuild` deletes it and builds it again"""
+    action: Literal["validate", "compact", "rebuild"] | UnsetType = UNSET
+    """`validate` compares it with the storage. `compact` merges its log files and deletes its old files, beside
+    running writers. `rebuild` deletes it and builds it again
+    """
+
+
+class MetadataTablePolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    commits: int | UnsetType = UNSET
+    """Deltacommits of the metadata table since its last compaction"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
@@ -3227,6 +3290,12 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     """Partitions of the metadata table"""
     findings: list[DamageFound] | UnsetType = UNSET
     """Differences from the storage"""
+    before: MetadataTableFiles | UnsetType = UNSET
+    """Before a compaction"""
+    after: MetadataTableFiles | UnsetType = UNSET
+    """After a compaction"""
+    pending: int | UnsetType = UNSET
+    """Pending instants of the metadata table itself"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -3246,13 +3315,13 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -3266,14 +3335,14 @@ class Mode(Word):
 
 
 class NextJobOut(Model, frozen=True, kw_only=True):
-    """What comes next on a table."""
+    """The next job of a table."""
 
     kind: JobKind
     """Kind of job"""
     state: NextState
     """`running`, or `queued`; `waits`: it is due, but something blocks it; `suggested`: a person has to start it"""
     because: str | None
-    """The decision behind it; null for a job that exists"""
+    """The decision about it; null for a job that exists already"""
     job_id: str | None
     """Null if it does not exist yet"""
 
@@ -3297,13 +3366,13 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     snoozed_until: datetime | None
     """Until then it sends nothing; null if it is not snoozed"""
     snoozed_because: str | None
-    """Who has snoozed it, and why"""
+    """The caller that has snoozed it, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
     """What it tells"""
     least_severity: Severity
-    """Problems that are less serious are not told"""
+    """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
     """Kinds of problems; empty for all"""
     tables: list[str]
@@ -3311,7 +3380,7 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     most_per_hour: int
     """Most messages in an hour"""
     quiet_hours: list[WindowIn]
-    """When only critical problems are told"""
+    """Hours in which only critical problems are reported"""
     time_zone: str
     """That of the quiet hours and of the report"""
     report: WeeklyIn | None
@@ -3335,11 +3404,13 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     updated_at: datetime
     """When it was last changed by a call"""
     told: int
-    """Open problems that it has told"""
+    """Number of open problems that were reported"""
     waiting: int
-    """Open problems that it will tell: it is snoozed or quiet, the limit is reached, or they are new"""
+    """Number of open problems that are still to be reported: they are new, or the notification is snoozed, has
+    quiet hours or has reached its limit
+    """
     alerts: list[AlertOut]
-    """What it has told and is open; at most 100"""
+    """Reported problems that are still open; at most 100"""
 
 
 class NotificationIn(Model, frozen=True, kw_only=True):
@@ -3350,23 +3421,23 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     there is a report
     """
     least_severity: Severity | UnsetType = UNSET
-    """Problems that are less serious are not told. A failed job counts as a warning"""
+    """Lowest severity of problems to report. A failed job counts as a warning"""
     kinds: list[ProblemKind] | UnsetType = UNSET
     """Kinds of problems. Default: all"""
     tables: list[str] | UnsetType = UNSET
-    """Ids of tables, or patterns of names, owners (`owner:shop`) or tags (`tag:team=*`). Default: all, and what is
-    about no table
+    """Ids of tables, or patterns of names, owners (`owner:shop`) or tags (`tag:team=*`). Default: all tables, and
+    problems that are not about a table
     """
     most_per_hour: int | UnsetType = UNSET
-    """Most messages in an hour; the last one tells all the others. Ends of alerts in PagerDuty and Alertmanager do
-    not count
+    """Most messages in an hour; the last one sums up all further ones. Ends of alerts in PagerDuty and
+    Alertmanager do not count
     """
     quiet_hours: list[WindowIn] | UnsetType = UNSET
-    """Then only critical problems are told; the others afterwards, if they are still open"""
+    """Hours in which only critical problems are reported; the others follow afterwards if they are still open"""
     time_zone: str | UnsetType = UNSET
     """That of the quiet hours and of the report"""
     report: WeeklyIn | UnsetType | None = UNSET
-    """When it sends a report of the last week; null for none. Not for PagerDuty and Alertmanager, which would
+    """When to send a report of the last week; null for no report. Not for PagerDuty and Alertmanager, which would
     raise an alarm
     """
 
@@ -3384,13 +3455,13 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     snoozed_until: datetime | None
     """Until then it sends nothing; null if it is not snoozed"""
     snoozed_because: str | None
-    """Who has snoozed it, and why"""
+    """The caller that has snoozed it, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
     """What it tells"""
     least_severity: Severity
-    """Problems that are less serious are not told"""
+    """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
     """Kinds of problems; empty for all"""
     tables: list[str]
@@ -3398,7 +3469,7 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     most_per_hour: int
     """Most messages in an hour"""
     quiet_hours: list[WindowIn]
-    """When only critical problems are told"""
+    """Hours in which only critical problems are reported"""
     time_zone: str
     """That of the quiet hours and of the report"""
     report: WeeklyIn | None
@@ -3431,13 +3502,13 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     snoozed_until: datetime | None
     """Until then it sends nothing; null if it is not snoozed"""
     snoozed_because: str | None
-    """Who has snoozed it, and why"""
+    """The caller that has snoozed it, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
     """What it tells"""
     least_severity: Severity
-    """Problems that are less serious are not told"""
+    """Lowest severity of problems that are reported"""
     kinds: list[ProblemKind]
     """Kinds of problems; empty for all"""
     tables: list[str]
@@ -3445,7 +3516,7 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     most_per_hour: int
     """Most messages in an hour"""
     quiet_hours: list[WindowIn]
-    """When only critical problems are told"""
+    """Hours in which only critical problems are reported"""
     time_zone: str
     """That of the quiet hours and of the report"""
     report: WeeklyIn | None
@@ -3482,13 +3553,13 @@ class ObjectType(Word):
 
 class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     read_overhead: float | UnsetType | None = UNSET
-    """A read costs at most so many times what it costs right after a compaction, and a clustering if that is on;
-    or null
+    """Highest cost of a read, divided by its cost right after a compaction (and a clustering, if that is on); or
+    null
     """
     log_age_seconds: int | UnsetType | None = UNSET
-    """No log file waits longer for a compaction; or null"""
+    """Longest time that a log file may wait for a compaction; or null"""
     storage_overhead: float | UnsetType | None = UNSET
-    """All files together have at most so many times the size of those in use; or null"""
+    """Highest size of all files, divided by the size of the files in use; or null"""
     max_gb_hours_per_day: float | UnsetType | None = UNSET
     """Most GB-hours that the table's jobs may take in 24 hours before compaction, clustering and cleaning wait,
     whatever else is missed; or null
@@ -3518,9 +3589,9 @@ class OnActiveWriters(Word):
 
 class OpenWindowsOut(Model, frozen=True, kw_only=True):
     source: str
-    """The level that has set them: `pattern <glob>` or `table`"""
+    """The level of the policy that has set the windows: `pattern <glob>` or `table`"""
     time_zone: str
-    """That of their times of day"""
+    """Time zone of the windows' times of day"""
     windows: list[WindowIn]
     """As the policy has them"""
     tables: int
@@ -3533,8 +3604,8 @@ class OpenWindowsOut(Model, frozen=True, kw_only=True):
 
 class Order(Word):
     """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `RATIO`:
-    the most logs beside their base files first. `COMMIT`: the last commit first. `SILENT`: the longest without
-    a commit first. `REGISTERED`: the newest first. Tables of equal rank go by name.
+    the highest ratio of logs to base files first. `COMMIT`: the last commit first. `SILENT`: the longest
+    without a commit first. `REGISTERED`: the newest first. Tables of equal rank are ordered by name.
     """
 
     PROBLEMS = "problems"
@@ -3558,13 +3629,13 @@ class OutcomesOutcomeOut(Model, frozen=True, kw_only=True):
     objective: dict[str, float | None]
     """The objective of the effective policy"""
     is_set: bool
-    """Whether it can be kept or missed"""
+    """Whether the objective can be kept"""
     reads: ReadsOut
     """How often the table is read"""
     cost: ReadCostOut | None
     """What a read costs; null before the first poll"""
     kept: KeptOut | None
-    """Null without an objective, and before the first look"""
+    """Null without an objective, and before the first check"""
     gb_hours_of_day: float | None
     """GB-hours of its jobs in 24 hours; null without `max_gb_hours_per_day`"""
     gains: list[GainOut]
@@ -3575,7 +3646,7 @@ class Overview(Model, frozen=True, kw_only=True):
     at: datetime
     """The service's time of this answer"""
     event_id: int
-    """The newest event then: a stream goes on here, with `after`"""
+    """The newest event at that time. To continue from this answer, pass it as `after` to the stream of events"""
     problems: ProblemsNow
     """Everything that is wrong"""
     pause: PauseOut
@@ -3628,7 +3699,7 @@ class PartitionOut(Model, frozen=True, kw_only=True):
     freed_bytes: int
     """Size of these files"""
     rows: int | None
-    """In base files; null if it is not known for every file"""
+    """Rows in base files; null if the number is not known for every file"""
     path: str
     """Path of the partition relative to the base path; empty without partitions"""
     num_buckets: int
@@ -3694,7 +3765,7 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
     partitions: list[str | PrefixOfPolicy] | UnsetType = UNSET
     """Parameter of the job; empty: all"""
     limit_partitions: int | UnsetType = UNSET
-    """Parameter of the job; what it leaves is due at once"""
+    """Parameter of the job; the work that it leaves is due at once"""
     seconds: int | UnsetType = UNSET
     """Since the last run"""
     cron: str | UnsetType | None = UNSET
@@ -3745,19 +3816,19 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class PastJobOut(Model, frozen=True, kw_only=True):
-    """One of a table's last jobs. `GET /v1/jobs/{id}` has all of it."""
+    """One of a table's last jobs. `GET /v1/jobs/{id}` has its details."""
 
     id: str
     """Id"""
@@ -3776,11 +3847,11 @@ class PastJobOut(Model, frozen=True, kw_only=True):
     finished_at: datetime | None
     """Null while it is active"""
     error: str | None
-    """The title of the error of its last attempt, also of one that is repeated"""
+    """The title of the error of its last attempt, even if the job is tried again"""
 
 
 class PatternPolicyIn(Model, frozen=True, kw_only=True):
-    """A policy as for one table, with a precedence."""
+    """The policy of a pattern: like that of one table, with a precedence."""
 
     paused: bool | UnsetType = UNSET
     """No job starts automatically; running jobs go on"""
@@ -3795,9 +3866,9 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
-    """What reads and storage may cost, from which the service derives when jobs run"""
+    """Limits on the cost of reads and storage, from which the service derives when jobs run"""
     budget: BudgetPolicyIn | UnsetType = UNSET
-    """What the jobs of all tables of a pattern may cost in a day"""
+    """Limit on the cost of the jobs of all tables of a pattern in a day"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -3814,6 +3885,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
+    metadata_table: MetadataTablePolicyIn | UnsetType = UNSET
+    """When the metadata table is compacted"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
     """When partitions expire"""
     audit: AuditPolicyIn | UnsetType = UNSET
@@ -3852,7 +3925,7 @@ class PauseOut(Model, frozen=True, kw_only=True):
     by: str | UnsetType | None = UNSET
     """Who paused them"""
     reason: str | UnsetType = UNSET
-    """Why; empty if nobody said"""
+    """The given reason; may be empty"""
 
 
 class PendingOut(Model, frozen=True, kw_only=True):
@@ -3863,7 +3936,7 @@ class PendingOut(Model, frozen=True, kw_only=True):
     heartbeat_at: datetime | None
     """Last heartbeat of its writer, if it sends any"""
     is_plan: bool
-    """A compaction or clustering that is scheduled and can be executed"""
+    """Whether it is a scheduled compaction or clustering that can be executed"""
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
     requested_at: datetime | None
@@ -3904,9 +3977,9 @@ class PlanOut(Model, frozen=True, kw_only=True):
     queue: str | None
     """The worker group that its writer asks for"""
     resource: str | None
-    """A wish of the writer; shown only"""
+    """Resources that its writer asks for; not used"""
     parallelism: int | None
-    """A wish of the writer; shown only"""
+    """Parallelism that its writer asks for; not used"""
     engine: str | None
     """Engine that the writer names"""
     username: str | None
@@ -3925,9 +3998,9 @@ class PlanPage(Model, frozen=True, kw_only=True):
 
 
 class PlanState(Word):
-    """`UNREGISTERED`: no table has the base path. `WAITING`: it will be executed. `SUBMITTED`: a job executes it.
-    `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has completed. `GONE`: it has left the
-    timeline without completing, or its table has it no longer.
+    """The state of a plan. `UNREGISTERED`: no table has the base path. `WAITING`: it will be executed.
+    `SUBMITTED`: a job executes it. `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has
+    completed. `GONE`: it has left the timeline without completing.
     """
 
     UNREGISTERED = "unregistered"
@@ -3950,11 +4023,13 @@ class PointOut(Model, frozen=True, kw_only=True):
     freed_bytes: int
     """Size of files that are out of use"""
     read_overhead: float
-    """What a read of all tables costs, compared with one right after compactions"""
+    """Cost of a read of all tables, divided by the cost right after compactions"""
 
 
 class PolicyIn(Model, frozen=True, kw_only=True):
-    """Members that differ from the previous level: defaults, then patterns of names, then the table."""
+    """The members that differ from weaker levels. The levels from weak to strong are: defaults, patterns, the
+    table.
+    """
 
     paused: bool | UnsetType = UNSET
     """No job starts automatically; running jobs go on"""
@@ -3969,9 +4044,9 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
     objective: ObjectivePolicyIn | UnsetType = UNSET
-    """What reads and storage may cost, from which the service derives when jobs run"""
+    """Limits on the cost of reads and storage, from which the service derives when jobs run"""
     budget: BudgetPolicyIn | UnsetType = UNSET
-    """What the jobs of all tables of a pattern may cost in a day"""
+    """Limit on the cost of the jobs of all tables of a pattern in a day"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -3988,6 +4063,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
+    metadata_table: MetadataTablePolicyIn | UnsetType = UNSET
+    """When the metadata table is compacted"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
     """When partitions expire"""
     audit: AuditPolicyIn | UnsetType = UNSET
@@ -4008,14 +4085,14 @@ class PolicyOfTables(Model, frozen=True, kw_only=True):
     policy: PolicyIn | UnsetType = UNSET
     """The settings that are set"""
     unset: list[str] | UnsetType = UNSET
-    """Settings that the level below decides again: `compaction.commits`, or all of `compaction`"""
+    """Settings to remove, so that weaker levels apply again: `compaction.commits`, or all of `compaction`"""
 
 
 class PollOut(Model, frozen=True, kw_only=True):
     table_id: str
     """Id of the table"""
     is_new: bool
-    """False if a poll was already about to begin"""
+    """Whether this call requested a poll; false if one was about to begin anyway"""
 
 
 class PrefixOfPolicy(Model, frozen=True, kw_only=True):
@@ -4036,7 +4113,7 @@ class PreviewOut(Model, frozen=True, kw_only=True):
     tables: int
     """Number of tables whose policy would change"""
     items: list[PreviewTableOut]
-    """The first of them"""
+    """The first of these tables"""
 
 
 class PreviewTableOut(Model, frozen=True, kw_only=True):
@@ -4060,7 +4137,7 @@ class ProblemCountsOut(Model, frozen=True, kw_only=True):
     open: int
     """Problems that are open now"""
     kinds: list[KindCount]
-    """The same by kind, the most frequent first"""
+    """Counts by kind, the most frequent kind first"""
 
 
 class ProblemExample(Model, frozen=True, kw_only=True):
@@ -4090,9 +4167,9 @@ class ProblemGroupOut(Model, frozen=True, kw_only=True):
     """Problems of several objects with one cause."""
 
     kinds: list[ProblemKind]
-    """`GET /v1/problems` lists the group by them"""
+    """Kinds of the group's problems, by which `GET /v1/problems` lists them"""
     severity: Severity
-    """That of the most serious one"""
+    """Severity of the most serious one"""
     title: str
     """What is wrong"""
     remedy: str
@@ -4100,7 +4177,7 @@ class ProblemGroupOut(Model, frozen=True, kw_only=True):
     problems: int
     """Number of problems"""
     objects: int
-    """Number of tables, workers or webhooks that have them"""
+    """Number of tables, workers or webhooks that have these problems"""
     names: list[str]
     """Names of the first of these, at most 5"""
     acknowledged: int
@@ -4127,6 +4204,8 @@ class ProblemKind(Word):
     CLEANING_BEHIND = "cleaning-behind"
     OBJECTIVE_MISSED = "objective-missed"
     TIMELINE_LONG = "timeline-long"
+    METADATA_TABLE_BEHIND = "metadata-table-behind"
+    METADATA_TABLE_INCOMPLETE = "metadata-table-incomplete"
     BUCKET_TOO_LARGE = "bucket-too-large"
     BUCKETS_SKEWED = "buckets-skewed"
     SMALL_FILES = "small-files"
@@ -4147,7 +4226,7 @@ class ProblemKind(Word):
 
 
 class ProblemType(Model, frozen=True, kw_only=True):
-    """A type of problem: of answers to calls, of jobs, or of both."""
+    """A type of problem that calls, jobs or both may have."""
 
     type: str
     """The last part of `type` in a problem document"""
@@ -4171,9 +4250,10 @@ class ProblemTypeList(Model, frozen=True, kw_only=True):
 
 
 class ProblemsNow(Model, frozen=True, kw_only=True):
-    as_of: datetime
-    """When the problems and backlogs were computed. An answer that is older than a few seconds has started a new
-    computation, for the next call
+    as_of: datetime | None
+    """When the problems and backlogs were computed. If that was more than some seconds ago, this call has started
+    a new computation for the next one. Null after a start with very many tables: they have not been computed
+    yet, and the counts and lists are empty
     """
     counts: SeverityCounts
     """Counts of all problems, whatever the filter of the tables"""
@@ -4184,8 +4264,8 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
 
 
 class ProblemsOfTables(Model, frozen=True, kw_only=True):
-    """Marks the present problems of each table as known until they end or become more serious, or until a time.
-    Those that are acknowledged already stay as they are.
+    """Acknowledges the present problems of each table until they end, become more serious, or a given time has
+    come. Earlier acknowledgements stay as they are.
     """
 
     until: datetime | UnsetType | None = UNSET
@@ -4226,15 +4306,15 @@ class ReadCostOut(Model, frozen=True, kw_only=True):
     compacted_seconds: float
     """After a compaction"""
     merged_seconds: float
-    """If then small files were merged too"""
+    """Processor seconds if small files were merged too"""
     overhead: float
-    """How many times it costs what it does after a compaction"""
+    """Cost of a read, divided by its cost right after a compaction"""
     basis: RatesBasis
-    """`probe`: as workers have measured; `default`: assumed"""
+    """`probe`: measured by workers; `default`: assumed"""
 
 
 class ReadSource(Word):
-    """Who says how often a table is read. What the owner says counts before what was seen."""
+    """Where the frequency of reads comes from. The owner's declaration takes precedence over observed reads."""
 
     OWNER = "owner"
     LINEAGE = "lineage"
@@ -4247,7 +4327,7 @@ class ReadersIn(Model, frozen=True, kw_only=True):
     """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
 
     hudi_version: str | UnsetType | None = UNSET
-    """The oldest one among them"""
+    """The oldest version of Hudi among the readers"""
     reads_per_day: float | UnsetType | None = UNSET
     """How often the whole table is read. Default: what lineage, event logs and consumers tell"""
 
@@ -4272,7 +4352,7 @@ class ReadsOut(Model, frozen=True, kw_only=True):
     per_day: float
     """Reads a day"""
     source: ReadSource
-    """Who says so; `assumed`: nobody"""
+    """Where the number comes from; `assumed`: nobody has given one"""
     text: str
     """The same in words"""
 
@@ -4291,14 +4371,14 @@ class ReasonOut(Model, frozen=True, kw_only=True):
 
 
 class RefusalOut(Model, frozen=True, kw_only=True):
-    """The problem with which the service would answer now if it were asked to break the lock."""
+    """The problem with which a request to break the lock would be refused now."""
 
     type: str
     """Name of its type: GET /problems/{name} explains it"""
     title: str
     """What it is, the same for every case"""
     detail: str
-    """Why, in this case; may be empty"""
+    """The reason in this case; may be empty"""
     hint: str
     """What to do"""
 
@@ -4324,8 +4404,8 @@ class RepairParams(Model, frozen=True, kw_only=True):
     Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced
     """
     accepted: list[str] | UnsetType | None = UNSET
-    """Instants to mark as repaired without changing anything: their lost deletes have been run again, or their
-    rows are to stay where they are, because nothing proves that they are stale
+    """Instants to mark as repaired without changing anything: because you have run their lost deletes again, or
+    because their rows shall stay where they are
     """
     leftovers: bool | UnsetType | None = UNSET
     """Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of rolled-back
@@ -4352,7 +4432,7 @@ class RepairResult(Model, frozen=True, kw_only=True):
     repaired: list[str] | UnsetType = UNSET
     """Stale writes whose rows were brought back"""
     cleared: list[str] | UnsetType = UNSET
-    """Suspected writes that had done no harm"""
+    """Suspected stale writes that turned out to be harmless"""
     left: list[str] | UnsetType = UNSET
     """Suspected stale writes that were left unchanged, because nothing proves them and `instants` does not name
     them
@@ -4398,13 +4478,13 @@ class RepairResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -4431,7 +4511,7 @@ class ReportGroup(Model, frozen=True, kw_only=True):
     without a tag
     """
     name: str | None
-    """With `by=table` its name; null if it is not registered any more"""
+    """With `by=table` the table's name; null if the table is no longer registered"""
     tables: int
     """Tables in this group on which something ran"""
     figures: FiguresOut
@@ -4444,19 +4524,19 @@ class ReportReportOut(Model, frozen=True, kw_only=True):
     until: datetime
     """The end of the period"""
     by: GroupBy
-    """By what the figures are grouped"""
+    """How the figures are grouped"""
     tables: int
     """Tables on which something ran"""
     total: FiguresOut
     """The sums of all attempts, each counted once"""
     groups: list[ReportGroup]
-    """Those on which workers spent the most time come first. With `by=tag` an attempt is in the group of each tag
-    of its table
+    """The groups; those on which workers spent the most time come first. With `by=tag`, an attempt is in the group
+    of each tag of its table
     """
     left_out: int
     """Groups beyond `limit`"""
     problems: ProblemCountsOut
-    """The problems of the period, each counted. They are known for GROUNDSKEEPER_EVENTS_DAYS"""
+    """Counts of the period's problems, which are known for GROUNDSKEEPER_EVENTS_DAYS"""
     text: str
     """The report as short plain text, for a message"""
 
@@ -4495,7 +4575,7 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     rolled_back: list[str] | UnsetType = UNSET
     """Commits that are undone"""
     writers_commits: int | UnsetType = UNSET
-    """Those among them that brought rows"""
+    """Those of these commits that wrote rows"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -4515,13 +4595,13 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -4619,13 +4699,13 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -4638,7 +4718,7 @@ class RowsOfReaders(Model, frozen=True, kw_only=True):
     rows_by_metadata_table: int | UnsetType = UNSET
     """Rows that readers with the metadata table find"""
     rows_by_listing: int | UnsetType = UNSET
-    """Rows that readers find who list the storage"""
+    """Rows that readers who list the storage find"""
     same_keys: bool | UnsetType = UNSET
     """Whether both find the same keys"""
 
@@ -4739,13 +4819,13 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -4768,8 +4848,8 @@ class SessionOut(Model, frozen=True, kw_only=True):
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
-    """`pause` and `resume` set `paused` of each table's own policy. `unacknowledge` takes back that its problems
-    are known. `poll` reads its timeline now.
+    """`pause` and `resume` set `paused` in each table's own policy. `unacknowledge` takes back the acknowledgement
+    of its problems. `poll` reads its timeline now.
     """
 
     tables: list[str]
@@ -4813,16 +4893,16 @@ class SightingOut(Model, frozen=True, kw_only=True):
 
 
 class SimulateIn(Model, frozen=True, kw_only=True):
-    """Either a pattern, a tag or tables, and the policy that they would have had."""
+    """A pattern, a tag or tables, and the policy that these would have had."""
 
     policy: PatternPolicyIn | None
-    """The policy of the pattern or tag instead of the present one, null for its deletion; or settings that the
-    tables would have had beside their own
+    """The policy that replaces the present one of the pattern or tag, null for its deletion; with `tables`,
+    settings that are added to each table's own policy
     """
     pattern: str | UnsetType | None = UNSET
-    """A pattern of tables, as of a policy"""
+    """A pattern of tables, as in policies"""
     tag: str | UnsetType | None = UNSET
-    """A tag: the same as the pattern `tag:` with it"""
+    """A tag, which is the same as the pattern `tag:<tag>`"""
     tables: list[str] | UnsetType | None = UNSET
     """Ids of tables"""
     from_: datetime | UnsetType | None = field(default=UNSET, name="from")
@@ -4864,11 +4944,11 @@ class SimulationOut(Model, frozen=True, kw_only=True):
     text: str
     """The difference in a sentence"""
     now: SimulationsOutcomeOut
-    """What the present policy does with these commits, in the simulation"""
+    """Result of the present policy in the simulation"""
     new: SimulationsOutcomeOut
-    """What the new policy does with them"""
+    """Result of the new policy in the simulation"""
     actual: SimulationsOutcomeOut
-    """What really happened, with jobs by hand, failures and writers' own services"""
+    """What really happened, including jobs by hand, failures and writers' own services"""
     items: list[SimulatedTableOut]
     """The 20 tables whose work changes the most"""
 
@@ -4877,17 +4957,19 @@ class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
     jobs: int
     """Jobs that succeeded"""
     seconds: float
-    """Time that workers spent on them"""
+    """Seconds that workers spent on these jobs"""
     gb_hours: float
     """That time in hours, times the memory of a slot in GiB"""
     rewritten_bytes: int
     """Bytes that they wrote into base files"""
     read_overhead: float | None
-    """The read overhead of all tables together that was not exceeded in 95 % of the time; null if nothing is known"""
+    """The read overhead of all tables together, as the value that was not exceeded in 95 % of the time; null if
+    nothing is known
+    """
     longest_wait: float | None
     """Longest time for which a due job waited for a slot, in seconds; null if it is not known"""
     kinds: list[KindOutcomeOut]
-    """By kind; that on which workers spent the most time comes first"""
+    """The jobs by kind; the kind on which workers spent the most time comes first"""
     points: list[PointOut]
     """At equidistant times, without those about which nothing is known"""
 
@@ -4898,7 +4980,7 @@ class SinceOut(Model, frozen=True, kw_only=True):
     commits: int
     """Commits of writers"""
     bytes_written: int
-    """Bytes that they wrote"""
+    """Bytes that these commits wrote"""
     at: datetime | None
     """When the last run completed; null if there was none"""
 
@@ -4913,10 +4995,10 @@ class SizeClassOut(Model, frozen=True, kw_only=True):
 
 
 class SkippedFolder(Model, frozen=True, kw_only=True):
-    """A folder that could not be looked into."""
+    """A folder that could not be listed."""
 
     path: str
-    """Relative to the root"""
+    """Its path relative to the root"""
     reason: ReasonOut
     """Why"""
 
@@ -4942,7 +5024,7 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     last_commit_at: datetime | None
     """When it completed"""
     first_commit_at: datetime | None
-    """When the first known one completed"""
+    """When the first known commit completed"""
     small_file_bytes: int
     """Base files below this size count as small"""
     timeline_commits: int
@@ -4966,7 +5048,9 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     total: FilesOut
     """Totals of all partitions"""
     base_file_sizes: list[SizeClassOut]
-    """The base files by size, in ten classes. Empty until a partition was listed that has any"""
+    """The base files by size, in ten classes. Empty until a partition with base files was listed"""
+    metadata_table: MetadataTableOut | None
+    """At most some minutes older; null if the table has no metadata table, or after the first poll"""
     num_partitions: int
     """Number of partitions"""
     partitions: list[PartitionOut]
@@ -5038,7 +5122,7 @@ class SuggestionOut(Model, frozen=True, kw_only=True):
 
 
 class SuspectedPartition(Model, frozen=True, kw_only=True):
-    """A partition that a writer with the old number of buckets may have written to"""
+    """A partition to which a writer with the old number of buckets may have written"""
 
     partition: str | UnsetType = UNSET
     """Its path"""
@@ -5133,13 +5217,13 @@ class SyncResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -5212,14 +5296,14 @@ class TableChange(Model, frozen=True, kw_only=True):
 
 
 class TableDetected(Model, frozen=True, kw_only=True):
-    """The findings of a registration with the same body."""
+    """What a registration with the same body would find."""
 
     name: str
     """Name"""
     base_path: str
     """Canonical: absolute, links and `..` resolved"""
     index: IndexOut | None
-    """The bucket index that sampled record keys prove, or the one given"""
+    """The given bucket index, or the one that sampled record keys prove"""
     profile: TableProfile
     """Type, version, partitioning, keys and columns, as in GET /v1/tables/{id}"""
     registered_as: str | None
@@ -5232,7 +5316,7 @@ class TableIn(Model, frozen=True, kw_only=True):
     name: str | UnsetType | None = UNSET
     """Default: the name in hoodie.properties"""
     index: BucketIndexIn | UnsetType | None = UNSET
-    """Verified on sampled record keys. Default: detected"""
+    """The bucket index, which is verified on sampled record keys. Default: detected"""
     lock: LockIn | UnsetType = UNSET
     """The lock that the table's writers take"""
     writers: WritersIn | UnsetType | None = UNSET
@@ -5248,7 +5332,7 @@ class TableIn(Model, frozen=True, kw_only=True):
 
 
 class TableOut(Model, frozen=True, kw_only=True):
-    """A registered table. Values of options that look like secrets, by their names or by themselves, are masked."""
+    """A registered table. An option whose name or value looks like a secret is masked."""
 
     id: str
     """Id of the table"""
@@ -5335,7 +5419,7 @@ class TableProfile(Model, frozen=True, kw_only=True):
 
 
 class TableRow(Model, frozen=True, kw_only=True):
-    """One table. The problems and the backlog are those of `as_of`; everything else is of this moment."""
+    """One table. The problems and the backlog are as old as `as_of` says; everything else is current."""
 
     id: str
     """Id"""
@@ -5352,15 +5436,15 @@ class TableRow(Model, frozen=True, kw_only=True):
     table_version: int | None
     """Null if it was not detected"""
     declared_buckets: int | None
-    """The writers' number; null without a bucket index"""
+    """Number of buckets in the writers' options; null without a bucket index"""
     buckets: int | None
-    """The number in force, which a hashing config on the table may have changed"""
+    """Number of buckets in force, which a hashing config of the table may have changed"""
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
-    health: Health
-    """The severity of its most serious problem, `healthy` without any"""
+    health: Health | None
+    """The severity of its most serious problem, `healthy` without any; null if `as_of` is null"""
     problems: list[BriefProblem]
-    """The five most serious ones, these first"""
+    """The five most serious problems, most serious first"""
     problem_count: int
     """All of them"""
     warnings: list[str]
@@ -5374,11 +5458,11 @@ class TableRow(Model, frozen=True, kw_only=True):
     log_ratio: float | None
     """Log bytes divided by base bytes; null without base files"""
     log_ratios: list[float]
-    """The same at 24 equidistant moments of the last day, or since the first poll; empty without polls"""
+    """The ratio at 24 equidistant moments of the last day, or since the first poll; empty without polls"""
     next_job: NextJobOut | None
-    """The first job that waits or is suggested; null for none"""
+    """The first job that waits or is suggested; null if there is none"""
     jobs: list[PastJobOut]
-    """The last 20, the newest first, dry runs included"""
+    """The last 20 jobs, newest first, dry runs included"""
 
 
 class TableRows(Model, frozen=True, kw_only=True):
@@ -5389,7 +5473,7 @@ class TableRows(Model, frozen=True, kw_only=True):
     matching: int
     """Those that the filter selects"""
     before: int
-    """How many of them earlier pages have"""
+    """Number of these tables on earlier pages"""
     next_cursor: str | None
     """For the next page, with the same filter and order; null at the end"""
 
@@ -5435,19 +5519,19 @@ class TargetIn(Model, frozen=True, kw_only=True):
     routing_key: str | UnsetType | None = UNSET
     """PagerDuty: the integration key of the service"""
     authorization: str | UnsetType | None = UNSET
-    """Alertmanager: the header of this name"""
+    """Alertmanager: the header `Authorization`"""
     headers: dict[str, str] | UnsetType | None = UNSET
     """Webhook: sent with every message"""
     host: str | UnsetType | None = UNSET
     """Mail: the SMTP server"""
     port: int | UnsetType | None = UNSET
-    """Mail: its port. Default: 587"""
+    """Mail: port of the server. Default: 587"""
     starttls: bool | UnsetType | None = UNSET
-    """Mail: false only for an allowed host. Default: true"""
+    """Mail: whether to encrypt by STARTTLS; false only for an allowed host. Default: true"""
     user: str | UnsetType | None = UNSET
-    """Mail: logs in with the password"""
+    """Mail: the user for the log-in"""
     password: str | UnsetType | None = UNSET
-    """Mail: its password"""
+    """Mail: the password for the log-in"""
     sender: str | UnsetType | None = UNSET
     """Mail: address of the sender"""
     to: list[str] | UnsetType | None = UNSET
@@ -5466,19 +5550,19 @@ class TargetOut(Model, frozen=True, kw_only=True):
     routing_key: str | UnsetType | None = UNSET
     """PagerDuty: the integration key of the service"""
     authorization: str | UnsetType | None = UNSET
-    """Alertmanager: the header of this name"""
+    """Alertmanager: the header `Authorization`"""
     headers: dict[str, str] | UnsetType | None = UNSET
     """Webhook: sent with every message"""
     host: str | UnsetType | None = UNSET
     """Mail: the SMTP server"""
     port: int | UnsetType | None = UNSET
-    """Mail: its port. Default: 587"""
+    """Mail: port of the server. Default: 587"""
     starttls: bool | UnsetType | None = UNSET
-    """Mail: false only for an allowed host. Default: true"""
+    """Mail: whether to encrypt by STARTTLS; false only for an allowed host. Default: true"""
     user: str | UnsetType | None = UNSET
-    """Mail: logs in with the password"""
+    """Mail: the user for the log-in"""
     password: str | UnsetType | None = UNSET
-    """Mail: its password"""
+    """Mail: the password for the log-in"""
     sender: str | UnsetType | None = UNSET
     """Mail: address of the sender"""
     to: list[str] | UnsetType | None = UNSET
@@ -5634,13 +5718,13 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
-    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
-    """What the timeline tells of the clock of the table's writers"""
+    """What the timeline says about the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
@@ -5668,7 +5752,7 @@ class WatchOut(Model, frozen=True, kw_only=True):
 
 
 class Way(Word):
-    """`open`: no token exists, and the caller needs none."""
+    """How the caller is known. `open`: no token exists, so the caller needs none."""
 
     OPEN = "open"
     BEARER = "bearer"
@@ -5685,7 +5769,7 @@ class WebhookChange(Model, frozen=True, kw_only=True):
     tables: list[str] | UnsetType | None = UNSET
     """Ids of tables or patterns of their names; empty for all"""
     headers: dict[str, str] | UnsetType | None = UNSET
-    """Replaces all of them; a masked value stands for the stored one"""
+    """Replaces all headers; a masked value stands for the stored one"""
     description: str | UnsetType | None = UNSET
     """Free text of whoever created it"""
 
@@ -5761,7 +5845,7 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     updated_at: datetime
     """When it was last changed by a call"""
     blocked: list[BlockedOut]
-    """What holds other deliveries up, the oldest event first; at most 20"""
+    """Deliveries that hold others up, the oldest event first; at most 20"""
 
 
 class WebhookIn(Model, frozen=True, kw_only=True):
@@ -5825,9 +5909,9 @@ class WebhookSummary(Model, frozen=True, kw_only=True):
     total: int
     """All of them"""
     failing: int
-    """Enabled ones whose last delivery failed"""
+    """Enabled webhooks whose last delivery failed"""
     disabled: int
-    """Ones to which nothing is sent"""
+    """Disabled webhooks"""
     pending: int
     """Deliveries that are due, or wait for their next attempt"""
     given_up: int
@@ -5844,8 +5928,8 @@ class WeeklyIn(Model, frozen=True, kw_only=True):
 
 
 class WindowIn(Model, frozen=True, kw_only=True):
-    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on
-    the next day.
+    """A time window, which opens on `days`, or every day if there are none. An `end` that is not after `start` is
+    on the next day.
     """
 
     start: str
@@ -5909,7 +5993,7 @@ class WorkerList(Model, frozen=True, kw_only=True):
 
 
 class WorkerOut(Model, frozen=True, kw_only=True):
-    """A worker as it describes itself; null where it gave no value."""
+    """A worker as it describes itself; members without a value are null."""
 
     id: str
     """Id by which it calls itself"""
@@ -5920,7 +6004,7 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     slots: int | None
     """Jobs that it runs at once"""
     spare_slots: int
-    """Submitted jobs that it runs beside when all its slots are taken"""
+    """Submitted jobs that it may run in addition when all its slots are taken"""
     driver_memory: str | None
     """Memory of its driver"""
     group: str
@@ -5940,7 +6024,7 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     ui_url: str | None
     """Address of Spark's UI"""
     read_rates: dict[str, float] | None
-    """Processor seconds that reads take on its machine, as it has measured"""
+    """Processor seconds that reads take on its machine, measured by the worker"""
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime
@@ -5950,8 +6034,8 @@ class WorkerOut(Model, frozen=True, kw_only=True):
 
 
 class WorkerState(Word):
-    """Only a worker that is `READY` asks for jobs. Others start Spark, have not a single executor, or `FAILED` to
-    start and have ended.
+    """Only a worker that is `READY` asks for jobs. Other workers are still starting Spark, have no executor, or
+    have ended because Spark did not start (`FAILED`).
     """
 
     FAILED = "failed"
@@ -5962,13 +6046,13 @@ class WorkerState(Word):
 
 class WorkerSummary(Model, frozen=True, kw_only=True):
     alive: int
-    """Workers that were seen within a minute"""
+    """Number of workers that were seen within a minute"""
     ready: int
-    """How many of them take jobs"""
+    """Number of workers that take jobs"""
     slots: int
-    """Jobs that the ready ones can run at once"""
+    """Number of jobs that the ready workers can run at once"""
     busy: int
-    """Jobs that they hold"""
+    """Number of jobs that workers hold"""
 
 
 class WorkersCheck(Model, frozen=True, kw_only=True):
@@ -5977,7 +6061,7 @@ class WorkersCheck(Model, frozen=True, kw_only=True):
     detail: str | UnsetType = UNSET
     """This case"""
     groups: dict[str, GroupCheck]
-    """The group `default`, and all that have queued jobs, or workers that were seen within a minute"""
+    """The group `default`, and all groups that have queued jobs or workers that were seen within a minute"""
 
 
 class WriterEngine(Word):
@@ -6014,15 +6098,16 @@ class WriterOptionsOut(Model, frozen=True, kw_only=True):
     session_conf: dict[str, str]
     """For the start of the Spark session: `SET` comes too late"""
     sql: dict[str, str]
-    """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL;
-    `create` is the whole statement for a table that exists, in which you replace what is in angle brackets
+    """The options as parts of SQL statements: `with` is for Flink's CREATE TABLE, `set` and `tblproperties` (for a
+    new table) are for Spark SQL. `create` is a whole statement for an existing table; replace what is in angle
+    brackets
     """
     notes: list[str]
-    """What else to see to"""
+    """Further things to do or to know"""
 
 
 class WritersIn(Model, frozen=True, kw_only=True):
-    """The Hudi version of the table's writers, or that none is running; and their engines."""
+    """The Hudi version and the engines of the table's writers, or that no writer is running."""
 
     hudi_version: str | UnsetType | None = UNSET
     """The declared version of Hudi; null if not declared"""

@@ -425,7 +425,7 @@ class WebhookOfNotificationError(ApiError):
 
 
 class WritersAliveError(ApiError):
-    """A writer of the table is alive, and may be the one that holds the lock"""
+    """A writer of the table is alive, and may hold the lock"""
 
     type = "writers-alive"
 

@@ -1,0 +1,84 @@
+"""Problems of the metadata table: it is not compacted, or lacks commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.health.next_step import diagnose, start
+from service.health.problem import Definition, ProblemKind, Severity
+from service.model.formatting import count, duration, size
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from service.health.problem import HealthProblem
+    from service.health.problem_facts import TableFacts
+
+BEHIND = Definition(
+    ProblemKind.METADATA_TABLE_BEHIND,
+    Severity.WARNING,
+    "The metadata table is not compacted",
+    "Every reader and writer merges its log files each time, so each plan and each commit becomes slower.",
+    "Compact the metadata table, or switch `metadata_table` on in the table's policy.",
+)
+
+INCOMPLETE = Definition(
+    ProblemKind.METADATA_TABLE_INCOMPLETE,
+    Severity.CRITICAL,
+    "The metadata table lacks commits",
+    "Readers with the metadata table do not see the rows of these commits.",
+    "Find the writer that has `hoodie.metadata.enable=false`, stop all writers, and let a `metadata_table` job rebuild"
+    " it.",
+)
+
+COMMITS = 30
+"""Deltacommits since the last compaction. Hudi's writers compact it at every tenth one
+(`hoodie.metadata.compact.max.delta.commits`), unless an instant that is pending for long prevents that."""
+
+_NAMED = 5
+
+
+def behind(table: TableFacts, _now: datetime) -> HealthProblem | None:
+    found = table.snapshot.metadata_table if table.snapshot else None
+    if found is None or not table.is_readable:
+        return None
+    settings = table.policy.metadata_table
+    allowed = min(COMMITS, 2 * settings.commits) if settings.enabled else COMMITS
+    if found.commits <= allowed:
+        return None
+    decision = table.decisions.get(JobKind.METADATA_TABLE)
+    why = f" The policy: {decision.because}." if decision and settings.enabled else ""
+    pending = (
+        f" {count(found.pending, 'instant')} pending there for up to {duration(found.read_at - found.pending_since)}."
+        if found.pending_since
+        else ""
+    )
+    return BEHIND.of(
+        table.about,
+        found.read_at,
+        f"{count(found.commits, 'deltacommit')} since its last compaction, more than {allowed}, with"
+        f" {size(found.log_bytes)} in {count(found.log_files, 'log file')}.{pending}{why}",
+        {
+            "commits": found.commits,
+            "allowed": allowed,
+            "log_files": found.log_files,
+            "log_bytes": found.log_bytes,
+            "pending": found.pending,
+        },
+        step=start(table.id, "Compact the metadata table", JobKind.METADATA_TABLE, {"action": "compact"}),
+    )
+
+
+def incomplete(table: TableFacts, _now: datetime) -> HealthProblem | None:
+    found = table.snapshot.metadata_table if table.snapshot else None
+    if found is None or not table.is_readable or not found.missing:
+        return None
+    named = ", ".join(found.missing[:_NAMED]) + (" ..." if len(found.missing) > _NAMED else "")
+    return INCOMPLETE.of(
+        table.about,
+        found.read_at,
+        f"These completed commits are not in the metadata table: {named}.",
+        {"instants": list(found.missing[:_NAMED])},
+        step=diagnose(table.id),
+    )

@@ -1,0 +1,117 @@
+"""The state of a table's metadata table, from listings of its timeline and its folders."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.spec import Spec, Told
+from service.lake.commit import WRITING_ACTIONS
+from service.lake.file_slices import Visibility, latest_slices
+from service.lake.timeline import MAX_FILES, timeline_of
+from service.model.storage_errors import PathNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.lake.instant import Instant
+    from service.lake.storage import Entry, Storage
+    from service.lake.table_config import TableConfig
+    from service.lake.timeline import Timeline
+
+FOLDER = ".hoodie/metadata"
+_EVERY = timedelta(minutes=5)
+_MOST_MISSING = 20
+_MOST_PARTITIONS = 100
+_NAME = re.compile(r"\w[\w.-]*")  # A name with another character is not one of Hudi's, and could be a path.
+
+
+@dataclass(frozen=True)
+class MetadataTableState(Told):
+    """The metadata table of a table. Sizes are in bytes, and of the latest file slices.
+
+    `commits` are the deltacommits since its last compaction: every reader and writer merges their log files. `missing`
+    are the first completed commits of the table that it lacks.
+    """
+
+    read_at: Annotated[datetime, Spec("When it was read", examples=("2026-01-01T12:00:05Z",))]
+    commits: Annotated[int, Spec("Deltacommits since its last compaction", examples=(3,))] = 0
+    base_files: Annotated[int, Spec("Base files (HFiles)", examples=(2,))] = 0
+    base_bytes: Annotated[int, Spec("Their size", examples=(20480,))] = 0
+    log_files: Annotated[int, Spec("Log files since its last compaction", examples=(6,))] = 0
+    log_bytes: Annotated[int, Spec("Their size", examples=(40960,))] = 0
+    pending: Annotated[int, Spec("Pending instants on its own timeline", examples=(0,))] = 0
+    pending_since: Annotated[datetime | None, Spec("When the first of them was requested; null without any")] = None
+    missing: Annotated[tuple[str, ...], Spec("Completed commits of the table that it lacks", examples=([],))] = ()
+
+
+def metadata_table_of(
+    storage: Storage, config: TableConfig, timeline: Timeline, known: MetadataTableState | None, now: datetime
+) -> MetadataTableState | None:
+    """Reads the metadata table of the table with this `config` and `timeline`, which must have been read before it.
+
+    Reads it every few minutes, because its folders are listed; meanwhile returns what is `known`. Returns None if the
+    table has no metadata table. Raises StorageError.
+    """
+    if known is not None and config.metadata_partitions and now - known.read_at < _EVERY:
+        return known
+    return _read(storage, config, timeline, now)
+
+
+def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: datetime) -> MetadataTableState | None:
+    names = [name for name in config.metadata_partitions[:_MOST_PARTITIONS] if _NAME.fullmatch(name)]
+    if not names:
+        return None
+    try:
+        # A metadata table has the layout of its table: both are upgraded together.
+        found = storage.list(f"{FOLDER}/{config.timeline_path}", most=MAX_FILES)
+        partitions = {name: storage.list(f"{FOLDER}/{name}") for name in names}
+    except PathNotFoundError:
+        return None
+    listed = {entry.name: entry for entry in found if not entry.is_folder}
+    own = timeline_of(listed)
+    visibility = Visibility.of(own, config.timeline_layout)
+    slices = [each for name, files in partitions.items() for each in latest_slices(name, files, visibility, ()).slices]
+    compacted = max((each.requested_time for each in own.instants if _is_compaction(each)), default="")
+    deltas = [each for each in own.instants if each.is_completed and each.action == "deltacommit"]
+    pending = own.pending()
+    return MetadataTableState(
+        read_at=now,
+        commits=sum(each.requested_time > compacted for each in deltas),
+        base_files=sum(each.base_file is not None for each in slices),
+        base_bytes=sum(each.base_bytes for each in slices),
+        log_files=sum(len(each.logs) for each in slices),
+        log_bytes=sum(each.log_bytes for each in slices),
+        pending=len(pending),
+        pending_since=_first({each.requested_time for each in pending}, listed),
+        missing=tuple(_missing(timeline, own))[:_MOST_MISSING],
+    )
+
+
+def _is_compaction(instant: Instant) -> bool:
+    return instant.is_completed and instant.action == "commit"
+
+
+def _first(pending: set[str], listed: Mapping[str, Entry]) -> datetime | None:
+    """Returns the storage's time of the first file of these instants."""
+    times = [each.modified_at for name, each in listed.items() if name.partition(".")[0] in pending]
+    return min((at for at in times if at), default=None)
+
+
+def _missing(timeline: Timeline, own: Timeline) -> list[str]:
+    """Returns the completed commits that the metadata table lacks. A writer completes each commit there first, so
+    these are of writers without a metadata table."""
+    known = {each.requested_time for each in own.instants if each.is_completed}
+    # Instants before the first one may have been archived.
+    begin = min(known, default=None)
+    return [
+        each.requested_time
+        for each in timeline.instants
+        if each.is_completed
+        and each.action in WRITING_ACTIONS
+        and begin is not None
+        and each.requested_time > begin
+        and each.requested_time not in known
+    ]

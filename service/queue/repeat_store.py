@@ -1,0 +1,56 @@
+"""Database access to what a worker repeats, because the answer to its request was lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.queue.job import HELD, Job
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.queue.job import AttemptOutcome, Holder
+
+_j = schema.jobs
+_a = schema.job_attempts
+
+
+def leased_with(connection: Connection, request_id: str, holder: Holder) -> Job | None:
+    """Returns the job that this request of this holder has brought, while the lease lasts."""
+    row = connection.execute(_LEASED_WITH, {"of_request": request_id}).one_or_none()
+    job = Job.of_row(row) if row is not None else None
+    return job if job is not None and job.is_leased_to(holder) else None
+
+
+def extend(connection: Connection, job: Job, deadline: datetime) -> bool:
+    """Moves the deadline of this attempt's lease; returns False if the lease has ended."""
+    values: dict[str, Any] = {"of_job": job.id, "of_attempt": job.attempt, "lease_deadline": deadline}
+    return bool(connection.execute(_EXTEND, values).rowcount)
+
+
+def reported(connection: Connection, job_id: str, attempt: int, outcome: AttemptOutcome, holder: Holder) -> Job | None:
+    """Returns the job if this attempt of this worker has ended, and by a report of this outcome."""
+    ended = {"of_job": job_id, "of_attempt": attempt, "of_worker": holder.worker_id, "ended_as": outcome.value}
+    row = connection.execute(_REPORTED, ended).one_or_none()
+    return Job.of_row(row) if row is not None else None
+
+
+# Literals, not parameters: only then does SQLite use the partial index.
+_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_LEASED_WITH = sa.select(_j).where(_IS_HELD, _j.c.lease_request == sa.bindparam("of_request"))
+_EXTEND = _j.update().where(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
+_REPORTED = (
+    sa.select(_j)
+    .join(_a, _a.c.job_id == _j.c.id)
+    .where(
+        _j.c.id == sa.bindparam("of_job"),
+        _a.c.attempt == sa.bindparam("of_attempt"),
+        _a.c.worker_id == sa.bindparam("of_worker"),
+        _a.c.outcome == sa.bindparam("ended_as"),
+    )
+)
