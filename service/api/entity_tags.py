@@ -17,7 +17,7 @@ from fastapi import Response
 from sqlalchemy import Connection
 
 from service.access.secret_cipher import SecretCipher
-from service.api.audit_objects import look
+from service.api.audit_objects import read
 from service.api.errors import ChangedMeanwhileError
 
 TAGGED = frozenset({"table", "table-policy", "policy", "pause", "freeze", "webhook", "notification", "consumer"})
@@ -68,7 +68,7 @@ def tag_of(members: Any) -> str:
 
 def set_tag(response: Response, connection: Connection, cipher: SecretCipher, kind: str, object_id: str) -> None:
     """Adds the tag of an object to an answer that shows it."""
-    response.headers["ETag"] = tag_of(look(connection, cipher, kind, object_id)[1])
+    response.headers["ETag"] = tag_of(read(connection, cipher, kind, object_id)[1])
 
 
 def condition_of(method: str, headers: Mapping[str, str]) -> Condition:

@@ -1,6 +1,6 @@
-// Asks at once for who is there, and for the data of the overview, while the modules that show them are on their way.
-// `api.js` takes the answers. Part of the page itself, and not a module: a browser runs those only after it has the whole
-// page and its styles.
+// Requests the session and the data of the overview at once, while the browser loads the modules that show them. `api.js`
+// takes the answers. The page contains this script, which is not a module, because a browser runs modules only after it
+// has the whole page and its styles.
 {
   window.early = new Map();
   const ask = (path) => {
@@ -10,6 +10,6 @@
   };
   if (["", "#", "#/"].includes(location.hash)) ask("v1/overview");
   ask("v1/session");
-  // The first use of it takes a browser tens of milliseconds, which are idle now.
+  // The first use of `Intl` takes a browser tens of milliseconds, which are idle now.
   Intl.DateTimeFormat();
 }

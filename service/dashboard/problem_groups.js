@@ -1,4 +1,4 @@
-// What is wrong, one line for each cause; a line opens to the problems of its tables, with what to do.
+// The problems, one line for each cause. A line opens to the problems of its tables, with the remedies.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -15,11 +15,11 @@ export class ProblemGroups {
     this.counts = {};
     this.isCounted = false;
     this.isWhole = false;
-    /** The problems of the groups that are open, by key. */
+    /** The problems of the opened groups, by key. */
     this.open = new Map();
   }
 
-  /** Takes the groups that another call has brought, and asks for the problems of the open ones. */
+  /** Takes the groups from the answer of another call, and requests the problems of the opened ones. */
   async take({ groups, counts, as_of: asOf }) {
     this.groups = groups;
     this.isCounted = asOf !== null;
@@ -32,7 +32,7 @@ export class ProblemGroups {
     this.open.set(keyOf(group), items);
   }
 
-  /** `jobs` are active. */
+  /** Draws the groups. `jobs` are the active jobs. */
   draw(jobs, changed) {
     if (!this.groups) return null;
     const total = sum(this.counts);

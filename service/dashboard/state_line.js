@@ -1,4 +1,4 @@
-// The state of the installation in one line; each figure leads to what it counts.
+// The state of the installation in one line. Each figure is a link to what it counts.
 
 import { h } from "./dom.js";
 import { count, number, plural } from "./format.js";
@@ -31,7 +31,7 @@ const severities = (counts) => [
   figure("notices", counts.notice, plural(counts.notice, "notice"), address([], { health: "notice" }), counts.notice && "note"),
 ];
 
-/** Submitted jobs may run beside the slots. */
+/** Submitted jobs may take spare slots, so more slots may be busy than there are. */
 const taken = ({ busy, slots }) => `${Math.min(busy, slots)} of ${count(slots, "slot")} taken${busy > slots ? ` and ${count(busy - slots, "job")} beside` : ""}`;
 
 function figure(key, value, words, where, look) {

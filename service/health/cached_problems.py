@@ -90,13 +90,13 @@ class ProblemCache:
         return look.found, look.paths
 
     def note_written(self, found: Iterable[HealthProblem], ids: Collection[str]) -> None:
-        """Notes which of the problems were stored, and forgets those that are over."""
+        """Records which of the problems were stored, and forgets the ones that have ended."""
         written = {each.id: each if each.id in ids else self.written.get(each.id) for each in found}
         self.written = {key: each for key, each in written.items() if each is not None}
 
     def prepare(self, engine: Engine) -> bool:
-        """Reads the problems of the last stored round, if there are many tables. Returns whether there are. Raises
-        DatabaseUnavailableError."""
+        """Reads the problems that the last round has stored, if there are many tables, and returns whether there are.
+        Raises DatabaseUnavailableError."""
         self._looks.of_before(engine)
         return self._looks.is_of_many(engine)
 

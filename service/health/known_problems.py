@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 class Known:
     """The problems and backlogs at one time."""
 
-    as_of: datetime | None  # None if this process has not computed the problems yet, and so knows none.
+    as_of: datetime | None  # None if this process has not computed the problems yet.
     problems: Sequence[HealthProblem] = ()  # The most serious first.
     backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # Of polled tables, by table id.
     counts: Mapping[Severity, int] = field(default_factory=Counter)
     of_tables: Mapping[str, Sequence[HealthProblem]] = field(default_factory=dict)
-    groups: Sequence[ProblemGroup] = ()  # As if none was acknowledged.
+    groups: Sequence[ProblemGroup] = ()  # The groups, without regard to acknowledgements.
 
 
-# A new search brings new problems, and every overview shows the groups of the last one.
+# Results are kept, because many overviews show the groups of one search.
 @lru_cache(maxsize=2)
 def groups_of(known: Known, acknowledged: frozenset[str]) -> Sequence[ProblemGroup]:
-    """Returns the groups with the numbers of problems that are `acknowledged`, groups that are so as a whole
+    """Returns the groups with the numbers of `acknowledged` problems. Groups that are acknowledged as a whole come
     last."""
     return with_acknowledged(known.groups, known.problems, acknowledged) if acknowledged else known.groups

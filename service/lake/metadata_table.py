@@ -25,16 +25,15 @@ FOLDER = ".hoodie/metadata"
 _EVERY = timedelta(minutes=5)
 _MOST_MISSING = 20
 _MOST_PARTITIONS = 100
-_NAME = re.compile(r"\w[\w.-]*")  # A name with another character is not one of Hudi's, and could be a path.
+# Names with other characters are ignored: Hudi does not write them, and they could be paths.
+_NAME = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True)
 class MetadataTableState(Told):
-    """The metadata table of a table. Sizes are in bytes, and of the latest file slices.
-
-    `commits` are the deltacommits since its last compaction: every reader and writer merges their log files. `missing`
-    are the first completed commits of the table that it lacks.
-    """
+    """The state of a table's metadata table. Sizes are in bytes, of the latest file slices. `commits` are the
+    deltacommits since its last compaction, whose log files every reader and writer has to merge. `missing` are the
+    first completed commits of the table that the metadata table lacks."""
 
     read_at: Annotated[datetime, Spec("When it was read", examples=("2026-01-01T12:00:05Z",))]
     commits: Annotated[int, Spec("Deltacommits since its last compaction", examples=(3,))] = 0
@@ -50,10 +49,10 @@ class MetadataTableState(Told):
 def metadata_table_of(
     storage: Storage, config: TableConfig, timeline: Timeline, known: MetadataTableState | None, now: datetime
 ) -> MetadataTableState | None:
-    """Reads the metadata table of the table with this `config` and `timeline`, which must have been read before it.
+    """Reads the metadata table of the table with this `config` and `timeline`; the timeline must have been read first.
 
-    Reads it every few minutes, because its folders are listed; meanwhile returns what is `known`. Returns None if the
-    table has no metadata table. Raises StorageError.
+    Folders are listed only every few minutes; meanwhile `known` is returned. Returns None if the table has no metadata
+    table. Raises StorageError.
     """
     if known is not None and config.metadata_partitions and now - known.read_at < _EVERY:
         return known
@@ -101,10 +100,10 @@ def _first(pending: set[str], listed: Mapping[str, Entry]) -> datetime | None:
 
 
 def _missing(timeline: Timeline, own: Timeline) -> list[str]:
-    """Returns the completed commits that the metadata table lacks. A writer completes each commit there first, so
-    these are of writers without a metadata table."""
+    """Returns the completed commits that the metadata table lacks. A writer with a metadata table completes each commit
+    there first, so writers without one have made these."""
     known = {each.requested_time for each in own.instants if each.is_completed}
-    # Instants before the first one may have been archived.
+    # Instants before the first known one may have been archived.
     begin = min(known, default=None)
     return [
         each.requested_time

@@ -1,5 +1,5 @@
-"""Lets longer work of this process give way to calls. One thread of Python runs at a time, and one that answers a call
-gives up its turn at each row that it reads: beside a thread that computes, it would wait for that as often."""
+"""Lets longer work of this process give way to calls. Python runs one thread at a time, and a thread that answers a
+call gives up its turn at each row that it reads, so beside a computing thread it would wait again and again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Calls:
                     self._none.set()
 
     def give_way(self, seconds: float) -> None:
-        """Waits until no call is being answered, at most for so long."""
+        """Waits until no call is being answered, at most for `seconds`."""
         if not self._none.is_set():
             self._none.wait(seconds)
 

@@ -56,7 +56,8 @@ def waiting_for_lock(connection: Connection, table_ids: Collection[str] | None =
 
 
 def kept_out(connection: Connection) -> set[str]:
-    """Returns those of the same tables whose last attempt found the lock held, or its server away."""
+    """Returns the tables, among those of `waiting_for_lock`, whose last attempt found the lock held or its server
+    away."""
     return set(connection.execute(_KEPT_OUT).scalars())
 
 

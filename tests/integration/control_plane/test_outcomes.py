@@ -14,7 +14,7 @@ from service.db.engine import reading, writing
 from service.health import objectives, table_store
 from service.lake.commit import Commit
 from service.outcome import objective_store, read_store
-from service.outcome.objective import Kept, Look
+from service.outcome.objective import Kept, ObjectiveCheck
 from service.outcome.reads import ReadSource
 from service.policies import policy_registry
 from service.queue import attempt_figures, gain_store, job_store, lease_store
@@ -231,7 +231,12 @@ def test_time_without_looks_and_steps_of_the_clock_do_not_count(engine: sa.Engin
     service.register()
     clock = service.clock
     with writing(engine) as connection:
-        for step, look in ((0, Look(2.0, "much")), (600, Look(1.0)), (-7200, Look(2.0, "much")), (86_400, Look(1.0))):
+        for step, look in (
+            (0, ObjectiveCheck(2.0, "much")),
+            (600, ObjectiveCheck(1.0)),
+            (-7200, ObjectiveCheck(2.0, "much")),
+            (86_400, ObjectiveCheck(1.0)),
+        ):
             clock.advance(step)
             objective_store.record(connection, "tbl_1", look, clock())
         assert objective_store.kept(connection, "tbl_1", clock() - timedelta(days=7)) == Kept(600.0, 600.0)

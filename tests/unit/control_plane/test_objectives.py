@@ -11,7 +11,7 @@ from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.outcome.aim import Aim
 from service.outcome.gain import gain_of
-from service.outcome.objective import Kept, look
+from service.outcome.objective import Kept, check
 from service.outcome.read_cost import RatesBasis, ReadRates, ReadWork, read_cost
 from service.outcome.reads import Reads, ReadSource
 from service.policies.objective import ObjectiveSettings
@@ -74,7 +74,7 @@ def test_logs_of_a_table_that_nobody_reads_wait_for_a_day() -> None:
     assert found.until == NOW + timedelta(hours=21)
     later = replace(given, now=NOW + timedelta(hours=21))
     assert isinstance(compacts(logs(50, 5), later), Run)
-    assert look(given.aim, logs(50, 5), NOW, merges_files=False).missed is None
+    assert check(given.aim, logs(50, 5), NOW, merges_files=False).missed is None
 
 
 def test_logs_are_compacted_before_they_are_too_old() -> None:
@@ -142,16 +142,16 @@ def test_old_versions_are_deleted_when_they_take_too_much() -> None:
     ],
 )
 def test_a_look_says_how_an_objective_is_missed(objective: dict[str, float], missed: str | None) -> None:
-    found = look(context(oldest_log_at=ago(hours=1), **objective).aim, logs(5, 5), NOW, merges_files=True)
+    found = check(context(oldest_log_at=ago(hours=1), **objective).aim, logs(5, 5), NOW, merges_files=True)
     assert (found.overhead, found.missed) == (pytest.approx(1.5), missed)
 
 
 def test_an_empty_table_costs_nothing_and_misses_nothing() -> None:
     given = context(read_overhead=1.2, storage_overhead=1.2)
-    assert look(given.aim, a_snapshot(), NOW, merges_files=True).missed is None
+    assert check(given.aim, a_snapshot(), NOW, merges_files=True).missed is None
     only_freed = a_snapshot(PartitionState("", freed_files=2, freed_bytes=MIB))
     assert isinstance(cleaning.decide(CleaningSettings(), only_freed, given), Run)
-    assert look(given.aim, only_freed, NOW, merges_files=True).missed is not None
+    assert check(given.aim, only_freed, NOW, merges_files=True).missed is not None
 
 
 def test_the_error_budget_is_the_share_that_may_be_missed() -> None:

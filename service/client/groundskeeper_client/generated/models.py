@@ -44,7 +44,7 @@ class AcknowledgementOut(Model, frozen=True, kw_only=True):
 
 
 class ActionOut(Model, frozen=True, kw_only=True):
-    """A call that helps. Its role is the one that the call needs anyway."""
+    """A call of the API that helps. The caller needs the role for that call."""
 
     label: str
     """For a button"""
@@ -2480,7 +2480,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     table_id: str | None
     """Null unless it is about a table"""
     action: ActionOut | None
-    """The call that does it, where there is one"""
+    """A call of the API that applies the remedy; null if there is none"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
     """Set if somebody has acknowledged the problem; null again once the acknowledgement or the problem ends, or
     the problem becomes more serious
@@ -3015,8 +3015,8 @@ class LabelsOfTables(Model, frozen=True, kw_only=True):
     action: Literal["label"] = "label"
     """Action of the instant on the table's timeline"""
     owner: str | UnsetType | None = UNSET
-    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports. Null for
-    nobody; left out, it does not change
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports. Null
+    removes the owner; if left out, the owner stays
     """
     tags: dict[str, str] | UnsetType = UNSET
     """Tags to add to each table, or to set to another value"""
@@ -3053,7 +3053,7 @@ class LearnedCostOut(Model, frozen=True, kw_only=True):
     the tables are held out for it in turn; null if too few are known
     """
     error_on_known_tables: float | None
-    """Median error if the model knows the attempt before on the same table; null if there is none"""
+    """Median error if the model knows the previous attempt on the same table; null if there is none"""
 
 
 class LineageDatasetIn(Model, frozen=True, kw_only=True):
@@ -3618,7 +3618,7 @@ class Order(Word):
 
 
 class Outcome(Word):
-    """`DONE` below status 400, `FAILED` from 500 on."""
+    """The outcome of a call: `DONE` below status 400, `FAILED` from 500 on, `REFUSED` between."""
 
     DONE = "done"
     REFUSED = "refused"
