@@ -103,7 +103,7 @@ def test_single_outliers_change_little() -> None:
         assert new.seconds == pytest.approx(old.seconds, rel=0.25)
 
 
-def test_what_is_read_after_a_restart_tells_the_same() -> None:
+def test_figures_that_are_read_after_a_restart_give_the_same_model() -> None:
     fleet = Fleet()
     history = [fleet.ended(f"t{number % 17}") for number in range(200)]
     kept, read = CostModel(), CostModel()

@@ -62,7 +62,7 @@ def test_a_bearer_token_survives_the_way_through_text_and_shows_no_secret() -> N
 
 
 @pytest.mark.parametrize("text", ["", "gk", "gk_", "gk__x", "gk_ab", "xx_ab_cd", "gk_a\0b_cd", "Bearer gk_a_b"])
-def test_what_is_no_token_is_not_taken_for_one(text: str) -> None:
+def test_a_malformed_token_is_refused(text: str) -> None:
     assert Bearer.parse(text) is None
 
 

@@ -95,7 +95,7 @@ def test_members_are_combined_and_the_first_one_that_is_missed_counts() -> None:
     assert isinstance(compacts(logs(1, 2), costly), Run)
 
 
-def test_what_the_day_may_cost_counts_before_all_else() -> None:
+def test_the_daily_budget_overrides_all_other_members() -> None:
     spent = {"max_gb_hours_per_day": 2.0, "gb_hours": 2.1, "spent_until": NOW + timedelta(hours=3)}
     for given in (context(read_overhead=1.2, **spent), context(calendar=Calendar(is_due=True), **spent)):
         found = compacts(logs(50, 5), given)
