@@ -255,7 +255,7 @@ REASONS: list[tuple[str, dict[str, Any]]] = [
     ("reason", "shape"),
     [pytest.param(reason, shape, id=f"{reason}-{number}") for number, (reason, shape) in enumerate(REASONS)],
 )
-def test_what_is_not_proved_is_done_by_hudi_with_the_reason_or_refused(
+def test_slices_whose_merge_is_not_proved_are_compacted_by_hudi_or_refused(
     spark: SparkSession, tmp_path: Path, reason: str, shape: dict[str, Any]
 ) -> None:
     base = tmp_path / "orders"

@@ -93,7 +93,7 @@ def _copy(source: Path, files: fs.FileSystem, folder: str, *, back: bool = False
                 output.write(input_.read())
 
 
-def test_a_ticket_is_shown_once_for_a_token_that_all_requests_carry(cluster: Cluster, ticket: Path) -> None:
+def test_a_ticket_is_used_once_to_get_a_token_for_all_requests(cluster: Cluster, ticket: Path) -> None:
     files = _files(cluster)
     client = files.handler._client
     requests: list[httpx.Request] = []
@@ -164,7 +164,7 @@ def _login_refused(cluster: Cluster) -> str:
     return str(refused.value)
 
 
-def test_without_a_login_the_reason_is_said(
+def test_a_missing_login_is_reported_with_the_reason(
     cluster: Cluster, ticket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(tmp_path / "none"))

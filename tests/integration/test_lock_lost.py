@@ -70,7 +70,7 @@ def spares(spark: SparkSession, server: LockServer, tmp_path_factory: pytest.Tem
         "right after the commit",
     ],
 )
-def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
+def test_commits_of_a_writer_while_the_worker_is_frozen_are_correct(
     spark: SparkSession, tmp_path: Path, server: LockServer, spares: Spares, place: str
 ) -> None:
     base = server.base(tmp_path)

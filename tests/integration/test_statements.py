@@ -199,7 +199,7 @@ def test_statements_are_right_after_an_expansion_with_what_writer_options_say(
 
 
 @pytest.mark.exhaustive
-def test_what_hudi_loses_by_default_is_refused_before_it_can_happen(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_expansion_that_would_make_statements_lose_rows_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = Sales(spark, tmp_path / "sales", MOR, 9)
     update(table)
 

@@ -25,7 +25,7 @@ def test_the_generated_client_is_that_of_the_apis_document() -> None:
     assert {path.name for path in FOLDER.glob("*.py")} == set(files())
 
 
-def test_it_imports_nothing_of_the_service_and_no_framework() -> None:
+def test_the_client_imports_nothing_of_the_service_and_no_framework() -> None:
     code = "import sys, groundskeeper_client; print(*{name.split('.')[0] for name in sys.modules})"
     ran = subprocess.run([sys.executable, "-c", code], cwd=CLIENT, capture_output=True, text=True, check=True)
     assert not {"service", "jobs", "fastapi", "pydantic", "sqlalchemy", "pyspark"} & set(ran.stdout.split())
