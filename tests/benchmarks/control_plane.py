@@ -86,8 +86,8 @@ class Rates:
 @dataclass
 class Figures:
     """`cpu_share` is of one core, of all replicas; `load` is that of the machine at the beginning and at the end.
-    `first_looks_cpu_seconds` are those of the service until each table was polled once. `overdue_seconds` is how late
-    the latest table was polled; sizes are in bytes."""
+    `first_looks_cpu_seconds` is the CPU time of the service until each table was polled once. `overdue_seconds` is how
+    late the latest table was polled; sizes are in bytes."""
 
     tables: int
     replicas: int
@@ -235,7 +235,8 @@ class Workers(Callers):
 
 
 class Clients(Callers):
-    """Each sort of call is made over kept connections: five of them ten times a second, the others twice."""
+    """Clients make each sort of call over kept connections: five sorts ten times a second, the other sorts twice a
+    second."""
 
     def __init__(self, urls: Sequence[str], ids: Iterable[str]) -> None:
         super().__init__(urls)

@@ -1,4 +1,4 @@
-"""Tests the pages of policies, the calendar and notifications, and what a selection gets, mostly by keyboard."""
+"""Tests the pages of policies, the calendar and notifications, and actions on selected tables, mostly by keyboard."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Daemon:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """The service of two tests, of which the second ends it to read all that it has written."""
+    """The service of two tests; the second test ends it, to read all files that it has written."""
     daemon = Daemon(tmp_path_factory.mktemp("service"))
     yield daemon
     daemon.end()

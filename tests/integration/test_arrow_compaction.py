@@ -103,7 +103,7 @@ def test_rows_files_and_statistics_are_those_of_hudis_own_compaction(
 def test_files_of_copied_column_chunks_are_those_of_hudis_own_compaction(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str
 ) -> None:
-    # Chunks of small row groups are not copied otherwise.
+    # The chunks of small row groups are by default not copied.
     monkeypatch.setattr(compaction_job, "Compaction", partial(Compaction, copies_from=0))
     base = tmp_path / "orders"
     statistics = {"hoodie.metadata.index.column.stats.enable": "true"}

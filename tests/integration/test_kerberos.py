@@ -172,7 +172,7 @@ def test_a_missing_login_is_reported_with_the_reason(
     with monkeypatch.context() as other:
         other.setitem(sys.modules, "gssapi", None)
         assert "pip install 'groundskeeper[kerberos]'" in _login_refused(cluster)
-    # The cluster wants what the options do not say.
+    # The cluster requires a login, but the options do not name one.
     plain = {name: value for name, value in cluster.options.items() if name != hdfs_options.AUTHENTICATION}
     with pytest.raises(LoginError, match="wants a login by Kerberos"):
         hdfs_options.of_hadoop(plain, "localhost").with_short_timeouts().filesystem().get_file_info("/")

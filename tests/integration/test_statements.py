@@ -209,7 +209,7 @@ def test_an_expansion_that_would_make_statements_lose_rows_is_refused(spark: Spa
 
     run_job(spark, table.base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, writers_query_pruning_off=True)
     table.run(f"REFRESH TABLE {table.name}")
-    # Hudi 1.2.0: with pruning on, a filter that is not on the key finds no row. The commit is there, without rows.
+    # Hudi 1.2.0: with pruning on, a filter that is not on the key finds no row. The commit exists, but has no rows.
     table.run(f"UPDATE {table.name} SET qty = -9, ver = 5L WHERE id % 3 = 1")
     table.check()
     table.run(f"SET {PRUNING}=false")

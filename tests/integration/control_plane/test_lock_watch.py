@@ -271,7 +271,7 @@ def test_a_server_that_does_not_answer_delays_no_other_check(
         assert watched.service.lease() is None
         said = str(waits_for(watched.service, jobs[0]))
         assert said.startswith("the table's lock, whose server does not answer: ")
-        # The silent server is called rarely, and all others as before.
+        # The service calls the silent server rarely, and all others as often as before.
         clock.advance(2)
         assert watched.watch.run_once().begun == 1
         assert watched.watch.pool.wait(60)

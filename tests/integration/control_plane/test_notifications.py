@@ -174,7 +174,7 @@ def test_the_report_counts_each_of_a_thousand_problems_that_the_limit_has_put_to
     problems = [a_problem(number, kinds[number % len(kinds)]) for number in range(1000)]
     desk.open(problems)
     desk.announce(problems)
-    # A rise of the severity is announced, and is no further problem.
+    # A rise of the severity is announced, but does not count as another problem.
     desk.announce([replace(problems[0], severity=Severity.CRITICAL)])
     assert len(desk.told()) == 3
     clock.now = datetime(2026, 1, 5, 8, tzinfo=UTC)

@@ -134,7 +134,7 @@ def test_tables_that_a_reader_has_no_time_for_stay_together_in_halves(
     tables[0].commit("001")
     watched.poll()
     assert sorted(asked) == [4, 5, 12]
-    # The halves of what is left over then are single tables.
+    # The remaining halves then have one table each.
     assert len(read.times) == 4
     assert watched.instants(ids[0]) == ["001"]
 

@@ -1,4 +1,4 @@
-"""Tests owners and tags of tables: what is declared, and the filters by them, on both databases."""
+"""Tests the owners and tags of tables, their declaration and the filters by them, on both databases."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_a_policy_does_not_at_once_repeat_a_job_that_failed_for_good(service: Se
     clock.advance(60)
     service.look(commits=7)
     assert service.plan().jobs == ()
-    # and so does whoever changes what is asked for.
+    # and so does a change of the policy.
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"commits": 4}})
     assert len(service.plan().jobs) == 1
 

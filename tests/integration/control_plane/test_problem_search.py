@@ -1,5 +1,4 @@
-"""A search that goes on from the last one finds the same as one that computes everything, whatever happens between
-them."""
+"""Tests that an incremental search for problems finds the same as a full one, whatever happens in between."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_tables_without_history_get_the_cost_of_the_fleet() -> None:
     assert (learned.accuracy.jobs, learned.accuracy.tables) == (200, 40)
     assert learned.accuracy.of_other_tables is not None
     assert abs(learned.accuracy.of_other_tables - median(errors)) < 0.05
-    # The jobs of a table are alike, which the fleet does not tell.
+    # The jobs of one table are similar, which the figures of the whole fleet do not show.
     assert learned.accuracy.of_known_tables is not None
     assert learned.accuracy.of_known_tables < learned.accuracy.of_other_tables
 

@@ -20,7 +20,7 @@ def test_instants_are_kept_in_order_and_once() -> None:
     assert job.with_instants(["002", "003"]) == ("001", "002", "003")
 
 
-def test_a_plan_tells_the_attempt_what_the_ones_before_it_left() -> None:
+def test_a_work_order_has_the_instants_of_earlier_attempts() -> None:
     job = Job("job_1", "tbl_1", JobKind.CLEANING, NOW, NOW, params={"retain": 3}, attempt=2, instants=("001",))
     table = Registration(
         "tbl_1",
