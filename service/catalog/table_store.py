@@ -117,6 +117,10 @@ def owned(connection: Connection) -> Iterator[Any]:
     )
 
 
+def number(connection: Connection) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(_t)).scalar_one()
+
+
 def ids_of(connection: Connection, selection: TableSelection) -> set[str]:
     return set(connection.execute(sa.select(_t.c.id).where(*_selected(selection))).scalars())
 

@@ -39,7 +39,8 @@ def backup(
         bool, typer.Option("--without-key", help="Leave the key of the secrets out: keep it elsewhere")
     ] = False,
 ) -> None:
-    """Write the database, as it is at one moment, and the key of its secrets to a new file. The service may run."""
+    """Write a consistent copy of the database, and the key of its secrets, to a new file. The service may run
+    meanwhile."""
     from service.access.secret_cipher import key_file
     from service.db import migrate, snapshot
 
@@ -71,7 +72,7 @@ def backup(
 
 
 def restore(file: File, database: Database = None) -> None:
-    """Bring a backup back, to a place where there is no database. Start the service afterwards."""
+    """Restore a backup to a place where there is no database. Start the service afterwards."""
     from service.access.secret_cipher import key_file
     from service.db import migrate, snapshot
     from service.db.engine import open_engine
@@ -117,8 +118,8 @@ def restore(file: File, database: Database = None) -> None:
 
 
 def _sqlite(url: str | None, *, tool: str) -> tuple[Engine, Path, bool]:
-    """Returns the database, its file, and whether the settings have the keys of its secrets. The database is opened as
-    it is: a backup before an upgrade migrates nothing."""
+    """Returns the database, its file, and whether the settings have the keys of its secrets. The database is not
+    migrated, so that a backup can be made before an upgrade."""
     from service.db.engine import open_engine
     from service.runtime import settings
 
@@ -157,7 +158,7 @@ def _aside(file: Path) -> Iterator[Path]:
 
 
 def _put(file: Path, target: Path, option: str) -> None:
-    """Gives the finished file its name at once. Nothing is overwritten."""
+    """Gives the finished file its name in one step, without overwriting an existing file."""
     with file.open("rb") as content:
         os.fsync(content.fileno())
     try:
@@ -167,7 +168,7 @@ def _put(file: Path, target: Path, option: str) -> None:
 
 
 def _unpacked(file: Path, folder: Path) -> set[str]:
-    """Unpacks the known members, whatever else there is; returns their names."""
+    """Unpacks the known members, ignores others, and returns the names of the unpacked ones."""
     found = set()
     try:
         with tarfile.open(file, "r:gz") as archive:

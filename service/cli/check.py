@@ -11,7 +11,8 @@ OK, FAILED, ABSENT = "ok", "failed", "absent"
 
 @dataclass(frozen=True)
 class Check(JsonMapped):
-    """`absent`: there is nothing to check here, which is no fault. `hint` tells what to do about a fault."""
+    """The result of one check. The state `absent` says that there is nothing to check, which is no fault. `hint` says
+    what to do about a fault."""
 
     name: str
     state: str

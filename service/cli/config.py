@@ -17,14 +17,14 @@ app = typer.Typer(help="See the settings.", no_args_is_help=True)
 
 @app.command("show")
 def show(
-    changed: Annotated[bool, typer.Option("--changed", help="Only those that are not the default")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: settings, with name, value and source")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only settings that differ from their default")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the settings as JSON, with name, value and source")
+    ] = False,
 ) -> None:
-    """Show every setting as a service or worker of this shell would have it, and its source. Secrets are masked.
-
-    A variable GROUNDSKEEPER_... that is no setting is an error.
-    """
-    # Imported here, so that the other commands start at once.
+    """Show every setting that a service or worker in this shell would have, and its source. Secrets are masked. A
+    variable GROUNDSKEEPER_... that is not a setting is an error."""
+    # The import is made here, so that the other commands start at once.
     from service.runtime.effective_settings import Effective, effective
 
     url, token = os.environ.get("GROUNDSKEEPER_URL"), os.environ.get("GROUNDSKEEPER_TOKEN")

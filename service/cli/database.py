@@ -1,4 +1,4 @@
-"""The database that a command opens directly. Every such command says which one, and only some may create it."""
+"""Opens the database for commands that use it directly. Only some of them may create it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sql
 def opened(url: str | None, *, may_create: bool) -> Engine:
     """Opens the database of the URL, or else of the settings, and brings it to this version's schema.
 
-    Unless it `may_create` one, raises SettingsError if there is none, and for an SQLite file of another program.
+    If `may_create` is not set, raises SettingsError for a missing database, and for an SQLite file of another program.
     """
-    # Imported here, so that the commands without a database start at once.
+    # The import is made here, so that the commands without a database start at once.
     from service.db import migrate
     from service.db.engine import open_engine
     from service.runtime import settings

@@ -1,4 +1,4 @@
-"""`groundskeeper doctor`: looks for what keeps this installation, or the service that it calls, from working."""
+"""`groundskeeper doctor`: checks this installation, and the service that it calls."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def doctor(url: Url = None, token_file: TokenFile = None, as_json: AsJson = Fals
 
 
 def _checks(connection: Connection) -> Iterator[Check]:
-    # Imported here, so that the other commands start at once.
+    # The import is made here, so that the other commands start at once.
     from service.cli.lock_check import check_locks
     from service.runtime import settings
     from service.runtime.effective_settings import check_known
@@ -196,7 +196,7 @@ def _failed(name: str, error: GroundskeeperError) -> Check:
 
 
 def _within(work: Callable[[], str | None], seconds: float) -> str | None:
-    """Returns the result of the work. Raises its error, or TimeoutError; a storage may never answer."""
+    """Returns the result of the work. Raises its error, or TimeoutError, because a storage may never answer."""
     outcome: list[str | BaseException | None] = []
 
     def run() -> None:

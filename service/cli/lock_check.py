@@ -26,8 +26,8 @@ _ASK_WORKER = "Workers ask the servers of locks: groundskeeper jobs run cleaning
 
 
 def check_locks(service: Connection) -> Iterator[Check]:
-    """Yields a check for each table whose lock cannot be read, or whose holder seems to be dead. If there is none, it
-    yields one check with the numbers. At most 50 tables are looked at, those with a problem of the lock first."""
+    """Yields a check for each table whose lock cannot be read, or whose holder seems to be dead. If there is none, one
+    check with the numbers is yielded. At most 50 tables are checked, those with a problem of the lock first."""
     stuck, names, is_all = _tables(service)
     numbers, is_sound, until = dict.fromkeys(("free", "held", _ON_SERVER), 0), True, time.monotonic() + _SECONDS
     for table_id, name in names.items():
@@ -38,7 +38,7 @@ def check_locks(service: Connection) -> Iterator[Check]:
             lock = service.send(calls.get_lock(table_id))
         except CommandError as error:
             if error.code is ExitCode.NOT_FOUND:
-                continue  # It was unregistered meanwhile.
+                continue  # The table was unregistered meanwhile.
             is_sound = False
             yield _unread(table_id, name, error)
             continue
@@ -52,7 +52,8 @@ def check_locks(service: Connection) -> Iterator[Check]:
 
 
 def _tables(service: Connection) -> tuple[set[str], dict[str, str], bool]:
-    """Returns the tables with a problem of the lock, the names of those to look at, and whether these are all."""
+    """Returns the tables with a problem of the lock, the names of the tables to check, and whether these are all
+    tables."""
     kinds = [ProblemKind.LOCK_AWAITED, ProblemKind.LOCK_HELD_LONG]
     problems = service.send(calls.list_problems(kind=kinds, limit=MOST_TABLES))["items"]
     page = service.send(calls.list_tables(limit=MOST_TABLES))
@@ -67,7 +68,7 @@ def _sound(numbers: dict[str, int], *, is_all: bool) -> Check:
     if not total:
         return Check("lock", ABSENT, "There is no table yet.")
     parts = ", ".join(f"{number} {state}" for state, number in numbers.items() if number)
-    rest = "" if is_all else " These are not all tables; `groundskeeper problems` tells of the others."
+    rest = "" if is_all else " These are not all tables; `groundskeeper problems` lists the problems of the others."
     return Check("lock", OK, f"Of {count(total, 'table')}: {parts}.{rest}", _ASK_WORKER if numbers[_ON_SERVER] else "")
 
 
@@ -79,27 +80,28 @@ def _unread(table_id: str, name: str, error: CommandError) -> Check:
 
 def _fault(lock: Json, *, is_awaited: bool) -> str | None:
     if lock["state"] == LockState.UNKNOWN:
-        # Without a path its provider keeps it on a server.
+        # If there is no path, the lock is on a server.
         return f"The lock cannot be read: {lock['detail']}" if lock["path"] else None
     if lock["state"] == LockState.FREE or _has_ended(lock) or _is_alive(lock):
         return None
     age = lock["age_seconds"]
     if age is None:
-        return "Jobs wait for the lock, and nothing tells who holds it." if is_awaited else None
+        return "Jobs wait for the lock, and its holder is unknown." if is_awaited else None
     if age < HELD_AFTER.total_seconds():
         return None
     return (
-        f"The lock has been held for {duration(age)} by {lock['holder']}, and nothing tells that its holder is alive."
+        f"The lock has been held for {duration(age)} by {lock['holder']}, and there is no sign that its holder is "
+        f"alive."
     )
 
 
 def _has_ended(lock: Json) -> bool:
-    """Returns whether the next client takes the lock, although its file is still there."""
+    """Returns whether the lock has ended, so that the next client may take it although its file still exists."""
     return lock["ends_at"] is not None and datetime.fromisoformat(lock["ends_at"]) <= datetime.now(UTC)
 
 
 def _is_alive(lock: Json) -> bool:
-    # A holder of which only the end of its lock is known renews it before.
+    # If only the end of the lock is known, a living holder would have renewed the lock before.
     return (
         any(job["holds"] for job in lock["jobs"])
         or any(writer["is_alive"] and writer["job_id"] is None for writer in lock["writers"])

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-# A command imports what it needs itself, so that the others start at once: the service takes seconds.
+# A command imports what it needs itself, so that others start at once: importing the service takes seconds.
 from service.cli import backup, config, manifests, tokens
 from service.cli.client import (
     acknowledgements,
@@ -110,7 +110,7 @@ def serve(
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option(min=100, help="Rows that the writer starts with.")] = 20_000,
+    rows: Annotated[int, typer.Option(min=100, help="Number of rows with which the writer starts.")] = 20_000,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the service running at the end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary as the last line.")] = False,
 ) -> None:

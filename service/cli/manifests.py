@@ -1,4 +1,4 @@
-"""`groundskeeper manifests`: prints what deploys this version and what watches it, from templates."""
+"""`groundskeeper manifests`: prints files that deploy and monitor this version, made from templates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _PROGRAM = "groundskeeper"
 
 Image = Annotated[str | None, typer.Option(help="Image that was built from the Dockerfile. Default: this version's")]
 Roots = Annotated[
-    list[str] | None, typer.Option("--allowed-root", help="Where tables may lie; repeat it for several. Default: /lake")
+    list[str] | None,
+    typer.Option("--allowed-root", help="Root of allowed locations of tables; repeat it for several. Default: /lake"),
 ]
 Workers = Annotated[int, typer.Option(min=0, help="Workers, each with a Spark driver")]
 
@@ -124,7 +125,7 @@ def _roots(given: list[str] | None) -> str:
 
 
 def _rendered(template: str, **values: str | int | None) -> str:
-    """Returns the template with the values, each as JSON and so as YAML; without the lines of those that are None."""
+    """Returns the template with the values, each as JSON and so as YAML. Lines whose value is None are left out."""
     kept = []
     for line in (files("service.cli") / "templates" / template).read_text().splitlines():
         only_with = _ONLY_WITH.search(line)

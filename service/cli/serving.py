@@ -53,7 +53,8 @@ def run(chosen: Settings) -> NoReturn:
 
 
 def _accept_tokens(engine: Engine, chosen: Settings) -> bool:
-    """Stores the tokens of the settings, or a first one if the address needs one. Returns whether any exists."""
+    """Stores the tokens of the settings, or a first token if the address requires one. Returns whether any token
+    exists."""
     admin, of_worker, file = chosen.admin_token, chosen.worker_token, chosen.first_token_file
     with writing(engine) as connection:
         if admin:
@@ -86,8 +87,9 @@ def _print_address(url: str, database: str, workers: int, is_guarded: bool) -> N
 
 def _log_to_stderr(level: str, log_format: LogFormat) -> None:
     configure(log_format, level)
-    # Loggers that write messages without value once per start, tick or request to a storage.
+    # Loggers that write useless messages at each start, tick or request to a storage.
     for verbose in ("alembic", "httpcore", "httpx", "uvicorn.error"):
         logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))
-    # A tick that takes longer than its interval is no reason to warn: the next one does the rest of the work.
+    # APScheduler's warning about a tick that takes longer than its interval is suppressed, because the next tick does
+    # the rest of the work.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)

@@ -9,6 +9,6 @@ import os
 def user() -> str:
     try:
         name = getpass.getuser()
-    except (KeyError, OSError):  # The user id has no name, as in containers.
+    except (KeyError, OSError):  # The user id may have no name, for example in a container.
         name = f"user {os.getuid()}"
     return f"{name} on the command line"

@@ -186,9 +186,10 @@ function heard(event) {
 /** Loads the view again after an event: once, or until the view knows that it shows the event's consequences. */
 function follow() {
   if (heardAt === null) return;
+  // It is NaN as long as nothing is computed.
   const asOf = view.asOf?.();
   const isShown = asOf == null || !heardAt ? following > 0 : asOf >= heardAt + FOLLOWS_MS - BUSY_MS / 2;
-  if (isShown || following >= MOST_FOLLOWING) {
+  if (isShown || (following >= MOST_FOLLOWING && !Number.isNaN(asOf))) {
     heardAt = null;
     return;
   }

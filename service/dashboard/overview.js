@@ -169,7 +169,7 @@ export function overview(changed, query = {}) {
     },
     isBusy: () => active.isMoving,
     refresh: () => active.refresh(),
-    asOf: () => found && Date.parse(found.problems.as_of),
+    asOf: () => found && Date.parse(found.problems.as_of ?? ""),
     at: () => Date.parse(found.at),
     position: () => found.event_id,
     /** Says the state of the page for screen readers. */
@@ -182,7 +182,8 @@ function known(chosen) {
   return Object.fromEntries([...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]]));
 }
 
-function said({ problems: { counts }, tables: { matching, total } }, chosen) {
+function said({ problems: { counts, as_of: asOf }, tables: { matching, total } }, chosen) {
+  if (!asOf) return "The problems are being counted";
   const words = Object.entries(counts).filter(([, many]) => many > 0).map(([severity, many]) => `${number(many)} ${severity}`);
   const shown = chosen.q || matching !== total ? `, ${count(matching, "matching table")}` : "";
   return `${words.length ? `Problems: ${words.join(", ")}` : "No problems"}${shown}`;

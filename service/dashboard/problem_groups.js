@@ -13,14 +13,16 @@ export class ProblemGroups {
   constructor() {
     this.groups = null;
     this.counts = {};
+    this.isCounted = false;
     this.isWhole = false;
     /** The problems of the groups that are open, by key. */
     this.open = new Map();
   }
 
   /** Takes the groups that another call has brought, and asks for the problems of the open ones. */
-  async take({ groups, counts }) {
+  async take({ groups, counts, as_of: asOf }) {
     this.groups = groups;
+    this.isCounted = asOf !== null;
     this.counts = counts;
     await Promise.all(groups.filter((each) => this.open.has(keyOf(each))).map((each) => this.#load(each)));
   }
@@ -34,7 +36,7 @@ export class ProblemGroups {
   draw(jobs, changed) {
     if (!this.groups) return null;
     const total = sum(this.counts);
-    if (!total) return card("problems", "Problems", h("p", { class: "quiet" }, "None that the service knows of."));
+    if (!total) return card("problems", "Problems", h("p", { class: "quiet" }, this.isCounted ? "None that the service knows of." : "They are being counted …"));
     const shown = this.isWhole ? this.groups : this.groups.slice(0, SHOWN);
     const toggle = () => {
       this.isWhole = !this.isWhole;

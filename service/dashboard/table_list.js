@@ -84,9 +84,9 @@ function name({ id, name: words, base_path: path, table_type: type, table_versio
   ];
 }
 
-function health({ problems: [first], problem_count: all, warnings, incidents: { suspected } }) {
+function health({ health: severity, problems: [first], problem_count: all, warnings, incidents: { suspected } }) {
   const notes = warnings.length > 0 && h("span", { class: "quiet", title: ["Found when the table was examined:", ...warnings].join("\n") }, ` ${count(warnings.length, "remark")}`);
-  if (!first) return [h("span", { class: "healthy" }, "healthy"), notes];
+  if (!first) return [h("span", { class: severity ?? "quiet" }, severity ?? "…"), notes];
   return [
     tag(first.severity, first.severity),
     h("span", { class: "words" }, ` ${first.title}`),

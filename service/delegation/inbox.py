@@ -1,4 +1,5 @@
-"""Stores the plans that writers delegate. The writer holds its table's lock meanwhile, so nothing else is done here."""
+"""Stores the plans that writers delegate. Nothing else is done in this call, because the writer holds its table's lock
+meanwhile."""
 
 from __future__ import annotations
 
@@ -33,24 +34,24 @@ SUGGESTION = (
 )
 
 _RENEWED_AFTER = timedelta(minutes=1)
-"""Age of the last request from which a repetition is recorded. It saves writes: each request names all plans again."""
+"""A repeated request is recorded only if the last one is this old. That saves writes, because each request names all
+plans again."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Received:
-    """`new` are the instants that were not stored before. `table_id` is None if no table has the base path."""
+    """The result of a request. `new` are the instants that were not stored before. `table_id` is None if no table has
+    the base path."""
 
     table_id: str | None
     new: tuple[str, ...]
 
 
 def receive(engine: Engine, notifier: Notifier, clock: Clock, request: PlanRequest, *, caller: str) -> Received:
-    """Stores the plans that are not stored yet. When it returns they are on the disk of the database.
-
-    A repeated request changes nothing, and plans of a request that was lost come with the next one.
-    """
+    """Stores the plans that are not stored yet, and returns after the commit. A repeated request changes nothing. If a
+    request is lost, the next one has its plans too."""
     now = clock()
     with reading(engine) as connection:
         table_id = find_table(connection, request.base_path)
@@ -121,5 +122,5 @@ def _plan(
 
 
 def _shown(base_path: str) -> str:
-    # A registered table's base path has no secret either.
+    # Secrets are removed, as from the base paths of registered tables.
     return redacted(plain(base_path))

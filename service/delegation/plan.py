@@ -49,9 +49,9 @@ _KINDS = {
 
 
 class PlanState(StrEnum):
-    """`UNREGISTERED`: no table has the base path. `WAITING`: it will be executed. `SUBMITTED`: a job executes it.
-    `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has completed. `GONE`: it has left the timeline
-    without completing, or its table has it no longer."""
+    """The state of a plan. `UNREGISTERED`: no table has the base path. `WAITING`: it will be executed. `SUBMITTED`: a
+    job executes it. `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has completed. `GONE`: it has
+    left the timeline without completing."""
 
     UNREGISTERED = "unregistered"
     WAITING = "waiting"
@@ -73,8 +73,7 @@ OPEN = tuple(state for state in PlanState if state not in ENDED)
 class ExecutionHints:
     """How the writer would like its plans to be executed (`hoodie.table.service.manager.deploy.*`).
 
-    Everything that is not usable is None. `queue` is meant as the name of a worker group, `parallelism` as the most
-    tasks at once.
+    Invalid values are None. `queue` is the name of a worker group, `parallelism` the maximum number of tasks at once.
     """
 
     queue: str | None = None
@@ -87,7 +86,8 @@ class ExecutionHints:
     def parse(
         cls, *, queue: str, resource: str, parallelism: str, engine: str, username: str, group_pattern: str
     ) -> ExecutionHints:
-        """Raises nothing: a bad hint must not stop a writer. The client sends the queue `default` if none is set."""
+        """Parses the hints. Invalid ones are ignored, because they must not stop a writer. The client sends the queue
+        `default` if none is set."""
         is_group = re.fullmatch(group_pattern, queue) is not None and queue != "default"
         number = int(parallelism) if parallelism.isascii() and parallelism.isdigit() and len(parallelism) < 10 else 0
         return cls(
@@ -121,8 +121,8 @@ class ExecutionHints:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """One request of a writer. `base_path` is that of the data table, also if `is_metadata`: then the plans are those
-    of its metadata table. `instants` are all pending plans of the service, in order, each once."""
+    """One request of a writer. `base_path` is the path of the data table. If `is_metadata` is set, the plans are on its
+    metadata table. `instants` are all pending plans of the service, in order and without duplicates."""
 
     service: DelegatedService
     base_path: str
@@ -162,7 +162,7 @@ def plan_id(base_path: str, service: DelegatedService, instant: str, *, is_metad
 
 
 def instants_of(text: str) -> tuple[str, ...]:
-    """Returns the instants of a comma-separated list, in order, each once. Raises ValueError."""
+    """Returns the instants of a comma-separated list, in order and without duplicates. Raises ValueError."""
     found = sorted({part.strip() for part in text.split(",")} - {""})
     if wrong := next((part for part in found if not _INSTANT.fullmatch(part)), None):
         raise ValueError(f"{wrong[:40]!r} is not an instant")

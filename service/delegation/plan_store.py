@@ -24,10 +24,10 @@ _OPEN_PLANS = sa.select(_p).where(_p.c.table_id == sa.bindparam("of_table"), _IS
 _IS_ENDED = _p.c.state.in_([state.value for state in ENDED])
 
 MOST_PER_TABLE = 5000
-"""Most plans that are kept of one base path."""
+"""Most plans that are kept for one base path."""
 
 MOST_SUGGESTIONS = 200
-"""Most base paths without a registered table of which plans are kept."""
+"""Most base paths without a registered table for which plans are kept."""
 
 
 def add(connection: Connection, plans: Sequence[DelegatedPlan]) -> list[DelegatedPlan]:
@@ -69,7 +69,7 @@ def is_suggested(connection: Connection, base_path: str) -> bool:
 
 
 def renew(connection: Connection, ids: Collection[str], *, table_id: str | None, now: datetime) -> None:
-    """Records that these plans were requested again. One that was gone waits again: it may have been overlooked."""
+    """Records that these plans were requested again. A plan in the state `gone` waits again."""
     state = PlanState.WAITING if table_id else PlanState.UNREGISTERED
     connection.execute(_p.update().where(_p.c.id.in_(ids)).values(last_requested_at=now, table_id=table_id))
     connection.execute(
@@ -80,7 +80,7 @@ def renew(connection: Connection, ids: Collection[str], *, table_id: str | None,
 
 
 def adopt(connection: Connection, table_id: str, base_path: str) -> int:
-    """Gives the plans that were kept for this base path to its table, now registered. Returns how many."""
+    """Assigns the plans that were kept for this base path to its newly registered table. Returns how many."""
     return connection.execute(
         _p.update()
         .where(_p.c.base_path == base_path, _p.c.table_id.is_(None))
@@ -120,7 +120,7 @@ def record(
 def page(
     connection: Connection, asked: PageRequest, *, table_id: str | None = None, states: Collection[PlanState] = ()
 ) -> Page[DelegatedPlan]:
-    """Returns a page, newest first, of those first requested from `since` on and before `until`. Empty `states` select
+    """Returns a page of plans, newest first; `since` and `until` are times of the first request. Empty `states` select
     all states."""
     query = sa.select(_p).where(*asked.within(_p.c.requested_at), *among(_p.c.state, states))
     if table_id is not None:
@@ -129,8 +129,8 @@ def page(
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Deletes at most `limit` plans that ended before then, or that were last requested before then and have no table.
-    Returns how many."""
+    """Deletes at most `limit` plans that ended before `before`, or that have no table and were last requested before
+    that. Returns how many."""
     is_old = sa.or_(
         sa.and_(_IS_ENDED, _p.c.ended_at < before), sa.and_(_p.c.table_id.is_(None), _p.c.last_requested_at < before)
     )

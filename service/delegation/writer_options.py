@@ -10,17 +10,18 @@ from service.lake.table import TableType
 if TYPE_CHECKING:
     from jobs.contract import BucketIndex
 
-# If the manager is on, "inline" means that the writer plans a compaction and asks the manager to execute it. `actions`
-# must contain compaction, otherwise Hudi delegates nothing, and must not contain clean: a writer executes a pending
-# clean itself with its next commit (`BaseHoodieTableServiceClient.clean`), so cleaning stays with this service.
+# If the manager is switched on, "inline" means that the writer plans a compaction and the manager executes it.
+# `actions` must contain compaction, otherwise Hudi delegates nothing, and must not contain clean: a writer executes a
+# pending clean itself with its next commit (`BaseHoodieTableServiceClient.clean`), so cleaning stays with this service.
 _COMMON = {
     "hoodie.table.service.manager.enabled": "true",
     "hoodie.table.service.manager.actions": "compaction,clustering",
-    # The writer holds the table's lock while it asks. The default is 300 s. Retries would have no effect: `RetryHelper`
-    # of Hudi 1.2.0 is given the name of an exception that it cannot load, and then repeats nothing.
+    # The time limit is far below the default of 300 s, because the writer holds the table's lock during the request.
+    # Retries would have no effect: `RetryHelper` of Hudi 1.2.0 gets the name of an exception that it cannot load, and
+    # so never retries.
     "hoodie.table.service.manager.connection.timeout.sec": "30",
-    # Hudi 1.2.0 does not pass the options above on to the client of the metadata table: it would ask
-    # http://localhost:9091, and no write would succeed without an answer.
+    # Hudi 1.2.0 does not pass the options above on to the client of the metadata table. The client there would call
+    # http://localhost:9091, and writes would fail without an answer.
     "hoodie.metadata.table.service.manager.enabled": "false",
 }
 _PLANS_COMPACTION = {
@@ -57,7 +58,9 @@ def notes(engine: WriterEngine, url: str, index: BucketIndex | None) -> tuple[st
         " several replicas of this service behind the URL.",
     ]
     if index:
-        found.append("Do not plan clustering in the writer: it would break the bucket index. The plan is withheld.")
+        found.append(
+            "Do not plan clustering in the writer: it would break the bucket index, so the plan is not executed."
+        )
     else:
         found.append("To delegate clustering too, set hoodie.clustering.inline=true and the plan's options.")
     return tuple(found)

@@ -51,7 +51,8 @@ def read(path: Path) -> list[Batch]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Differences. `lost`: acknowledged rows that are missing or in an older version. `unknown`: rows never written."""
+    """The differences between ledger and table. `lost` are acknowledged rows that are missing or have an older version,
+    `unknown` are rows that were never written."""
 
     rows: int
     lost: int

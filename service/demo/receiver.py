@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Inbox:
-    """The messages, each once: a sender without an answer sends again under the same id. Thread-safe."""
+    """The messages without duplicates, since a sender that gets no answer sends again under the same id.
+    Thread-safe."""
 
     def __init__(self) -> None:
         self.secret = ""

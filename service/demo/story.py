@@ -76,10 +76,10 @@ class Findings:
 
 def run(*, rows: int, keep: bool, as_json: bool) -> int:
     """Runs the demo. Returns 0 only if the audit is clean and the table has every row that the writer wrote."""
-    # Only the JSON goes to stdout, if it is asked for.
+    # Only the JSON goes to stdout if --json is given.
     console = Console(stderr=as_json)
     folder = Path(tempfile.mkdtemp(prefix="groundskeeper-demo-"))
-    # A demo that is stopped in any way ends its service, its worker and its writer.
+    # Both signals must also end the service, the worker and the writer.
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
     try:
@@ -153,7 +153,7 @@ class _Demo:
         return {path.name.partition("_")[0] for path in timeline.glob("[0-9]*_*")}
 
     def _count_messages(self, expected: set[str]) -> None:
-        """Waits for the messages of all instants completed since the registration, and counts those missing."""
+        """Waits for the messages of all instants that completed since the registration, and counts the missing ones."""
         deadline = time.monotonic() + MESSAGE_SECONDS
         while (missing := expected - self._inbox.instants()) and time.monotonic() < deadline:
             time.sleep(0.2)
@@ -258,7 +258,7 @@ def _seconds(job: dict[str, Any]) -> float:
 
 
 def _free_port(wanted: int = 8080) -> int:
-    """Returns the port that the commands of the README have by default, or another if that is taken."""
+    """Returns the port that the README's commands use by default, or another one if it is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

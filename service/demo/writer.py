@@ -35,7 +35,8 @@ OPTIONS = {
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": str(NUM_BUCKETS),
     "hoodie.bucket.index.hash.field": "id",
-    # Beside table services: detect conflicts, leave failed writes to the cleaner, and share the lock.
+    # Requirements of a writer beside table services: detect conflicts, leave failed writes to the cleaner, and share
+    # the lock.
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
@@ -45,7 +46,7 @@ OPTIONS = {
     "hoodie.compact.inline": "false",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
-    # Small, for a demo on two cores.
+    # Options that keep the demo small enough for two cores.
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "DIRECT",

@@ -1,4 +1,5 @@
-"""The metrics of what is in the database: every replica answers the same, so they must not be summed over replicas."""
+"""The metrics of data in the database. All replicas report the same values, so these must not be summed over
+replicas."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "groundskeeper_"
 _MOST_GROUPS = 50
-_OTHER_GROUPS = "_other"  # no name of a group: those begin with a letter or a digit
+_OTHER_GROUPS = "_other"  # Names of groups begin with a letter or a digit, so none equals this one.
 _STANDING_JOBS = (JobState.QUEUED, JobState.LEASED, JobState.RUNNING, JobState.UNKNOWN)
 _KINDS = [(kind.value,) for kind in JobKind]
 
@@ -70,12 +71,12 @@ def _jobs(reading: Reading) -> Iterator[Metric]:
         ("queue_expected_wait_seconds", "When the last due job of a worker group is expected to start", waits),
         (
             "queue_expected_work_seconds",
-            "What the due jobs of a worker group are expected to take together",
+            "Expected total duration of the due jobs of a worker group",
             {group: each.work_seconds for group, each in groups.items()},
         ),
         (
             "worker_slots_wanted",
-            "Slots with which no due job would wait longer than the goal",
+            "Number of slots with which no due job would wait longer than the goal",
             {group: float(each.wanted_slots) for group, each in groups.items()},
         ),
     ):
@@ -86,9 +87,9 @@ def _jobs(reading: Reading) -> Iterator[Metric]:
     for name, what in (
         (job_tally.LEASES_LOST, "Attempts whose worker disappeared, dry runs included"),
         (job_tally.LOCK_WAIT_SECONDS, "Time for which ended attempts have waited for the locks of tables"),
-        (job_tally.READ_BYTES, "Bytes of input that jobs have read, as far as their kind measures it"),
+        (job_tally.READ_BYTES, "Bytes of input that jobs have read, for kinds that measure it"),
         (job_tally.FREED_BYTES, "Size of the files that cleanings have deleted"),
-        (job_tally.WRITTEN_BYTES, "Bytes written by commits of table services, whoever has run these"),
+        (job_tally.WRITTEN_BYTES, "Bytes written by commits of table services, of this service and of writers"),
     ):
         kinds = _KINDS if name != job_tally.FREED_BYTES else [(JobKind.CLEANING.value,)]
         yield _counter(tallies, name, what, ["kind"], kinds)
@@ -108,7 +109,8 @@ def _durations(tallies: Tallies) -> HistogramMetricFamily:
         for outcome in (each.value for each in AttemptOutcome):
             of_bounds = [counts[kind, outcome].get(f"{bound:g}", 0.0) for bound in BUCKETS]
             if not any(of_bounds):
-                continue  # Most combinations never occur, and each would be eleven lines.
+                # Combinations without attempts are left out: most never occur, and each would be eleven lines.
+                continue
             names = ["+Inf" if bound == float("inf") else str(bound) for bound in BUCKETS]
             buckets = list(zip(names, accumulate(of_bounds), strict=True))
             family.add_metric([kind, outcome], buckets, seconds.get((kind, outcome), 0.0))
@@ -131,7 +133,7 @@ def _workers(reading: Reading) -> Iterator[Metric]:
         for found in (numbers, ready, slots):
             found[group] += 0
     yield _by_group("workers", "Workers that called within the last minute", numbers, sum)
-    yield _by_group("workers_ready", "Those of them that take jobs", ready, sum)
+    yield _by_group("workers_ready", "Workers that take jobs", ready, sum)
     yield _by_group("worker_slots", "Jobs that the ready workers run at once", slots, sum)
     last = "Time since any worker of the group has called, for a day"
     yield _by_group("worker_last_heartbeat_age_seconds", last, ages, min)
@@ -147,7 +149,11 @@ def _tables(reading: Reading) -> Iterator[Metric]:
         ("poll_lag_seconds", "How late the longest overdue poll of a table is", lag),
         ("table_base_bytes", "Size of the current base files of all tables", tables.base_bytes),
         ("backlog_log_bytes", "Size of the log files of all tables that wait for a compaction", tables.log_bytes),
-        ("backlog_log_bytes_max", "The same of the table that has the most", tables.largest_log_bytes),
+        (
+            "backlog_log_bytes_max",
+            "Largest size of log files of one table that wait for a compaction",
+            tables.largest_log_bytes,
+        ),
         (
             "delta_commits_since_compaction_max",
             "Commits since the last compaction, of the merge-on-read table that has the most",
@@ -201,7 +207,8 @@ def _deliveries(reading: Reading) -> Iterator[Metric]:
 def _counter(
     tallies: Tallies, name: str, what: str, labels: Sequence[str], zeros: Sequence[tuple[str, ...]]
 ) -> CounterMetricFamily:
-    """`zeros` are the known labels, which begin at 0: Prometheus sees no increase in a series that appears."""
+    """`zeros` are the known labels, whose counters begin at 0, because Prometheus sees no increase in a series that
+    newly appears."""
     family = CounterMetricFamily(f"{_PREFIX}{name}", what, labels=labels)
     for values, amount in {**dict.fromkeys(zeros, 0.0), **tallies.get(name, {})}.items():
         family.add_metric(list(values), amount)
@@ -211,7 +218,7 @@ def _counter(
 def _by_group(
     name: str, what: str, values: Mapping[str, float], merged: Callable[[Sequence[float]], float]
 ) -> GaugeMetricFamily:
-    """Shows the first groups by name, and all others as one: policies may name any number of groups."""
+    """Shows the first groups by name, and all others as one, because policies may name any number of groups."""
     family = GaugeMetricFamily(f"{_PREFIX}{name}", what, labels=["group"])
     groups = sorted(values)
     for group in groups[:_MOST_GROUPS]:

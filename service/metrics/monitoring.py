@@ -1,4 +1,4 @@
-"""The knowledge of a process about its own work, and about the work that is to come."""
+"""The state of a process that its calls show: its tasks, metrics, problems, and the forecast of the queue."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from service.queue.forecaster import Forecaster
 
 @dataclass(frozen=True)
 class Monitoring:
-    """`metrics` are those that the process measures itself. `problems` are those of the installation, as computed
-    last."""
+    """`metrics` are measured by the process itself. `problems` are the problems of the installation, as last
+    computed."""
 
     tasks: TaskHealth = field(default_factory=TaskHealth)
     metrics: ProcessMetrics = field(default_factory=ProcessMetrics)

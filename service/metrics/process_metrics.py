@@ -1,4 +1,5 @@
-"""The metrics that a process measures itself: requests and attempts to deliver webhooks. They start at 0 with it."""
+"""The metrics that a process measures itself: requests and attempts to deliver webhooks. Counters start at 0 with the
+process."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class ProcessMetrics:
-    """Metrics of one process, in a registry of its own. It may be used from any thread."""
+    """Metrics of one process, in a registry of its own. Thread-safe."""
 
     def __init__(self, tasks: TaskHealth | None = None) -> None:
         self.registry = CollectorRegistry()
@@ -77,7 +78,7 @@ class _BackgroundTasks(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         for name, what, tasks in (
             ("failing", "whose last run failed", self._tasks.failing()),
-            ("late", "that have not come round in time", self._tasks.late()),
+            ("late", "that have not run in time", self._tasks.late()),
         ):
             yield GaugeMetricFamily(
                 f"groundskeeper_background_tasks_{name}", f"Background tasks of this process {what}", value=len(tasks)

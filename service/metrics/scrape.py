@@ -1,4 +1,4 @@
-"""The text that Prometheus scrapes, made once a second at most, whoever asks."""
+"""The text that Prometheus scrapes, made once a second at most."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Scrapes:
-    """Makes the text for all who scrape at the same time. It may be called from any thread."""
+    """Makes the text once for concurrent scrapes. Thread-safe."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Scrapes:
         self._text = Paced(self._make, "metrics")
 
     def latest(self) -> Future[bytes]:
-        """Returns the text of the last second, or a new one. Without the database it has only what the process itself
-        measures, and `groundskeeper_database_up` is 0."""
+        """Returns the text of the last second, or a new one. If the database is unavailable, the text has only the
+        metrics of the process, and `groundskeeper_database_up` is 0."""
         return self._text.latest()
 
     def _make(self) -> bytes:

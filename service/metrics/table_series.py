@@ -1,4 +1,4 @@
-"""Metrics with a series for each table: of those that the settings name, and of a limited number."""
+"""Metrics with a series for each table, for a limited number of tables that the settings select."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _LABELS = ["table_id", "table", "owner", "tags"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which tables have series: those that one of the patterns selects, and of these the `most` that need it most."""
+    """The selection of tables with series: at most `most` of the tables that one of the patterns selects, those with
+    the most serious problems first."""
 
     patterns: tuple[str, ...] = ()
     most: int = 100
@@ -53,7 +54,7 @@ class TableFigures:
 
 @dataclass(frozen=True)
 class Series:
-    """The tables that have series. `left_out` counts those beyond the limit, `registered` all tables."""
+    """The tables that have series. `left_out` counts tables beyond the limit, `registered` all tables."""
 
     tables: Sequence[TableFigures] = field(default_factory=tuple)
     left_out: int = 0
@@ -61,7 +62,7 @@ class Series:
 
 
 def read(connection: Connection, chosen: Chosen, now: datetime) -> Series:
-    """Returns the tables with the most serious problems first, and of these those with the largest logs."""
+    """Returns the tables, ordered by the severity of their problems, then by the size of their logs."""
     if not chosen.patterns:
         return Series()
     subjects = policy_registry.subjects(connection)
@@ -74,7 +75,7 @@ def read(connection: Connection, chosen: Chosen, now: datetime) -> Series:
     for table_id, subject in subjects.items():
         if any(map(subject.matches, chosen.patterns)):
             backlog = backlogs.get(table_id)
-            # A comma before and behind each tag lets a regular expression ask for one.
+            # A comma before and after each tag lets a regular expression match a single one.
             tags = "".join(f",{each}" for each in tag_words(subject.tags))
             found.append(
                 TableFigures(
@@ -104,7 +105,7 @@ def families(series: Series) -> Iterator[Metric]:
     )
     overheads = GaugeMetricFamily(
         "groundskeeper_table_read_overhead",
-        "How many times a read of a chosen table with an objective costs what it does after its table services",
+        "Cost of a read of a chosen table with an objective, divided by the cost after its table services",
         labels=_LABELS,
     )
     kept = GaugeMetricFamily(

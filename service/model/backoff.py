@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class BackOff:
     """Exponential delays from `first` to at most `most`, in seconds.
 
-    Half of each delay is random ("equal jitter"): jobs that failed together, for example because the storage was down,
-    do not retry together, and none retries at once.
+    Half of each delay is random ("equal jitter"), so that jobs that failed together, for example because the storage
+    was down, do not retry together.
     """
 
     first: float = 2.0

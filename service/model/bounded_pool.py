@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Items that wait for a thread, for each thread: enough to keep it busy for the next moments.
+# Waiting items per thread, enough to keep the thread busy for the next moments.
 _WAITING = 15
-# More threads do not speed up work that does not wait; they only take the interpreter and the processors from calls. So
-# items run one at a time, and one that has waited this long has met one that waits for storage.
+# Items run one at a time while they only compute, because more threads would not be faster, and would slow down calls.
+# If an item has not got its turn after this time, the running one waits for storage, so both run.
 _TURN_SECONDS = 0.02
 
 
 class BoundedPool(Generic[Item]):
     """Works on at most `size` items at once. `work` must not raise, and must limit its own time; it may return parts of
-    the item that are left to do, each by itself. `keys` name what an item is about: a table, or several. `on_idle` is
-    called when no item waits for a thread."""
+    the item that are still to be done, each as an item of its own. `keys` returns the tables that an item is about.
+    `on_idle` is called when no item waits for a thread."""
 
     def __init__(
         self,

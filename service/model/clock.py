@@ -1,4 +1,4 @@
-"""The clocks, passed in wherever time matters so that tests can control it."""
+"""The clocks. Code that depends on the time gets a clock as argument, so that tests can control it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 Clock = Callable[[], datetime]
 
-# A lease may not run out before its worker takes it for lost, which is after 80 % of its time.
+# The limit must be well below 20 %, because a worker considers its lease lost after 80 % of its time, and the lease
+# must not expire before.
 _MOST_CORRECTION = 0.1
 
 
@@ -20,8 +21,8 @@ def utc_now() -> datetime:
 
 
 def elapsed() -> float:
-    """Returns seconds since some moment in the past. Setting the clock does not change them, and the time that the
-    machine was suspended counts where the system can tell."""
+    """Returns seconds since some moment in the past. The value does not change when the clock is set. Time for which
+    the machine was suspended counts if the system can measure it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -34,14 +35,14 @@ class ClockReading:
 
 
 class SteadyClock:
-    """The time of the service, for all that it plans, leases and records. It may be used from any thread.
+    """The time of the service, for everything that it plans, leases and records. Thread-safe.
 
-    It follows a reference clock, but makes none of its steps: it advances by the elapsed time, corrected by a tenth of
-    that at most. So when the reference is set by an hour, nothing is due an hour early or late. All intervals are up to
-    a tenth shorter or longer until both agree again.
+    It follows a reference clock without jumps: it advances by the elapsed time, corrected by at most a tenth of that.
+    So if the reference is set by an hour, nothing is due an hour early or late; intervals are up to a tenth shorter or
+    longer until both clocks agree again.
 
-    It goes on from its `last` reading, which an earlier process has stored. Only the reference can tell how much time
-    has passed since; if the reference was set back meanwhile, the time counts as zero.
+    It continues from its `last` reading, which an earlier process has stored. The time since then comes from the
+    reference; if the reference was set back meanwhile, it counts as zero.
     """
 
     def __init__(

@@ -10,19 +10,20 @@ from functools import lru_cache
 
 @dataclass(frozen=True)
 class Choice:
-    """What only the user knows. It is shown as `<NAME>`, outside of quotes: a shell refuses the line until it is
-    replaced."""
+    """A value that only the user knows. It is shown as `<NAME>`, outside of quotes, so that a shell refuses the line
+    until the value is filled in."""
 
     name: str
 
 
 def line(*words: str | Choice | tuple[str | Choice, ...]) -> str:
-    """A word may be made of parts. Everything but a `Choice` is quoted, since ids and names may hold anything."""
+    """Returns the line of these words. A word may consist of parts. Everything but a `Choice` is quoted, since ids and
+    names may contain any character."""
     return " ".join(["groundskeeper", *map(_shown, words)])
 
 
 def assigned(name: str, value: object) -> str:
-    """Returns `name=value` as the commands take it: JSON, or text that is not JSON."""
+    """Returns `name=value` in the form that the commands accept: the value as JSON, or as text that is not JSON."""
     if isinstance(value, str) and not _is_json(value):
         return f"{name}={value}"
     return f"{name}={json.dumps(value, ensure_ascii=False)}"

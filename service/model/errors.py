@@ -47,7 +47,7 @@ class GroundskeeperError(Exception):
 
 
 def _storable(detail: str) -> str:
-    """Returns the text without what a database refuses: it may quote a name from a table."""
+    """Returns the text without characters that a database refuses, which a quoted name from a table may have."""
     return detail.replace("\0", "").encode(errors="replace").decode()[:_MAX_DETAIL]
 
 
@@ -90,8 +90,8 @@ class RouteNotFoundError(NotFoundError):
     title = "No resource has this address"
     hint = "The API documentation at /docs lists all addresses."
     why = (
-        "The address has a spelling that no resource has. Every path has exactly one spelling: a slash at the end is"
-        " another path."
+        "No resource has exactly this address. Every path has one spelling only: with a slash at the end it is "
+        "another path."
     )
     example = "GET /v1/tables/"
 
@@ -220,8 +220,8 @@ class DatabaseUnavailableError(GroundskeeperError):
     title = "The service's database cannot be used"
     hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE points to it, then try again."
     why = (
-        "The database refuses connections, does not answer in time, is full, or its files are not where they were"
-        " opened. A call that was being worked off has changed nothing."
+        "The database refuses connections, does not answer in time, is full, or its files are not where they were "
+        "opened. The failed call has changed nothing."
     )
     example = "connection to server at 10.0.0.7, port 5432 failed"
 
@@ -253,7 +253,7 @@ class SettingsError(GroundskeeperError):
     title = "The service cannot start with these settings"
     hint = ""
     why = (
-        "A setting of the environment is missing, unknown or contradicts another one. The service does not start with"
-        " settings that it would have to guess about. Only the command line shows this problem."
+        "A setting of the environment is missing, unknown or contradicts another one. The service does not start if "
+        "it would have to guess the meaning of a setting. Only the command line shows this problem."
     )
     example = "GROUNDSKEEPER_POLL_SECONDS: must be greater than 0"

@@ -10,8 +10,8 @@ from service.model.errors import ConflictError
 class FlinkRestart(StrEnum):
     """The way in which a Flink job has to be started after file groups were replaced.
 
-    A job with a bucket index looks the file groups up when it starts. The state of a job with another index may hold
-    the file group of each key (`FLINK_STATE`, the default): then the job has to begin without that state.
+    A job with a bucket index reads the file groups from the table when it starts. The state of a job with another index
+    may hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin without that state.
     """
 
     FROM_SAVEPOINT = "from-savepoint"

@@ -31,7 +31,8 @@ def duration(span: timedelta | float) -> str:
 
 
 def steady_for(seconds: float) -> float:
-    """Returns after how many seconds `duration` has another text for a time that has lasted so long and goes on."""
+    """Returns the seconds after which the text of `duration` changes, for a time that has lasted `seconds` and goes
+    on."""
     if seconds < 0:
         return 1 - seconds
     whole = int(seconds)

@@ -1,7 +1,7 @@
 """The hand-over of a job: the job waits until the table's writers have stopped, and then continues.
 
-A Flink job must not run while file groups are replaced: it remembers them for as long as it runs, and between two
-checkpoints nothing on the table shows that it is running.
+A Flink job must not run while file groups are replaced, because it remembers the old ones for as long as it runs; and
+between two checkpoints nothing on the table shows that it is running.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class HandOver(JsonMapped):
         str | None,
         Spec("The savepoint with which the Flink job was stopped", examples=("s3://lake/savepoints/savepoint-1f2e3d",)),
     ] = None
-    detail: Annotated[str, Spec("What is waited for, or what came of it", examples=("Waits for orders-ingest.",))] = ""
+    detail: Annotated[
+        str, Spec("The condition that the job waits for, or the result", examples=("Waits for orders-ingest.",))
+    ] = ""
     flink: FlinkStop | None = None
     claimed_until: datetime | None = None
     restart: Annotated[FlinkRestart, Spec("How Flink has to be started afterwards", examples=("from-savepoint",))] = (
@@ -72,7 +74,7 @@ class HandOver(JsonMapped):
         return dataclasses.replace(self, **changes)
 
     def what_to_do(self, job_id: str, table_id: str, *, is_over: bool) -> str:
-        """Returns instructions for the operator. `is_over`: the job has committed or ended."""
+        """Returns instructions for the operator. `is_over` says that the job has committed or ended."""
         match self.state:
             case HandOverState.EXPIRED:
                 return (

@@ -105,8 +105,8 @@ class IdempotencyKeyReusedError(ConflictError):
     title = "This Idempotency-Key was used for another job of this table"
     hint = "Use a new key for a new job; repeat the same request to get the first response again (`job_id`)."
     why = (
-        "An Idempotency-Key stands for one job of one table. The same key came with another kind or other parameters,"
-        " so the first job would be the wrong answer, and so would be a second one."
+        "An Idempotency-Key stands for one job of one table. This request has the key of an earlier job, but "
+        "another kind or other parameters."
     )
     example = "The key belongs to job_4be1c0d2f6a89b37 (compaction)."
     example_members: ClassVar[Mapping[str, Any]] = {"job_id": "job_4be1c0d2f6a89b37"}

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 
 class LockState(StrEnum):
-    """`UNKNOWN`: its provider keeps it where the service cannot read it, or its file is not
-    Hudi's."""
+    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or its file is not
+    one of Hudi."""
 
     HELD = "held"
     FREE = "free"

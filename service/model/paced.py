@@ -1,4 +1,4 @@
-"""A value that is costly to make, shared by all who ask for it within a second or so."""
+"""A value that is costly to compute, shared by all callers that need it within about a second."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SECOND = 1.0
 
 
 class Paced(Generic[_Value]):
-    """Makes the value in a thread of its own, so that those who ask take no thread from calls. It may be called from
-    any thread. A value is used for `rest(seconds)`, where `seconds` is the time that it took to make."""
+    """Computes the value in a thread of its own, so that no thread of the calls is occupied. Thread-safe. A value is
+    kept for `rest(seconds)`, where `seconds` is the time that its computation took."""
 
     def __init__(
         self, make: Callable[[], _Value], name: str, rest: Callable[[float], float] = lambda _: SECOND
@@ -30,7 +30,7 @@ class Paced(Generic[_Value]):
         self._stands_until = 0.0
 
     def latest(self) -> Future[_Value]:
-        """Returns the value that stands, or one that is being made."""
+        """Returns the present value, or the one that is being computed."""
         with self._guard:
             if self._latest is None or (self._latest.done() and time.monotonic() >= self._stands_until):
                 self._latest = self._thread.submit(self._made)

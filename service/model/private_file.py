@@ -19,8 +19,9 @@ MODE = 0o600
 def create(path: Path, content: bytes = b"") -> None:
     """Creates the file unless one exists. Raises OSError.
 
-    It is written under another name and linked: no process reads a part of it, and the first link wins. An existing
-    file is never opened, because closing it would drop the locks that SQLite holds on it in this process.
+    The file is written under another name and then linked, so that no process reads an incomplete file, and only one
+    process creates it. An existing file is never opened, because closing it would release the locks that SQLite holds
+    on it in this process.
     """
     if path.exists():
         return
@@ -37,8 +38,8 @@ def create(path: Path, content: bytes = b"") -> None:
 
 
 def tighten(path: Path) -> None:
-    """Takes the rights of group and others from a file, if it exists. Logs a warning where that is not possible, say
-    because another user owns it."""
+    """Removes the rights of group and others from a file, if it exists. Logs a warning if that is not possible, for
+    example because another user owns the file."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & ~MODE:

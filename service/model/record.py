@@ -1,4 +1,4 @@
-"""Dataclasses that are rows of the database: each field is the column of its name."""
+"""Dataclasses for rows of the database: each field has the name of its column."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Row(Protocol):
 
 @dataclass(frozen=True)
 class Record:
-    """The base of such a dataclass. Its annotations are read at run time."""
+    """The base of such dataclasses. Annotations are read at run time."""
 
     def to_row(self, *without: str) -> dict[str, Any]:
-        """Returns the values of the columns, but for those named. Objects, words and lists become those of JSON."""
+        """Returns the values of the columns, except those in `without`. Objects, enums and lists become JSON."""
         return {
             field.name: _plain(getattr(self, field.name))
             for field in dataclasses.fields(self)
@@ -39,13 +39,13 @@ class Record:
 
     @classmethod
     def of_row(cls, row: Row) -> Self:
-        """Raises ValueError for values of other types."""
+        """Makes an instance of a row. Raises ValueError for values of other types."""
         return read(cls, row)
 
 
 def read(kind: type[T], row: Row) -> T:
-    """Returns a row as a dataclass. It ignores the columns without a field, and leaves a null to the default of its
-    field. Raises ValueError for values of other types."""
+    """Returns a row as a dataclass. Columns without a field are ignored; a null becomes the default of its field.
+    Raises ValueError for values of other types."""
     values = row._mapping
     known = {name: value for name, is_null in _columns(kind) if (value := values[name]) is not None or is_null}  # type: ignore[arg-type]
     return converted(known, kind, strict=False)

@@ -1,4 +1,4 @@
-"""URLs of webhooks as those may see them who must not call them."""
+"""URLs of webhooks, shortened for people who may see a webhook but must not be able to call it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from jobs.redaction import MASK
 
 
 def shown_url(url: str) -> str:
-    """Returns the URL without its path, which is the credential of a chat's URL. A Kafka topic has none."""
+    """Returns the URL without its path, which in a URL of a chat service is the credential. The URL of a Kafka topic is
+    returned whole."""
     split = urlsplit(url)
-    # The scheme may have a prefix, such as that of OpenLineage.
+    # The scheme may have a prefix, such as `openlineage+`.
     if split.scheme.rpartition("+")[2] not in ("http", "https") or (split.path in ("", "/") and not split.query):
         return url
     return f"{split.scheme}://{split.netloc}/{MASK}"

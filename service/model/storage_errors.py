@@ -45,7 +45,7 @@ class StorageError(GroundskeeperError):
 class PathOutsideTableError(StorageError):
     type = "path-outside-table"
     title = "A path of the table leads out of it"
-    hint = "A table is read without following links or properties that lead out of it: see who wrote them."
+    hint = "A link or a property of the table leads out of it, and is not followed. See who wrote it."
     why = table_errors.PathOutsideTableError.why
     example = table_errors.PathOutsideTableError.example
 
@@ -55,8 +55,8 @@ class ReadTimedOutError(StorageError):
     title = "Reading the table took too long"
     hint = "Check the storage. A registered table is polled again, at growing intervals while the failure lasts."
     why = (
-        "A read of the table, of its listings or its timeline, took longer than its limit and was ended. The usual"
-        " cause is a storage that does not answer; the next is a folder with very many files."
+        "A read of the table, of its listings or its timeline, took longer than its limit and was ended. The usual "
+        "cause is a storage that does not answer, or a folder with very many files."
     )
     example = "Reading the table took longer than 30 seconds."
 
@@ -64,7 +64,7 @@ class ReadTimedOutError(StorageError):
 class ReaderCrashedError(StorageError):
     type = "table-not-readable"
     title = "Reading the table ended the process that read it"
-    hint = "A file of the table is damaged, or was made to do harm: see what wrote the newest files below `.hoodie`."
+    hint = "A file of the table is damaged or malicious: see which program wrote the newest files below `.hoodie`."
     why = (
         "Files of tables are parsed in processes of their own, because their bytes may come from anybody. The process"
         " that read this table crashed, or reached its limit of memory."
@@ -76,10 +76,7 @@ class PollFailedError(StorageError):
     type = "look-failed"
     title = "The poll of the table failed"
     hint = "See the service's log. The table is polled again, at growing intervals while the failure lasts."
-    why = (
-        "The poll of the table's timeline ended by an error that is neither one of the storage nor one of the table."
-        " Such an error is one of Groundskeeper."
-    )
+    why = "The poll of the table's timeline ended with an unexpected error, which is a fault of Groundskeeper."
     example = "KeyError"
 
 
@@ -116,7 +113,7 @@ class StorageLoginError(StorageError):
 class StorageDeniedError(StorageError):
     type = "storage-access-denied"
     title = "The storage does not let the service read the table"
-    hint = "Let the service's user or role list and read all that is below the table's base path, in .hoodie as well."
+    hint = "Let the service's user or role list and read everything below the table's base path, including .hoodie."
     why = storage_errors.StorageDeniedError.why
     example = storage_errors.StorageDeniedError.example
 
@@ -124,6 +121,6 @@ class StorageDeniedError(StorageError):
 class StorageUnknownError(StorageError):
     type = "storage-unknown"
     title = "The bucket, container or host of the table's storage does not exist"
-    hint = "See that the base path names it rightly, and GROUNDSKEEPER_STORAGE_OPTIONS its endpoint and region."
+    hint = "Check its name in the base path, and its endpoint and region in GROUNDSKEEPER_STORAGE_OPTIONS."
     why = storage_errors.StorageUnknownError.why
     example = storage_errors.StorageUnknownError.example

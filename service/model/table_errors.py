@@ -29,8 +29,8 @@ class CallbackUnknownTableError(NotFoundError):
     title = "No table is registered with the base path of this callback"
     hint = "Register the table (POST /v1/tables; GET lists base paths), or switch off the writer's callback."
     why = (
-        "A writer reported a commit on a base path that no registered table has. The paths are compared after `..` and"
-        " links are resolved, so another spelling of the same path is no reason."
+        "A writer reported a commit on a base path that no registered table has. The paths are compared after `..` "
+        "and links are resolved, so another spelling of the same path is not the cause."
     )
     example = "No table is registered at s3a://lake/orders."
 
@@ -38,7 +38,7 @@ class CallbackUnknownTableError(NotFoundError):
 class SnapshotNotTakenError(NotFoundError):
     type = "snapshot-not-taken"
     title = "No poll of the table has succeeded yet"
-    hint = "The first poll follows the registration within moments. `groundskeeper problems` has what polls fail for."
+    hint = "The first poll follows the registration within moments. `groundskeeper problems` shows why polls fail."
     why = (
         "The state of a table is that of its last successful poll, and there has been none yet: the table was"
         " registered a moment ago, or every poll has failed since."
@@ -86,8 +86,8 @@ class NotAHudiTableError(InvalidError):
     title = "There is no Hudi table at this path"
     hint = "A Hudi table has a file .hoodie/hoodie.properties below its base path."
     why = (
-        "The folder exists, but it has no file `.hoodie/hoodie.properties`, or none that can be read as one. The path"
-        " may be that of a partition, of the folder above several tables, or of a table of another format."
+        "The folder exists, but has no readable file `.hoodie/hoodie.properties`. The path may belong to a "
+        "partition, to a folder above several tables, or to a table of another format."
     )
     example = "/data/trips/2026 has no .hoodie/hoodie.properties"
 
@@ -105,8 +105,8 @@ class TableUnsupportedError(InvalidError):
     title = "Groundskeeper does not support this kind of Hudi table"
     hint = "Table versions 6, 8 and 9 with Parquet base files are supported."
     why = (
-        "The table has a version, a type, a file format or an index for which it is not proved that every service"
-        " leaves its rows right."
+        "The table has a version, a type, a file format or an index for which the services are not proved to keep "
+        "its rows correct."
     )
     example = "Table version 5"
 
@@ -137,8 +137,8 @@ class TableBusyError(ConflictError):
     title = "The table has active jobs"
     hint = "Wait for the jobs to end, or cancel them first."
     why = (
-        "A table with queued or running jobs is not unregistered: a worker would go on changing it, and nobody would"
-        " know."
+        "A table with queued or running jobs cannot be unregistered, because a worker would go on changing it "
+        "unnoticed."
     )
     example = "orders has 1 active job: job_4be1c0d2f6a89b37."
     example_members: ClassVar[Mapping[str, Any]] = {"job_ids": ["job_4be1c0d2f6a89b37"]}

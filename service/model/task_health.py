@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# A run that waits for a silent database is ended earlier, by its own time limits.
+# Time that a run may take in addition to its interval. A run that waits for a silent database ends earlier, by its own
+# time limits.
 _RUN_SECONDS = 60.0
 
 
 @dataclass
 class _Task:
-    """`limit` seconds may pass between the ends of two runs. `ended` is on the monotonic clock."""
+    """A task. At most `limit` seconds may pass between the ends of two runs. `ended` is on the monotonic clock."""
 
     limit: float
     ended: float
@@ -24,7 +25,7 @@ class _Task:
 
 
 class TaskHealth:
-    """Knows when each task last ended a run, and how. It may be used from any thread."""
+    """Records when each task last ended a run, and whether it failed. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -38,7 +39,8 @@ class TaskHealth:
             self._tasks[name] = _Task(2 * seconds + _RUN_SECONDS, self._now() + first_after)
 
     def ended(self, name: str, *, fails: bool | None = None) -> None:
-        """Notes that a run has ended. Without `fails` it could not be told, because the database was away."""
+        """Records that a run has ended. `fails` is None if the outcome is unknown, because the database was
+        unavailable."""
         with self._guard:
             task = self._tasks.get(name)
             if task is not None:

@@ -1,1 +1,1 @@
-"""Notifications: which problems and failed jobs are told to whom, in how many messages."""
+"""Notifications: which problems and failed jobs are reported to whom, in how many messages."""

@@ -1,8 +1,8 @@
 """Decides which messages a notification sends. No function has side effects.
 
-Problems of one kind, severity and error that are found together are one alert with one message: they have one cause.
-Further problems join the alert for some minutes. If there are more messages than the limit allows, the last one sums
-up all the others. If no message is left, nothing is sent now; later rounds send what is then still true.
+Problems of one kind, severity and error that are found together probably have one cause, so they are one alert with one
+message. Further problems join the alert for some minutes. If there are more messages than the limit allows, the last
+one sums up all the others. If the limit is used up, nothing is sent now; later rounds report what is then still true.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from service.notifications.notification import Notification
 
 JOINS_FOR = timedelta(minutes=10)
-"""Age of an alert up to which further problems with its cause join it."""
+"""Age of an alert up to which further problems with the same cause join it."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The state at `now`: `open` are all open problems, `told` those that the notification has told."""
+    """The state at `now`: `open` are all open problems, `told` those that the notification has reported."""
 
     open: Mapping[str, HealthProblem]
     acknowledged: Mapping[str, Acknowledgement]
@@ -48,8 +48,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has to be sent and written. `waiting` counts the problems that are not told yet; with `failures_wait` the
-    failed jobs are not either."""
+    """The messages to send and the changes to store. `waiting` counts the problems that are still to be reported;
+    `failures_wait` says that failed jobs are too."""
 
     messages: Sequence[Message] = ()
     kept: Sequence[Told] = ()
@@ -88,7 +88,7 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     limited: list[Draft] = []
     (limited if Occasion.OPENED in notification.events else silent).extend(opened)
     if facts.target.keeps_alerts:
-        # Such a target has to learn of every end.
+        # Ends do not count, because such a target has to be told of every end.
         free += ended
     elif Occasion.RESOLVED not in notification.events:
         silent += ended
@@ -112,7 +112,7 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
 
 
 def _begins_anew(told: Told, facts: Facts) -> bool:
-    """A problem begins another alert if its severity has risen, or if it is acknowledged no longer."""
+    """Returns whether a problem begins another alert: its severity has risen, or it is no longer acknowledged."""
     problem = facts.open.get(told.problem_id)
     if problem is None:
         return False
@@ -127,10 +127,11 @@ def _cause(problem: HealthProblem) -> str:
 def _opened(
     notification: Notification, facts: Facts, fresh: Sequence[HealthProblem], risen: set[str]
 ) -> tuple[list[Told], list[Draft]]:
-    """Returns the problems that join an alert silently, and a draft for each alert that is new or has doubled."""
+    """Returns the problems that join an alert without a message, and a draft for each alert that is new or whose number
+    of problems has doubled."""
     recent: dict[str, list[Told]] = defaultdict(list)
     for each in facts.told:
-        # Nobody is called again for an alert that is acknowledged.
+        # An acknowledged alert causes no further message.
         is_known = each.acknowledged_at is not None or each.problem_id in facts.acknowledged
         is_recent = facts.now - each.began_at < JOINS_FOR and each.problem_id in facts.open
         if is_recent and not is_known and each.problem_id not in risen:
@@ -172,8 +173,8 @@ def _again(notification: Notification, facts: Facts, risen: set[str]) -> list[Dr
 
 
 def _acknowledged(notification: Notification, facts: Facts) -> tuple[list[Draft], list[Told]]:
-    """Returns a draft for each alert whose open problems are all acknowledged now, if the target can be told so; and
-    the problems that are acknowledged since the last round."""
+    """Returns a draft for each alert whose open problems are all acknowledged now, if the target supports that; and the
+    problems that were acknowledged since the last round."""
     drafts, noted = [], []
     for alert, members in by_alert(facts.told).items():
         new = [each for each in members if each.acknowledged_at is None and each.problem_id in facts.acknowledged]
@@ -195,7 +196,7 @@ def _acknowledged(notification: Notification, facts: Facts) -> tuple[list[Draft]
 
 
 def _ended(notification: Notification, facts: Facts, risen: set[str]) -> list[Draft]:
-    """Returns a draft for each alert whose last problem is over, or is part of a more serious alert now."""
+    """Returns a draft for each alert whose last problem has ended, or now belongs to a more serious alert."""
     if not facts.is_whole:
         return []
     drafts = []
@@ -215,7 +216,7 @@ def _failed(notification: Notification, facts: Facts) -> list[Draft]:
 
 
 def _limited(notification: Notification, drafts: list[Draft], budget: int, now: datetime) -> list[Draft]:
-    """Returns at most `budget` drafts, the most serious first; the last one tells all the others."""
+    """Returns at most `budget` drafts, the most serious first; the last one sums up all the others."""
     drafts = sorted(drafts, key=lambda each: RANKS[Severity(each.message.severity)])
     if len(drafts) <= budget:
         return drafts

@@ -1,4 +1,4 @@
-"""Makes the messages of alerts: that problems are open or resolved, or that jobs have failed."""
+"""Makes the messages of alerts, which report that problems are open or resolved, or that jobs have failed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Failure:
 
 @dataclass
 class Draft:
-    """A message that may still be merged with others, and the told problems that it adds or removes."""
+    """A message that may still be merged with others, and the reported problems that it adds or removes."""
 
     message: Message
     kept: list[Told] = field(default_factory=list)
@@ -97,7 +97,7 @@ def failed(notification: Notification, failure: Failure) -> Message:
 
 
 def together(notification: Notification, drafts: Sequence[Draft], now: datetime) -> Draft:
-    """Returns one draft for all of them. Its alert is theirs from now on, so that it ends with the last of them."""
+    """Merges drafts into one. All problems belong to its alert from now on, which ends with the last of them."""
     parts = [each.message for each in drafts]
     shown, others = parts[:MOST_ENTRIES], parts[MOST_ENTRIES:]
     states = {part.state for part in parts}

@@ -1,4 +1,4 @@
-"""The model of notifications, and of the open problems that each has told."""
+"""The model of notifications, and of the open problems that each has reported."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class Notification(Record):
     time_zone: str = "UTC"
     link: str = ""
     snoozed_until: Annotated[datetime | None, Spec("Until then it sends nothing; null if it is not snoozed")] = None
-    snoozed_because: Annotated[str | None, Spec("Who has snoozed it, and why")] = None
+    snoozed_because: Annotated[str | None, Spec("The caller that has snoozed it, and the reason")] = None
     read_to: int = 0
     sent: tuple[datetime, ...] = ()
     report: Weekly | None = None
-    reported_at: datetime | None = None  # When the last report was due, or when this was set.
+    reported_at: datetime | None = None  # When the last report was due, or when the report was switched on.
 
     def evolve(self, **changes: Any) -> Notification:
         return dataclasses.replace(self, **changes)
@@ -103,7 +103,7 @@ class Notification(Record):
         return windows.closes_at(self.quiet_hours, self.time_zone, now) is not None
 
     def report_due(self, now: datetime) -> datetime | None:
-        """Returns when the report was due that has to be sent now; None if there is none."""
+        """Returns when the report was due that has to be sent now; None if no report has to be sent."""
         if self.report is None or self.is_snoozed(now):
             return None
         due = self.report.latest(self.time_zone, now)
@@ -116,7 +116,7 @@ class Notification(Record):
 
 @dataclass(frozen=True)
 class Told(Record):
-    """An open problem that a notification has told, or that has joined an alert without another message."""
+    """An open problem that a notification has reported, or that has joined an alert without another message."""
 
     problem_id: str
     alert: str  # The key of the alert that it belongs to.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Put:
-    """The notification that was put. `secret` signs the messages to a webhook, and is shown only when it is made."""
+    """The stored notification. `secret` signs the messages to a webhook, and is shown only once, when it is made."""
 
     notification: Notification
     is_new: bool
@@ -48,8 +48,8 @@ def put(
 ) -> Put:
     """Creates or replaces a notification. `options` are those of the target, `settings` fields of Notification.
 
-    What is open already is told soon, as if it had just opened. Raises UrlNotAllowedError, HeaderNotAllowedError,
-    SecretKeyMissingError or SecretUnreadableError.
+    Problems that are already open are reported soon, as if they had just opened. Raises UrlNotAllowedError,
+    HeaderNotAllowedError, SecretKeyMissingError or SecretUnreadableError.
     """
     now, secret = database.clock(), signing.new_secret()
     with changing(database) as connection:
@@ -77,7 +77,7 @@ def put(
             options = registry.unmasked(target, options, stored)
         options = _checked(target, options, guard)
         if webhook.target is not target or options != stored:
-            # The old address or key may have been the reason for the failures.
+            # The webhook is enabled again, because the old address or key may have caused the failures.
             webhook = webhook.evolve(
                 url=registry.address(target, options),
                 sealed_headers=database.cipher.seal(json.dumps(options)),
@@ -96,13 +96,13 @@ def put(
 
 
 def remove(database: Database, name: str) -> None:
-    """Removes a notification with its webhook and the deliveries of that. Raises NotificationNotFoundError."""
+    """Removes a notification with its webhook and the webhook's deliveries. Raises NotificationNotFoundError."""
     with changing(database) as connection:
         webhook_store.remove(connection, store.get(connection, name).webhook_id)
 
 
 def snooze(database: Database, name: str, *, until: datetime | None, because: str | None) -> Notification:
-    """Sends nothing until then; None ends it. Raises NotificationNotFoundError."""
+    """Sends nothing until `until`; None ends the snooze. Raises NotificationNotFoundError."""
     with changing(database) as connection:
         notification = store.get(connection, name).evolve(snoozed_until=until, snoozed_because=because)
         store.change(connection, notification)
@@ -110,7 +110,7 @@ def snooze(database: Database, name: str, *, until: datetime | None, because: st
 
 
 def test(database: Database, name: str) -> Delivery:
-    """Sends a message, once. A target that keeps alerts gets its end as well, so that nothing stays open.
+    """Sends a message once. A target that keeps alerts also gets the end of the alert, so that it does not stay open.
 
     Raises NotificationNotFoundError or WebhookDisabledError.
     """
@@ -145,7 +145,7 @@ def _test(notification: Notification, state: MessageState, now: datetime, nonce:
         severity="notice",
         title=f"Test of the notification {notification.name}",
         since=now,
-        entries=(Entry("Nothing is wrong", "Somebody asked for this message.", link=notification.link or None),),
+        entries=(Entry("Nothing is wrong", "Somebody requested this message.", link=notification.link or None),),
         ended_at=now if state is MessageState.RESOLVED else None,
         link=notification.link or None,
     )

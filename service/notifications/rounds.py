@@ -1,4 +1,4 @@
-"""Rounds that tell people what has changed. A round writes messages, their deliveries and the told problems in one
+"""Rounds that write messages about changes. A round writes messages, their deliveries and the reported problems in one
 transaction."""
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ MOST_PROBLEMS = 10_000
 
 _MOST_FAILURES = 1000
 _MOST_UNNOTED = 1000
-"""Events without a failed job after which a notification notes how far it has read, so that rounds read few again."""
+"""After this number of events without a failed job, a notification stores how far it has read, so that later rounds
+read few events again."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Round:
 
 @dataclass(frozen=True)
 class _Look:
-    """What a round has found for one notification. `read_to` is up to where events were read."""
+    """The findings of a round for one notification. Events were read up to `read_to`."""
 
     notification: Notification
     outcome: Outcome
@@ -78,9 +79,10 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
         if look.is_idle:
             continue
         with writing(database.engine) as connection:
-            # Replicas take turns, and no notification changes meanwhile.
+            # The lock makes replicas take turns, and keeps notifications from changing meanwhile.
             outbox.lock(connection)
-            # Another replica that has told the same has stored when; then the next round looks again.
+            # If another replica has sent messages meanwhile, the stored notification has changed; then the next round
+            # decides anew.
             if store.find(connection, look.notification.name) == look.notification:
                 number += _tell(connection, database, look, price_per_gb_hour)
     if number:
@@ -89,13 +91,13 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
 
 
 def waiting(connection: Connection, database: Database, notification: Notification) -> int:
-    """Returns the number of open problems that are to be told, but not yet."""
+    """Returns the number of open problems that are still to be reported."""
     return _look(connection, database, notification, _now(connection, database)).outcome.waiting
 
 
 @dataclass(frozen=True)
 class _Now:
-    """What all notifications look at: the open problems by their ids, and which of them are acknowledged."""
+    """The state that all notifications share: the open problems by id, and the acknowledged ones."""
 
     open: Mapping[str, HealthProblem]
     acknowledged: Mapping[str, Acknowledgement]
@@ -128,7 +130,8 @@ def _look(connection: Connection, database: Database, stored: Notification, now:
 
 
 def table_ids(connection: Connection, patterns: Sequence[str]) -> set[str] | None:
-    """Returns the ids of the tables that patterns of a notification select; None without patterns, for all."""
+    """Returns the ids of the tables that the patterns of a notification select; None, which means all, without
+    patterns."""
     if not patterns:
         return None
     subjects = policy_registry.subjects(connection).items()
@@ -161,17 +164,17 @@ def _tell(connection: Connection, database: Database, look: _Look, price: float 
     if look.due is not None:
         within = table_ids(connection, notification.tables)
         message = weekly_report.read(connection, notification, look.due, within, price)
-        # The event of a report has the same id whoever writes it, and an event is written once.
+        # The event of a report has the same id in all replicas, so that it is written once.
         events.append(event_of(type_, webhook, notification.name, message, at=now, nonce=look.due.isoformat()))
     new = outbox.write(connection, events)
-    # While a webhook is disabled, nothing is kept for it, as for every webhook; a replay sends it.
+    # Nothing is queued for a disabled webhook; a replay sends the event later.
     if webhook.is_enabled:
         delivery_store.enqueue(connection, [(webhook.id, each) for each in new], now=now)
     return len(new)
 
 
 def _failed_jobs(connection: Connection, notification: Notification) -> tuple[Sequence[Published], int]:
-    """Returns the new failures, and up to where events count as read."""
+    """Returns the new failures, and the position up to which events count as read."""
     newest, read_to = outbox.newest(connection), notification.read_to
     found = outbox.of_type(connection, EventType.JOB_FAILED, after_seq=read_to, limit=_MOST_FAILURES)
     if len(found) == _MOST_FAILURES:

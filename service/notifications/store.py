@@ -1,4 +1,4 @@
-"""Database access to notifications and what they have told."""
+"""Database access to notifications and the problems that they have reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def forget(connection: Connection, name: str, problem_ids: Collection[str]) -> N
 
 
 def keep(connection: Connection, name: str, problems: Iterable[Told]) -> None:
-    """Writes what was told, in place of what was known of the same problems."""
+    """Stores reported problems, in place of earlier rows about the same problems."""
     rows = [{"notification": name, **each.to_row()} for each in problems]
     forget(connection, name, [row["problem_id"] for row in rows])
     if rows:

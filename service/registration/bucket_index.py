@@ -1,4 +1,5 @@
-"""Verifies or detects the simple bucket index of a table and its number of buckets, which no Hudi table records."""
+"""Verifies or detects the simple bucket index of a table and its number of buckets, which Hudi does not record in the
+table."""
 
 from __future__ import annotations
 
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
 CONSISTENT_HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 
-# Without a claim, this many different hash codes must agree: with two buckets, one table in 2^32 passes by chance.
+# If no index is claimed, this number of different hash codes must agree. One table in 2^32 would pass by chance if it
+# has two buckets.
 ENOUGH_KEYS = 32
-# A record key of more fields is tried as a whole only: each field doubles the choices.
+# A record key with more fields is tried as a whole only, because each field doubles the number of choices.
 MOST_FIELDS = 5
-# Far more than any table has. A random file id that looks like a bucket's most likely lies above it.
+# Far more buckets than any table has. A random file id that looks like a bucket's most likely has a greater number.
 MOST_BUCKETS = 1_000_000
 
 
@@ -47,7 +49,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """`index` is None if there is no simple bucket index, or none that the keys prove; `warnings` then say why."""
+    """The result. `index` is None if there is no simple bucket index, or none that the keys prove; `warnings` then say
+    why."""
 
     layout: BucketLayout
     index: BucketIndex | None = None
@@ -57,9 +60,9 @@ class Finding:
 def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
     """Returns the claim if nothing in the table contradicts it.
 
-    If there is a hashing config, its number of each partition counts, and the claimed number is the writers' own, out
-    of date by design. Raises BucketIndexContradictedError with the members `checked`, `mismatched`, `claimed` and, if
-    the keys single one out, `suggested_num_buckets`.
+    If there is a hashing config, its numbers count; the claimed number in the writers' options is then expected to be
+    out of date. Raises BucketIndexContradictedError with the members `checked`, `mismatched`, `claimed` and, if the
+    keys single one out, `suggested_num_buckets`.
     """
     layout = _layout(evidence)
     if claimed.num_buckets < 1:
@@ -118,7 +121,8 @@ def detect(evidence: Evidence) -> Finding:
 
 
 def _may_be(fields: tuple[str, ...], evidence: Evidence) -> bool:
-    """Whether enough keys lie where a hash of these fields puts them, with one number of buckets at least."""
+    """Returns whether enough keys lie in the buckets of their hash by these fields, for at least one number of
+    buckets."""
     codes = _codes(evidence.samples, fields)
     if codes is None or not _are_enough(codes):
         return False
@@ -173,7 +177,8 @@ def _unproven(layout: BucketLayout, because: str) -> Finding:
 
 
 def _layout(evidence: Evidence) -> BucketLayout:
-    """Uses the file ids alone. A random id may look like a bucket's, so `SIMPLE` is a guess until keys prove it."""
+    """Returns the layout according to the file ids alone. A random id may look like a bucket's, so `SIMPLE` is a guess
+    until keys prove it."""
     slices = evidence.slices
     buckets = [s.bucket for s in slices if s.bucket is not None]
     if evidence.has_consistent_hashing:
@@ -194,7 +199,7 @@ def _layout(evidence: Evidence) -> BucketLayout:
 
 
 def _repeated(slices: Sequence[FileSlice]) -> int:
-    """Returns how many file groups exceed one per partition and bucket."""
+    """Returns the number of file groups beyond one per partition and bucket."""
     return sum(count - 1 for count in Counter((s.partition_path, s.bucket) for s in slices).values())
 
 
@@ -221,18 +226,19 @@ def _check(samples: Sequence[KeySample], fields: tuple[str, ...], num_buckets: C
 def _candidates(codes: Sequence[NDArray[np.int32]], evidence: Evidence) -> list[int]:
     """Returns every number of buckets that puts each sampled key into the bucket of its file, in ascending order.
 
-    N fits if it divides (code - bucket) of every key, that is, their greatest common divisor, and exceeds every bucket
-    id of the table. The true number is always among them, so a single candidate is the true one.
+    N fits if it divides (code - bucket) of every key, that is, if it divides their greatest common divisor, and if it
+    exceeds every bucket id of the table. The true number is always among them, so a single candidate is the true one.
     """
     divisor = 0
     for sample, code in zip(evidence.samples, codes, strict=True):
         bucket = sample.slice.bucket
-        assert bucket is not None  # callers have checked that all slices are buckets
+        assert bucket is not None  # Callers have checked that all slices are buckets.
         offsets = np.abs(code.astype(np.int64) - bucket)
         divisor = int(np.gcd.reduce(np.append(offsets, divisor)))
     lowest = 1 + max((s.bucket for s in evidence.slices if s.bucket is not None), default=0)
     if divisor == 0:
-        return [lowest, lowest + 1]  # every larger number fits as well; callers only need more than one
+        # Every larger number fits as well; callers only need to know that there is more than one.
+        return [lowest, lowest + 1]
     numbers = np.arange(lowest, min(divisor, MOST_BUCKETS) + 1)
     return [int(number) for number in numbers[divisor % numbers == 0]]
 

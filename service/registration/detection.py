@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Examination:
-    """`base_path` is canonical: the same for all spellings of one location. `name` is the table's own, from Hudi.
-    `marks` are those that engines left outside the timeline; the first poll reads those of the commits."""
+    """The result of an examination. `base_path` is canonical: the same for all spellings of one location. `name` comes
+    from Hudi's properties. `marks` are the marks of engines outside the timeline; the first poll reads those of the
+    commits."""
 
     base_path: str
     name: str
@@ -44,8 +45,8 @@ def examine(
 ) -> Examination:
     """Examines a table: reads properties, listings and at most eight base files. Writes nothing.
 
-    `allowed_roots` None allows every location. `storage_options` are Hadoop's `fs.s3a.*`. The index is the claimed one,
-    if the sampled record keys support it; without a claim the one that they prove, or None. Raises
+    If `allowed_roots` is None, every location is allowed. `storage_options` are Hadoop's `fs.s3a.*`. The index is the
+    claimed one, if the sampled record keys support it. Without a claim, it is the one that they prove, or None. Raises
     StorageUnsupportedError, PathForbiddenError, PathNotFoundError, NotAHudiTableError, TableUnsupportedError,
     BucketIndexContradictedError, StorageError.
     """
@@ -84,14 +85,15 @@ def _profile(
 def _of_parts(config: TableConfig) -> Iterator[str]:
     if not config.flag("hoodie.populate.meta.fields", default=True):
         yield (
-            "The table has no meta fields (`hoodie.populate.meta.fields=false`). Compaction by Hudi, cleaning,"
-            " archival, savepoints, the metadata table and a sync work, and an audit counts rows and compares keys by"
-            " their columns. Clustering, changes of the number of buckets, partition TTL and repair are refused: they"
-            " go by the stored key of each row, and Hudi's own clustering makes such a table unreadable for Spark SQL."
+            "The table has no meta fields (`hoodie.populate.meta.fields=false`). Compaction by Hudi, cleaning, "
+            "archival, savepoints, the metadata table and a sync work, and an audit counts rows and compares keys "
+            "by their columns. Clustering, changes of the number of buckets, partition TTL and repair are refused: "
+            "they need the stored key of each row, and Hudi's own clustering makes such a table unreadable for "
+            "Spark SQL."
         )
     if config.is_backup:
         yield (
-            "hoodie.properties is there as its backup only. Hudi goes by that, other readers find no table: copy"
+            "Only the backup of hoodie.properties exists. Hudi reads the backup, but other readers find no table: copy"
             " `.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`."
         )
 

@@ -1,4 +1,4 @@
-"""Finds the Hudi tables below a folder. One folder that cannot be read does not stop the others, whatever it is."""
+"""Finds the Hudi tables below a folder. A folder that cannot be read, for whatever reason, does not stop the search."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WalkLimits:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A folder that could not be looked into."""
+    """A folder that could not be listed."""
 
     path: str
     problem: Problem
@@ -53,7 +53,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Glance:
-    """What the properties of a table say."""
+    """The name, type and version from the properties of a table."""
 
     name: str
     table_type: str
@@ -68,7 +68,7 @@ def walk(
     allowed_roots: tuple[str, ...] | None,
     limits: WalkLimits | None = None,
 ) -> Walk:
-    """Lists folders, breadth first, and does not look into tables, nor into folders whose names begin with `.` or `_`.
+    """Lists folders, breadth first, except for folders inside of tables and those whose names begin with `.` or `_`.
 
     `root` is canonical. `pattern` is a glob for paths relative to it; the root itself is `.`. Links are not followed
     out of the root. Raises PathForbiddenError, PathNotFoundError, StorageUnsupportedError, StorageError.
@@ -109,7 +109,7 @@ def walk(
 
 
 def glance(base_path: str, *, storage_options: Mapping[str, str], allowed_roots: tuple[str, ...] | None) -> Glance:
-    """Reads the properties of a table. Raises TableUnsupportedError, NotAHudiTableError, and what `walk` raises."""
+    """Reads the properties of a table. Raises TableUnsupportedError, NotAHudiTableError, and the errors of `walk`."""
     config = read_table_config(open_storage(base_path, storage_options, allowed_roots))
     return Glance(config.name or base_path.rpartition("/")[2], config.table_type.value, config.version)
 

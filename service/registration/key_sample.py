@@ -46,7 +46,8 @@ class Sample:
 
 
 def read_sample(storage: Storage, slices: Sequence[FileSlice]) -> Sample:
-    """Reads at most `KEYS_PER_FILE` keys, from the first row group, of at most `FILES` files. Raises StorageError.
+    """Reads at most `KEYS_PER_FILE` keys from the first row group of each of at most `FILES` files. Raises
+    StorageError.
 
     The files are from as many buckets and partitions as possible. Slices without a base file yield nothing, nor do
     files without Hudi's meta columns.
@@ -59,7 +60,7 @@ def read_sample(storage: Storage, slices: Sequence[FileSlice]) -> Sample:
             with opened(storage, chosen.base_path) as file:
                 columns = columns or _columns(file.schema_arrow)
                 keys = _first_keys(file, chosen.base_path)
-        except PathNotFoundError as error:  # a cleaner removed the file, or it is not readable
+        except PathNotFoundError as error:  # The cleaner has removed the file, or it is not readable.
             raise StorageError(f"The table has changed or a file is not readable: {error.detail}") from error
         if keys is not None:
             samples.append(KeySample(chosen, keys))

@@ -1,4 +1,5 @@
-"""Rules that give a table its owner and its tags by its path: `{team}/{table}`, relative to the root of a search."""
+"""Rules that derive the owner and the tags of a table from its path, such as `{team}/{table}`, relative to the root of
+a search."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _OWNER = "owner"
 
 @dataclass(frozen=True)
 class Given:
-    """What rules give a table."""
+    """The owner and the tags that rules give a table."""
 
     owner: str | None
     tags: dict[str, str]
@@ -44,7 +45,7 @@ class PathRule:
         return cls(parts)
 
     def values(self, path: str) -> dict[str, str]:
-        """Returns what the rule reads in a path relative to the root; nothing if the path does not match."""
+        """Returns the values that the rule reads from a path relative to the root; empty if the path does not match."""
         folders, parts = path.split("/"), self.parts
         if "**" in parts:
             at = parts.index("**")
@@ -68,8 +69,8 @@ class PathRule:
 
 
 def given(rules: Iterable[PathRule], path: str, *, owner: str | None, tags: dict[str, str]) -> Given:
-    """Returns the owner and the tags of the table at this path: those of the first rule that reads them there, else
-    `owner` and `tags`. A folder's name that neither may be is left out."""
+    """Returns the owner and the tags of the table at this path. Each comes from the first rule that reads it from the
+    path, else from `owner` and `tags`. Names of folders that are not allowed as owner or tag are ignored."""
     found: dict[str, str] = {}
     for rule in rules:
         found = {**rule.values(path), **found}

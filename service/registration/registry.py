@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Declarations:
-    """What a caller declares about a new table. Without `name` it gets the one in its properties; an `index` is checked
-    against the table's keys."""
+    """The declarations about a new table. If `name` is None, the name in the table's properties is used; an `index` is
+    checked against the table's keys."""
 
     name: str | None
     index: BucketIndex | None
@@ -58,10 +58,8 @@ def register(
     *,
     allowed_roots: tuple[str, ...] | None,
 ) -> Registration:
-    """Registers a table. Examines and checks it first, which reads its storage, and only then opens a transaction.
-
-    Raises SecretKeyMissingError, and what `LakeAccess` and `table_store.register` raise.
-    """
+    """Registers a table. First examines and checks it, which reads its storage, and then opens a transaction. Raises
+    SecretKeyMissingError, and the errors of `LakeAccess` and `table_store.register`."""
     found = _examined(lake, location, declared, allowed_roots)
     now, lock = database.clock(), declared.lock
     table = Registration(
@@ -83,7 +81,7 @@ def register(
         table_store.register(connection, table)
         audit_record.about("table", table.id)
         plan_store.adopt(connection, table.id, table.base_path)
-        # Keeps jobs from starting beside a Flink job before the first poll.
+        # The marks keep jobs from starting beside a Flink job before the first poll.
         watch_store.mark(connection, table.id, found.marks)
         outbox.publish(connection, [table_registered(table, now)], now=now)
     database.notifier.notify()
@@ -92,7 +90,7 @@ def register(
 
 @dataclass(frozen=True)
 class Detected:
-    """The findings of a registration. `registered_as` is the id of the table that is registered there already."""
+    """The findings of an examination. `registered_as` is the id of a table that is already registered at this path."""
 
     examination: Examination
     registered_as: str | None
@@ -106,7 +104,7 @@ def detect(
     *,
     allowed_roots: tuple[str, ...] | None,
 ) -> Detected:
-    """Examines and checks a table as `register` does, and stores nothing. Raises what `LakeAccess` does."""
+    """Examines and checks a table as `register` does, and stores nothing. Raises the errors of `LakeAccess`."""
     found = _examined(lake, location, declared, allowed_roots)
     with reading(database.engine) as connection:
         return Detected(found, table_store.find(connection, found.base_path))
@@ -129,8 +127,8 @@ def change(
     allowed_roots: tuple[str, ...] | None,
 ) -> Registration:
     """Changes a registration. `changes` maps fields of Registration to new values. A new `index` is checked against the
-    table's keys first. Masks among new options stand for the stored values. Options that were stored before they were
-    forbidden do not prevent other changes.
+    table's keys first. Masks among new options stand for the stored values. Stored options that have been forbidden
+    since do not prevent other changes.
 
     Jobs that were leased before keep the work orders that they got.
     """
@@ -151,13 +149,13 @@ def change(
             # The buckets of all its partitions are different now.
             snapshot_store.forget(connection, table_id)
             watch_store.start_over(connection, table_id, table.updated_at)
-        # Under another name other policies may apply.
+        # The table may have another name, to which other policies apply.
         decision_times.wake(connection, table_id, table.updated_at)
     return table
 
 
 def _declared(changes: Mapping[str, Any], stored: Registration) -> dict[str, Any]:
-    """Returns the options that are new, in the members that change."""
+    """Returns the changed members with only those options that are new."""
     declared: dict[str, Any] = {}
     if lock := changes.get("lock"):
         declared["lock"] = replace(lock, options=table_secrets.without_masks(lock.options, stored.lock.options))
@@ -177,7 +175,7 @@ def _sealed(cipher: SecretCipher, changes: Mapping[str, Any], stored: Registrati
 
 
 def seal_stored(engine: Engine, cipher: SecretCipher) -> None:
-    """Encrypts the secrets that an earlier version stored as they were. Logs a warning if there is no key."""
+    """Encrypts the secrets that an earlier version stored in plain text. Logs a warning if there is no key."""
     with reading(engine) as connection:
         found = [
             table_id
@@ -222,7 +220,7 @@ def detect_again(engine: Engine, lake: LakeAccess, table_id: str) -> None:
 def unregister(engine: Engine, table_id: str) -> None:
     """Unregisters a table. Raises TableBusyError while jobs are active."""
     with writing(engine) as connection:
-        # Locked, so that no job is submitted between this check and the deletion.
+        # The row is locked, so that no job is submitted between this check and the deletion.
         table = table_store.get(connection, table_id, for_update=True)
         if active := job_store.active(connection, table_id):
             raise TableBusyError(

@@ -1,1 +1,1 @@
-"""Reports of a period: what the service has done, and how the fleet developed."""
+"""Reports of a period: the work of the service, and the development of the fleet."""

@@ -1,8 +1,5 @@
-"""Samples of all tables and jobs together, and the trend that they show.
-
-A sample has the state of its moment, and counters: the difference of two samples is what happened between them. So old
-samples are thinned out without a change of the sums.
-"""
+"""Samples of all tables and jobs together, and the trend that is computed from them. A sample has the state at its
+time, and running totals, so that the sums between two samples stay right when samples in between are deleted."""
 
 from __future__ import annotations
 
@@ -111,7 +108,7 @@ def trend(connection: Connection, since: datetime, until: datetime) -> Trend:
     points = []
     for number, found in steps.items():
         before, last = last or found[0], found[-1]
-        # Counters fall only where an older copy of the database was restored.
+        # Totals fall only if an older copy of the database was restored.
         counted = {name: max(0, getattr(last, name) - getattr(before, name)) for name in _COUNTERS}
         points.append(
             TrendPoint(
@@ -126,7 +123,8 @@ def trend(connection: Connection, since: datetime, until: datetime) -> Trend:
 
 
 def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:
-    """Deletes at most `limit` samples from before that moment, and of fine ones those that are too old."""
+    """Deletes at most `limit` samples that are older than `before`, or that are not the first of their hour and older
+    than `_FINE_FOR`."""
     is_fine = sa.and_(_s.c.slot % _PER_HOUR != 0, _s.c.at < now - _FINE_FOR)
     old = sa.select(_s.c.slot).where(sa.or_(_s.c.at < before, is_fine)).limit(limit)
     return connection.execute(_s.delete().where(_s.c.slot.in_(old))).rowcount

@@ -37,7 +37,7 @@ class GroupBy(StrEnum):
 
 @dataclass(frozen=True)
 class Subject:
-    """The table of a row. One that is not registered any more has no name."""
+    """The table of a row. A table that is no longer registered has no name."""
 
     id: str
     name: str | None = None
@@ -60,15 +60,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Report:
-    """`total` counts each attempt once, while an attempt is in the group of each tag of its table."""
+    """A report. `total` counts each attempt once, although with tags an attempt is in several groups."""
 
     since: datetime
     until: datetime
     by: GroupBy
     total: Figures
     tables: int
-    groups: Sequence[Group]  # Those on which workers spent the most time come first.
-    left_out: int  # Groups beyond the limit.
+    groups: Sequence[Group]  # The groups on which workers spent the most time come first.
+    left_out: int  # Number of groups beyond the limit.
     problems: ProblemCounts
 
 
@@ -82,7 +82,7 @@ def read(
     limit: int = 100,
 ) -> Report:
     """Returns the report of the attempts that ended from `since` on and before `until`, with the `limit` largest
-    groups. `within` are the ids of its tables, None for all."""
+    groups. `within` are the ids of the tables to include, None for all."""
     rows = attempt_figures.sums(connection, since, until, by_kind=by is GroupBy.KIND)
     if within is not None:
         rows = [each for each in rows if each.table_id in within]

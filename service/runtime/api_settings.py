@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.access.token import Token
     from service.runtime.settings import Settings
 
-# Largest part of a core that goes into decisions.
+# Largest share of a processor core to spend on decisions.
 _SHARE = 0.25
 
 
@@ -68,8 +68,8 @@ def exposure(chosen: Settings, local_worker: Token) -> Exposure:
 
 
 def identity(chosen: Settings, cipher: SecretCipher) -> Identity | None:
-    """Returns what identifies persons, None without a provider. Raises SecretKeyMissingError: browsers keep log-ins
-    encrypted."""
+    """Returns the object that identifies persons; None without a provider. Raises SecretKeyMissingError: browsers keep
+    log-ins encrypted."""
     provider = chosen.provider
     if provider is None:
         return None

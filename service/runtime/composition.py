@@ -79,16 +79,16 @@ _PRUNE_SECONDS = 600.0
 _TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
-# Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
+# The number of readers for registrations, verifications and hand-overs, and the number of calls that may wait for one.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
-# At most this number of reads of locks hang at once, each at most for this time.
+# The number of locks that are read at once, and the time limit of each read.
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
 _SIMULATIONS = ReaderLimits(seconds=50.0, queued=2, niceness=_POLL_NICENESS)
-# A storage that does not answer keeps a reader busy for no longer: nothing else waits for this answer.
+# Time limit of a glance, which is short because nothing waits for the result.
 _GLANCE_SECONDS = 5.0
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection", "service.simulation.what_if")
 
@@ -102,7 +102,7 @@ class Composition:
     notifier: Notifier = field(default_factory=Notifier)
     poll_requests: PollRequests = field(default_factory=PollRequests)
     tasks: TaskHealth = field(default_factory=TaskHealth)
-    rng: random.Random = field(default_factory=random.Random)  # The numbers are for jitter, and nothing secret.
+    rng: random.Random = field(default_factory=random.Random)  # The generator is for jitter only, not for secrets.
 
     def __post_init__(self) -> None:
         self._timekeeping = Timekeeping(self.engine)
@@ -116,10 +116,9 @@ class Composition:
         self._poll_readers = ReaderPool(self.chosen.look_threads, limits)
         # Calls have readers of their own, so that they never wait for polls.
         self._readers = ReaderPool(_READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS))
-        # Reads of locks have readers of their own too: a lock server that does not answer keeps neither calls nor polls
-        # waiting.
-        # A simulation takes a processor for seconds, so there is one at a time.
+        # Simulations run one at a time, because each occupies a processor core for seconds.
         self._simulators = ReaderPool(1, _SIMULATIONS)
+        # Reads of locks have readers of their own too, so that a silent lock server does not delay calls or polls.
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS))
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -213,7 +212,7 @@ class Composition:
                 "recover",
                 chosen.recover_seconds,
                 lambda: recovery.run_once(engine, notifier, clock),
-                # While the service was down no worker could renew its lease; this gives each the time for a heartbeat.
+                # No worker could renew its lease while the service was down, so each gets time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
             Tick(
@@ -332,7 +331,8 @@ class Composition:
             readers.close()
 
     def _take_back(self, database: Database, token: Token) -> Callable[[int], None] | None:
-        """Returns what to do when a local worker is gone; nothing on a cluster, where its executors may be at work."""
+        """Returns the function to call when a local worker is gone. None on a cluster, where its executors may still be
+        working."""
         if not is_local(self.chosen.master):
             return None
         return lambda process: recovery.take_back(database, ids_of_process(process), token.id)

@@ -1,4 +1,4 @@
-"""Limits the connections to the service, in all and of each address, and decides which one has to go."""
+"""Limits the connections to the service, in total and for each address, and decides which one to close at a limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Connection(Protocol):
 
 
 class Admission(Enum):
-    """`ONLY_PROBES`: health checks are answered, all else is refused."""
+    """The result of an admission. `ONLY_PROBES`: the connection is only for health checks, other requests are
+    refused."""
 
     YES = "yes"
     ONLY_PROBES = "only probes"
@@ -32,8 +33,8 @@ class Admission(Enum):
 @dataclass(frozen=True)
 class ConnectionLimits:
     """The most connections: `all` together, those of one address, and further ones for health checks. The times, in
-    seconds, are what a client has to send a head, to send a body, and to read a part of an answer. Trusted proxies,
-    which many clients share, count as no address."""
+    seconds, are limits for a client to send a head, to send a body, and to read a part of an answer. There is no limit
+    per address for trusted proxies, which many clients share."""
 
     all: int = 2000
     per_address: int = 500
@@ -46,16 +47,16 @@ class ConnectionLimits:
 
 @dataclass
 class _Client:
-    """Connections of one address; `waiting` are those that wait for it, the longest waiting first."""
+    """Connections of one address; `waiting` are those that wait for the client, the longest waiting first."""
 
     open: int = 0
     waiting: dict[Connection, None] = field(default_factory=dict)
 
 
 class Connections:
-    """The open connections. At a limit the connection is closed that has waited the longest for its client: for a head,
-    for a body or for the next request. A connection for which the service is at work stays. Only the event loop uses
-    this."""
+    """The open connections. At a limit, the connection that has waited the longest for its client (for a head, a body
+    or the next request) is closed. A connection stays while the service works on a request. Only the event loop uses
+    this class."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
@@ -67,7 +68,7 @@ class Connections:
         self._clients: defaultdict[str, _Client] = defaultdict(_Client)
 
     def admit(self, connection: Connection, address: str) -> Admission:
-        """Counts the connection unless it is refused. It waits for its client at first."""
+        """Counts the connection, which first waits for its client, unless it is refused."""
         address = "" if self._is_proxy(address) else address
         client = self._clients[address]
         is_full = bool(address) and client.open >= self.limits.per_address and not self._shed(client.waiting)
@@ -82,7 +83,7 @@ class Connections:
         return Admission.ONLY_PROBES if is_full else Admission.YES
 
     def wait(self, connection: Connection) -> None:
-        """Notes that the connection waits for its client from now on."""
+        """Records that the connection waits for its client from now on."""
         address = self._open.get(connection)
         if address is not None:
             for waiting in (self._waiting, self._clients[address].waiting):
@@ -90,7 +91,7 @@ class Connections:
                 waiting[connection] = None
 
     def work(self, connection: Connection) -> None:
-        """Notes that the service is at work for the connection."""
+        """Records that the service works on a request of the connection."""
         address = self._open.get(connection)
         if address is not None:
             self._waiting.pop(connection, None)
@@ -107,7 +108,7 @@ class Connections:
         longest = next(iter(waiting), None)
         if longest is None:
             return False
-        # The connection is counted off now, not when the event loop reports its end.
+        # The connection is removed from the counts now, not only when the event loop reports its end.
         self.close(longest)
         longest.abort()
         return True

@@ -1,4 +1,4 @@
-"""Registers the tables below the folders of GROUNDSKEEPER_DISCOVER, from time to time."""
+"""Registers the tables below the folders of GROUNDSKEEPER_DISCOVER periodically."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SETTING = "GROUNDSKEEPER_DISCOVER"
 
 
 class _Recorder:
-    """Writes the entry of the audit trail for a registration that no call has asked for."""
+    """Writes the entry of the audit trail for a registration that was not requested by a call."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -69,8 +69,8 @@ class _Recorder:
 
 
 def run_once(database: Database, lake: LakeAccess, wanted: Sequence[DiscoverIn]) -> str:
-    """Searches below each root and registers what it finds. Returns what it did, as a sentence. A root that cannot be
-    read does not stop the others."""
+    """Searches below each root and registers the tables that it finds. Returns a sentence about what was done. A root
+    that cannot be read does not stop the others."""
     registered = 0
     for each in wanted:
         # The settings name the root, so it is allowed even if no roots are set.

@@ -71,7 +71,7 @@ class DispatchThread:
                     continue
                 self._tasks.ended(_NAME, fails=False)
                 if did_something:
-                    # Results that arrive meanwhile are recorded in one batch.
+                    # Results that arrive within this time are recorded in one batch.
                     await asyncio.sleep(_BATCH_SECONDS)
                 else:
                     await listener.wait(self._poll_seconds)

@@ -1,4 +1,4 @@
-"""The settings as they are in force, each with its source, and the variables of the environment that set nothing."""
+"""The settings in force, each with its source, and a check for variables of the environment that are not settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def effective() -> list[Effective]:
 
 
 def check_known() -> None:
-    """Raises SettingsError if the environment has variables of ours that set nothing. It names the nearest ones."""
+    """Raises SettingsError if the environment has variables GROUNDSKEEPER_... that are not settings. The error suggests
+    similar names."""
     known = {f"{_PREFIX}{field.upper()}" for field in Settings.model_fields} | CLIENT
     unknown = sorted(name for name in os.environ if name.upper().startswith(_PREFIX))
     unknown = [name for name in unknown if name.upper() not in known | _OTHERS]

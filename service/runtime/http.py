@@ -27,7 +27,7 @@ _PROBES = {"/healthz", "/readyz"}
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Refuses endless heads and trailers, and clients that hold up a connection; `connections` limits their number.
+    """Refuses endless heads and trailers, and slow clients; `connections` limits the number of connections.
 
     uvicorn itself limits nothing but the pause between two requests. `service.api.middleware.SizeLimit` limits bodies.
     `busy` answers on the connections that are kept for health checks.

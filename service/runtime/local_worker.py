@@ -25,9 +25,10 @@ log = logging.getLogger(__name__)
 _END_SECONDS = 5.0
 # A worker that lived this long was healthy: its death starts a new count for the back-off.
 _HEALTHY_SECONDS = 60.0
-# How long to wait for the end of the processes that a dead worker has started. After that its leases have to expire.
+# How long to wait for the end of the processes that a dead worker has started. If they still run then, its jobs are
+# only taken back when their leases expire.
 _LEFT_SECONDS = 20.0
-# Settings with secrets of the service, which a worker has no use for: it gets those of a table with a job.
+# Settings with secrets of the service, which a worker does not need: it gets the secrets of a table with each job.
 _OF_SERVICE = {
     "GROUNDSKEEPER_DATABASE",
     "GROUNDSKEEPER_SECRET_KEYS",
@@ -37,11 +38,9 @@ _OF_SERVICE = {
 
 
 class LocalWorkers:
-    """`count` subprocesses of `command`, and `standbys` more, of which one is called to take over as soon as one of the
-    others has ended. A thread for each process starts it anew when it ends, with back-off if it dies again and again.
-
-    `on_lost` is called with the number of a process when it and all that it has started are gone.
-    """
+    """Runs `count` subprocesses of `command`, and `standbys` more; one of these takes over as soon as one of the others
+    has ended. A thread for each process starts it again when it ends, with back-off if it dies again and again.
+    `on_lost` is called with the number of a process when it and all processes that it started have ended."""
 
     def __init__(
         self,
@@ -137,13 +136,13 @@ class LocalWorkers:
         )
 
     def _call(self) -> None:
-        """Tells the oldest processes to take jobs, until `count` of them do."""
+        """Tells the oldest processes to take jobs, until `count` processes do."""
         for number, process in self._running.items():
             if len(self._called) >= self._count:
                 return
             if number not in self._called and process.stdin is not None:
                 self._called.add(number)
-                with suppress(OSError):  # it has just died, which its watcher is about to notice
+                with suppress(OSError):  # The process has just died, which its watcher is about to notice.
                     process.stdin.write(b"\n")
                     process.stdin.close()
 
@@ -165,7 +164,7 @@ def _is_any_left(session: int) -> bool:
         return True
     for entry in processes.iterdir():
         if entry.name.isdigit():
-            with suppress(OSError):  # it has ended
+            with suppress(OSError):  # The process has ended meanwhile.
                 # Fields of `stat` behind the name, which is in brackets: state, parent, process group, session.
                 state, _, _, of_session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
                 if int(of_session) == session and state != "Z":

@@ -16,8 +16,8 @@ from service.model.loopback import is_loopback
 
 
 class GroupRole(BaseModel):
-    """What a group gives its members. The holder of a role on some tables is a reader of all others, as with a token
-    that has `--tables`."""
+    """The role that a group gives its members. If the role holds on some tables only, they are readers of all others,
+    as with a token that has `--tables`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,7 +48,7 @@ class LoginSettings(BaseSettings):
     oidc_client_id: str | None = Field(None, min_length=1, description="Id of this service at the provider")
     oidc_client_secret: SecretStr | None = Field(None, min_length=1, description="None for a public client")
     oidc_scopes: Annotated[tuple[str, ...], NoDecode] = Field(
-        ("openid", "profile", "email"), description="What a log-in asks for, separated by commas"
+        ("openid", "profile", "email"), description="Scopes of a log-in, separated by commas"
     )
     oidc_groups_claim: str = Field("groups", min_length=1, description="Claim with the groups of a person")
     oidc_roles: dict[str, GroupRole] = Field(

@@ -47,7 +47,7 @@ _KEEP_NEAR_SECONDS = 1.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
 _SWITCH_SECONDS = 0.0005
-# New objects after which the interpreter looks for cycles of them.
+# Number of new objects after which the garbage collector runs.
 _COLLECTED_AFTER = 50_000
 
 
@@ -101,7 +101,8 @@ class Daemon:
             app,
             http=partial(BoundedHttp, connections=Connections(limits), busy=only_probes(app)),  # type: ignore[arg-type]
             ws="none",
-            # See `service.runtime.proxies`; uvicorn would believe every process of this machine.
+            # Headers of proxies are handled in `service.runtime.proxies`, because uvicorn would trust every process of
+            # this machine.
             proxy_headers=False,
             log_config=None,
             log_level=None,
@@ -127,11 +128,12 @@ class Daemon:
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
         sys.setswitchinterval(_SWITCH_SECONDS)
-        # Imported modules stay until the end. Unfrozen, each full collection would traverse them, several times a
-        # minute, for 0.1 s in which no thread runs.
+        # Imported modules are frozen, because they stay until the end. Otherwise each full collection would traverse
+        # them, several times a minute, for 0.1 s in which no thread runs.
         gc.collect()
         gc.freeze()
-        # Lists of thousands of tables are no cycles. Looking through them again and again took a third of the time.
+        # The garbage collector runs seldom, because searching lists of thousands of tables for cycles took a third of
+        # the time.
         gc.set_threshold(_COLLECTED_AFTER, 20, 50)
         threading.excepthook = self._thread_died
         try:
@@ -174,7 +176,8 @@ class Daemon:
             self._workers.stop()
         finally:
             self._server.should_exit = True
-            # Requests that a table still holds up after this time get an answer, before the server gives them up.
+            # Requests that still wait for a storage after this time get an error as answer, before the server aborts
+            # them.
             self._ended.wait(_READ_GRACE_SECONDS)
             self._on_end()
 
@@ -183,7 +186,7 @@ class Daemon:
         try:
             tick.run_once()
         except DatabaseUnavailableError as error:
-            # The database may be back at the next time; /readyz finds it away by itself meanwhile.
+            # The database may be available at the next run; meanwhile /readyz reports that it is not.
             log.warning("%s: %s", tick.name, error)
             self._tasks.ended(tick.name)
             return False
@@ -202,8 +205,8 @@ class Daemon:
             notified.wait(tick.seconds)
 
     def _keep_near(self) -> None:
-        """Brings ticks back within their interval. The scheduler waits for moments of the wall clock, which are far
-        away once that has been set back."""
+        """Moves ticks that are too far in the future to their interval from now. The scheduler waits for times of the
+        wall clock, which are far away after the clock has been set back."""
         while not self._ended.wait(_KEEP_NEAR_SECONDS):
             for job in self._scheduler.get_jobs():
                 latest = datetime.now(UTC) + job.trigger.most
@@ -221,8 +224,8 @@ class Daemon:
 
 
 class _Every(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """An interval after the current time. APScheduler's own trigger adds it to the last time, and after the clock was
-    set forward by years would go through all the times that were missed."""
+    """An interval after the current time. APScheduler's own trigger adds the interval to the last time; after the clock
+    was set forward by years, it would go through all missed times."""
 
     def __init__(self, seconds: float, *, first_after: float) -> None:
         self._interval = timedelta(seconds=seconds)
@@ -260,10 +263,8 @@ class _Server(uvicorn.Server):
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process, even if threads of requests still wait for something that never answers.
-
-    Python would wait for them for ever: the threads of anyio, in which FastAPI runs requests, are no daemons.
-    """
+    """Ends the process, even if threads of requests still wait for a storage. Python would wait for them for ever,
+    because the threads of anyio, in which FastAPI runs requests, are no daemon threads."""
     end = time.monotonic() + _LEAVE_SECONDS
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and not thread.daemon:

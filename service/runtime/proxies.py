@@ -1,4 +1,4 @@
-"""Takes the client's address and scheme from proxies that are trusted, and from nobody else."""
+"""Takes the client's address and scheme from the headers of trusted proxies only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 class TrustedProxies:
-    """Applies `X-Forwarded-For` and `X-Forwarded-Proto` of requests from `networks`, and marks these requests, whose
-    Host is believed too: `service.api.dependencies.url_of_service`. The headers of all others are ignored."""
+    """Applies `X-Forwarded-For` and `X-Forwarded-Proto` of requests from `networks`, and marks these requests, because
+    their `Host` is trusted too (`service.api.dependencies.Exposure.url_for`). The headers of all other requests are
+    ignored."""
 
     def __init__(self, app: ASGIApp, networks: Sequence[str]) -> None:
         self._app = app

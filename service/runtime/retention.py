@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# One transaction deletes few enough rows that others do not wait long.
+# Most rows that one transaction deletes, so that others do not wait long.
 _BATCH_ROWS = 500
-# A worker that starts again has another id, so the rows of most ids are never needed again.
+# Rows of workers are deleted after this time, since a worker that starts again has another id.
 _WORKERS = timedelta(days=1)
 _OBJECTIVE_HOURS = timedelta(days=30)
-# Only a flood of calls makes more rows of refused calls than these, which stay.
+# The newest rows of refused calls that are kept. Only a flood of calls makes more.
 _MOST_REFUSED_CALLS = 10_000
 
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io|ipc)\.[\w.-]+", re.ASCII)
-# Connections to PostgreSQL: one for notifications of other replicas, and the fewest for all else.
+# Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else.
 _LISTENING = 1
 _LEAST_POOL = 4
 
 
 class Settings(LoginSettings):
-    """Fields without a unit in the description have it in their name."""
+    """All settings. The unit of a field is in its description or in its name."""
 
     model_config = SettingsConfigDict(env_prefix="GROUNDSKEEPER_", extra="ignore", hide_input_in_errors=True)
 
@@ -292,7 +292,7 @@ class Settings(LoginSettings):
     @field_validator("discover")
     @classmethod
     def _can_be_discovered(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
-        # Only `serve` needs the API, which takes long to import.
+        # The import is made here, because the API takes long to import, and only `serve` needs it.
         if value:
             from service.api.discovery import DiscoverIn
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from service.writer_options.written_table import Target
 
-# A Flink job without a bucket index knows the file groups of keys by its state. One that starts without it would write
-# the keys that the table has a second time.
+# A Flink job without a bucket index has the file groups of keys in its state. If it starts without that state, it would
+# write existing keys of the table a second time.
 LOADED_INDEX = {"index.bootstrap.enabled": "true"}
 
 
@@ -29,10 +29,8 @@ def of(target: Target) -> list[str]:
         )
     elif not target.index and not target.has_consistent_hashing:
         notes.append(
-            "Without a bucket index the state of a Flink job holds the file group of each key (FLINK_STATE, its"
-            " default), in savepoints and checkpoints as well. A clustering, a repair and all else that replaces file"
-            " groups waits until the job has been stopped. Afterwards start it without that state: with"
-            f" {next(iter(LOADED_INDEX))}=true and no savepoint; or from the savepoint with another name for the table"
-            " in Flink SQL and execution.state-recovery.ignore-unclaimed-state=true, which keeps the source's offsets."
+            "Without a bucket index the state of a Flink job holds the file group of each key (FLINK_STATE, its "
+            "default), in savepoints and checkpoints as well. A clustering, a repair or any other job that replaces "
+            "file groups waits until the Flink job has been stopped. Afterwards start it without that state: with "
         )
     return notes

@@ -1,4 +1,4 @@
-"""The options that each version of Hudi knows, by its own names: a writer ignores what it does not know."""
+"""The options that each version of Hudi knows, and their names there. A writer ignores unknown options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATEST = "1.2.0"
 _SINCE: Mapping[str, tuple[tuple[int, int], str | None]] = {
     "hoodie.bucket.index.query.pruning": ((1, 0), None),
     "hoodie.clean.async.enabled": ((1, 0), "hoodie.clean.async"),
-    # Without it a writer cleans eagerly: it rolls back every other inflight instant.
+    # Without this option a writer cleans eagerly, and so rolls back every other inflight instant.
     "hoodie.clean.failed.writes.policy": ((1, 0), "hoodie.cleaner.policy.failed.writes"),
     "hoodie.metadata.streaming.write.enabled": ((1, 1), None),
     "hoodie.metadata.table.service.manager.enabled": ((1, 2), None),

@@ -39,16 +39,18 @@ _BESIDE_OTHERS = {"hoodie.write.concurrency.mode": "optimistic_concurrency_contr
 _BESIDE_OTHERS_OF = {
     # A batch that conflicts with an expansion is written again instead of failing.
     WriterEngine.SPARK: {**_BESIDE_OTHERS, _RETRIES: "3"},
-    # A statement has already read where its rows are; Hudi's own retry would write to the same, replaced files.
+    # A statement has already read the locations of its rows, so Hudi's own retry would write to the same files, which
+    # are replaced.
     WriterEngine.SPARK_SQL: {**_BESIDE_OTHERS, _RETRIES: "0"},
     # Under optimistic concurrency control a Flink job conflicts with itself, because it flushes a checkpoint before the
     # previous one is committed. The job still takes the lock, for the metadata table.
     WriterEngine.FLINK: {
         "hoodie.write.concurrency.mode": "single_writer",
         **_LAZY,
-        # The commits are marked as Flink's.
+        # The option marks the commits as Flink's.
         "write.extra.metadata.enabled": "true",
-        # Flink's coordinator waits for the lock inside a call that lasts at most `pekko.ask.timeout`.
+        # Waits for the lock must be short, because Flink's coordinator waits inside a call that lasts at most
+        # `pekko.ask.timeout`.
         "hoodie.write.lock.client.wait_time_ms_between_retry": "250",
         "hoodie.write.lock.client.num_retries": "200",
     },
@@ -86,21 +88,20 @@ _BESIDE_CLUSTERING = {
 # option.
 _FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 
-# Flink writes the metadata table at the end of its instants and treats instants that are open then as dead; Spark would
-# open its own at the beginning.
+# Flink writes the metadata table at the end of its instants, and considers instants dead that are open there at that
+# time. Without this option, Spark opens its instant there at the beginning.
 _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 # When a compaction ends during a write, Hudi 1.2's partition statistics of that write cover only its own rows. Until
 # the next commit there, filters miss the partition's other rows; so does an `UPDATE` with a filter.
 _NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
-# `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, replaced or not.
-# Without optimized writes they look the buckets up when they write, as every upsert does.
+# `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, even if these are
+# replaced. Without optimized writes they compute the buckets when they write, as every upsert does.
 _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
 def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, manager: str = "") -> WriterOptions:
-    """Returns a writer's options. `manager` is the URL of the service to which it delegates plans, "" if it has
-    none."""
+    """Returns a writer's options. `manager` is the URL of the service to which it delegates plans, or ""."""
     options = {
         **_version_of_table(target),
         **target.lock_options,
@@ -140,14 +141,14 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
 
 
 def _statements(target: Target, engine: WriterEngine, sql: dict[str, str]) -> dict[str, str]:
-    """Returns the SQL with the statement that creates the table in a catalog, if there is one."""
+    """Returns the SQL, and the statement that creates the table in a catalog, if there is one."""
     statement = creating(target, engine, sql.get("with", ""))
     return {**sql, "create": statement} if statement else sql
 
 
 def _version_of_table(target: Target) -> dict[str, str]:
-    """Returns the options that keep a writer from upgrading the table to its own version, as each Hudi does by default:
-    other readers and writers may not know that version."""
+    """Returns the options that keep a writer from upgrading the table to its own version, which Hudi does by default.
+    Other readers and writers may not support that version."""
     version = target.table_version or (None if target.exists else table_version_of(target.hudi_version))
     return {} if version is None else {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # On a table with a hashing config Hudi 1.2 treats "rows may be in any bucket" as "rows are in no bucket" and reads
 # nothing: a filter that is not on the hash field loses rows, and `UPDATE` and `DELETE` read the rows that they change.
-# (Without a config pruning only skips files. Losing that costs little, so it is switched off before there is a config.)
+# (Without a config, pruning only saves reading some files, so it can be switched off in advance.)
 NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
 
 _SKIPPING_NOTE = (
@@ -45,8 +45,8 @@ def of_sql(target: Target) -> list[str]:
     return [
         *of(target),
         *([] if target.index else [_FRESH_NOTE]),
-        "UPDATE and DELETE read where their rows are and write there, so a statement that conflicts must fail and be"
-        " run again as a whole.",
+        "UPDATE and DELETE first find the files of their rows and then write there, so a statement that conflicts "
+        "must fail and be run again as a whole.",
         "In a MERGE INTO a merge-on-read table, name all columns in UPDATE SET and give WHEN NOT MATCHED an INSERT:"
         " otherwise Hudi 1.2 loses or adds rows, with any index.",
     ]

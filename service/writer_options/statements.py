@@ -1,4 +1,4 @@
-"""The SQL statements that create a table in the catalog of an engine, over the files that are there."""
+"""The SQL statements that create a table in the catalog of an engine, over existing files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _TYPES = {
     "binary": "BYTES",
     "date32[day]": "DATE",
 }
-"""Types of Flink by those of Arrow. Hudi's version and its options decide what a time is in Flink, so none is here."""
+"""Types of Flink by types of Arrow. Times are left out, because their type in Flink depends on Hudi's version and
+options."""
 
 _DECIMAL = re.compile(r"decimal128\((\d+), (\d+)\)")
 
 
 def creating(target: Target, engine: WriterEngine, with_clause: str) -> str | None:
-    """Returns the statement `CREATE TABLE`, in which the user replaces what is in angle brackets. Returns None for
+    """Returns the statement `CREATE TABLE`, in which the user has to replace words in angle brackets. Returns None for
     DataFrames, for a table that does not exist yet, and in Flink for a table whose columns are not known."""
     if not target.exists or engine is WriterEngine.SPARK:
         return None

@@ -1,4 +1,4 @@
-"""The table that a writer is to write, as far as its options depend on it."""
+"""The properties of a table on which the options of its writers depend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Callback:
-    """Where and how a writer calls back. Key and headers are the credentials that the service requires, if any."""
+    """Where and how a writer calls back. Key and headers are credentials, if the service requires them."""
 
     url: str
     key: str | None = None
@@ -26,7 +26,7 @@ class Callback:
 
 @dataclass(frozen=True)
 class Target:
-    """The table to be written; it need not exist yet. Unknown fields are left out of the options."""
+    """The table to be written, which need not exist yet. Options that depend on unknown fields are left out."""
 
     base_path: str
     name: str | None = None
@@ -56,7 +56,7 @@ class Target:
         has_flink: bool = False,
         hudi_version: str | None = None,
     ) -> Target:
-        """Describes a registered table. `hudi_version` is by default the one that is declared for its writers."""
+        """Describes a registered table. The default of `hudi_version` is the declared version of its writers."""
         profile, layout = table.profile, table.profile.get("bucket_layout") or {}
         table_type = profile.get("table_type")
         return cls(

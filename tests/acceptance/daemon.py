@@ -77,8 +77,9 @@ class Daemon:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["id"])
 
-    def job(self, job_id: str) -> Json:
-        found: Json = self.call("GET", f"/v1/jobs/{job_id}").json()
+    def job(self, job_id: str, *, wait_seconds: int = 0) -> Json:
+        """Returns the job, as soon as it has ended or the time is over."""
+        found: Json = self.call("GET", f"/v1/jobs/{job_id}", params={"wait_seconds": wait_seconds}).json()
         return found
 
     def wait(self, job_id: str, until: Callable[[Json], bool] = lambda job: job["state"] in ENDED) -> Json:

@@ -21,7 +21,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.hudi.session import start_session
-from tests.acceptance.daemon import Daemon
+from tests.acceptance.daemon import ENDED, Daemon
 from tests.benchmarks import process_tree, start, trips
 from tests.benchmarks.process_tree import Cost, measured
 from tests.integration.tables import writer_options
@@ -200,8 +199,9 @@ def _of_kind(daemon: Daemon, fleet: Fleet, place: Path, kind: str, slots: int, t
 def _run(daemon: Daemon, kind: str, ids: list[str]) -> None:
     jobs = [daemon.submit(each, kind, **PARAMS.get(kind, {})) for each in ids]
     for each in jobs:
-        while (job := daemon.job(each))["state"] not in ("succeeded", "failed", "cancelled"):
-            time.sleep(0.2)  # otherwise the service's answers would count
+        # The service's answers count, so one call waits for each job.
+        while (job := daemon.job(each, wait_seconds=20))["state"] not in ENDED:
+            pass
         assert job["state"] == "succeeded", job
         assert not job["result"].get("nothing_to_do"), job
 

@@ -90,8 +90,8 @@ def _work(daemon: Daemon, ids: list[str]) -> Iterator[str]:
 def _run(daemon: Daemon, work: Iterator[str], jobs: int) -> None:
     for _ in range(jobs // JOBS_AT_ONCE):
         for job_id in [next(work) for _ in range(JOBS_AT_ONCE)]:
-            while (job := daemon.job(job_id))["state"] not in ENDED:
-                time.sleep(0.2)
+            while (job := daemon.job(job_id, wait_seconds=20))["state"] not in ENDED:
+                pass
             assert job["state"] == "succeeded", job
 
 

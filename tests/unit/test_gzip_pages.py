@@ -338,7 +338,7 @@ def test_a_gzip_file_is_compressed_by_isa_l_and_by_pyarrow_where_that_is_missing
         return out.getvalue()
 
     assert gzip_pages.IS_AVAILABLE
-    assert made("zstd") == by_pyarrow("zstd", 1)
+    assert made("zstd") == by_pyarrow("zstd", parquet_layout.LEVELS["zstd"])
     assert made(None) == written_like(layouts["gzip"], table)
     assert len(made(None)) < 1.05 * len(by_pyarrow("gzip", 6))  # Hudi's level
     monkeypatch.setattr(gzip_pages, "IS_AVAILABLE", False)

@@ -21,7 +21,7 @@ Reason = Annotated[str | None, typer.Option(help="Why, for others")]
 
 
 def acknowledgement(hours: float | None, reason: str | None) -> dict[str, Any]:
-    """Returns the members of a request. Those that are not said are left out."""
+    """Returns the members of a request, without those that were not given."""
     until = {} if hours is None else {"until": (datetime.now(UTC) + timedelta(hours=hours)).isoformat()}
     return {**until, **({"reason": reason} if reason else {})}
 
@@ -44,7 +44,7 @@ def acknowledge(
 
 @of_service
 def unacknowledge(service: Connection, out: Output, problems: Problems) -> None:
-    """Take back that problems are known: notifications tell them again."""
+    """Take back acknowledgements of problems: notifications report these problems again."""
     for each in problems:
         service.send(calls.unacknowledge_problem(each))
     out.say(f"{count(len(problems), 'problem')} no longer acknowledged.")

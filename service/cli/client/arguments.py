@@ -45,7 +45,7 @@ def moment(text: str) -> datetime:
 
 Since = Annotated[
     datetime | None,
-    typer.Option("--since", parser=moment, metavar="TIME", help="This time or later; or an age, such as 24h"),
+    typer.Option("--since", parser=moment, metavar="TIME", help="Only from this time on; or an age, such as 24h"),
 ]
 Until = Annotated[
     datetime | None,
@@ -94,7 +94,7 @@ def id_of(service: Connection, wanted: str | None) -> str | None:
 
 
 def absolute(path: str) -> str:
-    """Returns a local path made absolute, a URI as it is; neither with a slash at its end."""
+    """Returns a local path as an absolute one, and a URI unchanged; both without a slash at the end."""
     return path.rstrip("/") if "://" in path else str(Path(path).absolute())
 
 
@@ -130,7 +130,7 @@ def from_file(file: Path | None, option: str) -> Json:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Asks, unless `yes`. Without a terminal there is nobody to ask."""
+    """Asks the user to confirm, unless `yes` is set. Raises CommandError without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():

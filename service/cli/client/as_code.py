@@ -22,9 +22,7 @@ from service.model.formatting import count
 from service.model.shown_url import shown_url
 
 ConfigFile = Annotated[Path, typer.Option("--file", "-f", help="YAML file; - is standard input")]
-Prune = Annotated[
-    bool, typer.Option("--prune", help="Also delete what the file does not have, of the kinds that it names")
-]
+Prune = Annotated[bool, typer.Option("--prune", help="Also delete objects that the file lacks, if it has their kind")]
 _SIGNS = {Action.CREATE: "+", Action.CHANGE: "~", Action.DELETE: "-"}
 Kind = StrEnum("Kind", {each.name.upper(): each.name for each in SECTIONS})  # type: ignore[misc]
 
@@ -56,10 +54,8 @@ def export(
 
 @of_service
 def diff(service: Connection, out: Output, *, file: ConfigFile, prune: Prune = False) -> None:
-    """Show what `apply` would change. Exit code 6 if there is something, 0 if the service is as the file says.
-
-    Secrets that the service has are not compared.
-    """
+    """Show what `apply` would change. Exit code 6 if there is a difference, 0 if there is none. Secrets that the
+    service has are not compared."""
     read = yaml_file.read(file)
     found = config_plan.changes(service, read, config_plan.wanted_of(read), Choices(prunes=prune))
     out.document({"changes": [each.to_json() for each in found]})
@@ -84,8 +80,9 @@ def apply(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is deleted")] = False,
 ) -> None:
-    """Make the service as the file says. Each object is changed by itself, and only if nobody else has changed it
-    meanwhile. Applied again, the same file changes nothing. Exit code 1 if a change was refused."""
+    """Change the configuration of the service to that of the file. Each object is changed in a call of its own, and
+    only if nobody else has changed it meanwhile. Applying the same file again changes nothing. Exit code 1 if a change
+    was refused."""
     read = yaml_file.read(file)
     choices = Choices(prunes=prune, sends_secrets=secrets)
     found = config_plan.changes(service, read, config_plan.wanted_of(read), choices)
@@ -103,7 +100,7 @@ def apply(
         try:
             config_plan.carry_out(service, read, each, choices)
         except CommandError as error:
-            # Without the service, or without the right to it, no other change succeeds either.
+            # If the service is unreachable or refuses the token, no other change would succeed either.
             if error.code in (ExitCode.UNREACHABLE, ExitCode.UNAUTHORISED):
                 raise
             failures.append(error)
@@ -144,7 +141,7 @@ def _exported(section: Section, live: Live, variables: dict[str, str]) -> Json:
 
 
 def _variable(section: Section, title: str, way: tuple[str, ...], variables: dict[str, str]) -> str:
-    """Returns a new name for the value, and notes what it stands for."""
+    """Returns a new name of a variable for the value, and records the value in `variables`."""
     words = re.sub(r"[^A-Z0-9]+", "_", "_".join((section.name.rstrip("s"), title, *way)).upper()).strip("_")[:100]
     name, number = words, 1
     while name in variables:

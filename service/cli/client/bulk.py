@@ -18,11 +18,12 @@ from service.cli.client.policies import put_in
 from service.model.formatting import count
 
 MOST = 500
-"""Tables of one call."""
+"""Most tables of one call."""
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names or ids of the tables")]
 Pattern = Annotated[
-    str | None, typer.Option("--all", metavar="PATTERN", help="Also those of this pattern of names, such as 'orders_*'")
+    str | None,
+    typer.Option("--all", metavar="PATTERN", help="Also tables with names of this pattern, such as 'orders_*'"),
 ]
 
 
@@ -53,13 +54,13 @@ def _row(item: Json) -> tuple[str, str, str]:
 
 ACTIONS = {
     "pause": "Pause the automatic jobs of tables. Jobs that have begun go on, and jobs can still be submitted.",
-    "resume": "Let the automatic jobs of tables go on, also where the policy of a pattern pauses them.",
-    "unacknowledge": "Take back that the problems of tables are known.",
+    "resume": "Resume the automatic jobs of tables, even if the policy of a pattern pauses them.",
+    "unacknowledge": "Take back the acknowledgements of the problems of tables.",
 }
 
 
 def of_action(action: str) -> Callable[..., None]:
-    """Returns the command that does one of `ACTIONS` with tables."""
+    """Returns the command for one of `ACTIONS` on tables."""
 
     def act(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
         change(service, out, tables, pattern, action=action)
@@ -97,7 +98,8 @@ def set_policy(
         ),
     ] = None,
     unset: Annotated[
-        list[str] | None, typer.Option(help="Name whose value comes from the level below again; repeat it for several")
+        list[str] | None,
+        typer.Option(help="Setting to remove, so that weaker levels apply again; repeat it for several"),
     ] = None,
 ) -> None:
     """Set some settings of each table's own policy; all others stay."""
@@ -117,11 +119,9 @@ def label(
     pattern: Pattern = None,
     owner: Annotated[str | None, typer.Option(help="Who is responsible; '' for nobody")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag, KEY=VALUE or KEY; repeat it for several")] = None,
-    untag: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Tag that is taken away; repeat it for several")
-    ] = None,
+    untag: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Tag to remove; repeat it for several")] = None,
 ) -> None:
-    """Declare the owner of tables, and add or take away tags."""
+    """Declare the owner of tables, and add or remove tags."""
     if owner is None and not tag and not untag:
         raise CommandError.usage("Nothing to declare: give --owner, --tag or --untag.")
     wanted: Json = {} if owner is None else {"owner": owner or None}

@@ -1,4 +1,5 @@
-"""Words that a shell completes from the service: bounded, and quiet if the service is away or refuses."""
+"""Words that a shell completes from the service. Completion is limited in time, and returns nothing if the service is
+unavailable or refuses the call."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def complete_setting(incomplete: str) -> list[str]:
 
 
 def every_member() -> Iterator[str]:
-    """Yields the members that a command may misspell: settings, and parameters of jobs as a problem names them."""
+    """Yields names that a user may misspell: settings of policies, and parameters of jobs in the form that a problem
+    names them."""
     yield from _settings()
     yield from dict.fromkeys(f"params.{each.name}" for kind in JobKind for each in parameters(kind))
 

@@ -1,4 +1,4 @@
-"""The changes that make the service as a file says."""
+"""The changes that bring the service to the state of a file."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Choices:
-    """`prunes` deletes what the file does not have, of the kinds that it names. `sends_secrets` sends secrets even if
-    the service has one already: stored ones cannot be compared."""
+    """The options of `apply`. `prunes` deletes objects that the file lacks, if it has their kind. `sends_secrets` sends
+    secrets even if the service already has one, because stored secrets cannot be compared."""
 
     prunes: bool = False
     sends_secrets: bool = False
@@ -86,7 +86,7 @@ def wanted_of(file: YamlFile) -> dict[Section, list[Wanted]]:
 def changes(
     service: Connection, file: YamlFile, wanted: Mapping[Section, Collection[Wanted]], choices: Choices
 ) -> list[Change]:
-    """Returns what differs, in the order in which it has to be done."""
+    """Returns the changes in the order in which they have to be made."""
     found, removed = [], []
     for section, objects in wanted.items():
         live = _by_key(file, section, section.found(service))
@@ -99,14 +99,14 @@ def changes(
                 is_new = here is None or (section.is_part and not members)
                 found.append(Change(section, Action.CREATE if is_new else Action.CHANGE, each, here))
         if choices.prunes:
-            # Where there is nothing on a level, there is nothing to delete.
+            # A level of a policy without settings need not be deleted.
             rest = [each for each in live.values() if each.members or not section.is_part]
             removed += [Change(section, Action.DELETE, None, each) for each in rest]
     return [*found, *reversed(removed)]
 
 
 def carry_out(service: Connection, file: YamlFile, change: Change, choices: Choices) -> None:
-    """Does one change, if the object is still as it was seen. Raises CommandError."""
+    """Makes one change, if the object has not changed since it was read. Raises CommandError."""
     section, live = change.section, change.live
     if live is not None:
         seen = live.members
@@ -114,7 +114,7 @@ def carry_out(service: Connection, file: YamlFile, change: Change, choices: Choi
         if live.members != seen:
             raise CommandError.of(ExitCode.FAILED, "This has changed meanwhile", hint="Repeat the command.")
     elif section.is_part and change.wanted is not None:
-        # What it is a part of may have been created by the change before.
+        # The object that it belongs to may have been created by an earlier change.
         live = next((each for each in section.found(service) if each.key == change.wanted.key), None)
     if change.wanted is None:
         assert live is not None
@@ -147,7 +147,7 @@ def _objects(file: YamlFile, section: Section, items: Any) -> Iterator[Wanted]:
         if (name := unset.get((*way, section.key))) is not None:
             raise file.wrong((*way, section.key), f"the variable {name} is not set.")
         if key in keys:
-            raise file.wrong((*way, section.key), "the file has this one twice.")
+            raise file.wrong((*way, section.key), "the file has this object twice.")
         keys.add(key)
         if not section.is_level:
             members = config_values.projected(members, section.body)
@@ -165,7 +165,7 @@ def _by_key(file: YamlFile, section: Section, found: Iterator[Live]) -> dict[str
 
 
 def _comparable(section: Section, wanted: Wanted, live: Live | None, *, shown: bool = False) -> Json:
-    """Returns the members that should be there, with masks for stored secrets."""
+    """Returns the wanted members, with masks in place of secrets that the service has stored."""
     members: Json = wanted.members
     if shown:
         written = {name: each for name, each in wanted.written.items() if name != section.key}

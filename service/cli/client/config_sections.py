@@ -1,5 +1,5 @@
 """The kinds of objects that a configuration file holds, one declaration each. The members of an object are those of the
-API's request for it; only the calls are named here."""
+API's request, so a declaration only names the calls."""
 
 from __future__ import annotations
 
@@ -39,13 +39,10 @@ class Live:
 
 @dataclass(frozen=True)
 class Section:
-    """`key` is the member that tells objects apart, `body` the request with its members. `live` makes an object of an
-    answer and its tag. `listed`, `get` and `delete` are calls of the API; `put` makes an object what it should be, new
-    or not.
-
-    A member of `kept` stays as it is if the file leaves it out. If `is_level` is set, a member with the value of a
-    default is not the same as none.
-    """
+    """A kind of objects. `key` is the member that identifies an object, `body` the model of the request. `live` makes a
+    `Live` from an answer and its tag. `listed`, `get` and `delete` are calls of the API; `put` creates or replaces an
+    object. Members in `kept` stay unchanged if the file leaves them out. If `is_level` is set, a member with its
+    default value differs from a missing one."""
 
     name: str
     key: str
@@ -71,7 +68,7 @@ class Section:
 
     @property
     def is_part(self) -> bool:
-        """Whether the object is a part of another one: without members there is none."""
+        """Whether the object is a part of another one, which does not exist without members."""
         return self.key == "table"
 
 
@@ -107,7 +104,7 @@ def _webhook(found: Json, tag: str | None = None) -> Live:
 
 
 def _named(body: type[Model]) -> Callable[..., Live]:
-    """Returns a `live` of objects whose name is their key and id."""
+    """Returns the function `live` for objects whose name is their key and id."""
 
     def live(found: Json, tag: str | None = None) -> Live:
         return Live(found["name"], projected(found, body), found["name"], tag=tag)
@@ -116,7 +113,7 @@ def _named(body: type[Model]) -> Callable[..., Live]:
 
 
 def _seen(live: Live | None) -> dict[str, Any]:
-    """Returns the condition that nobody has changed the object since, or created it."""
+    """Returns the condition that nobody has changed the object since it was read, or has created it."""
     return {"if_match": live.tag} if live else {"if_none_match": "*"}
 
 
@@ -141,7 +138,7 @@ def _put_webhook(wanted: Json, live: Live | None) -> Call[Any]:
 
 
 def _put_by(key: str, call: Callable[..., Call[Any]]) -> Callable[[Json, Live | None], Call[Any]]:
-    """Returns a `put` by a call whose path has the key."""
+    """Returns the function `put` for a call whose path has the key."""
 
     def put(wanted: Json, live: Live | None) -> Call[Any]:
         body = {name: value for name, value in wanted.items() if name != key}
@@ -163,7 +160,7 @@ SECTIONS = (
     Section(
         *("tables", "base_path", TableIn, _table),
         *(calls.list_tables, calls.get_table, _put_table, calls.unregister_table),
-        # A registration detects both.
+        # A registration detects these two.
         kept=frozenset({"name", "index"}),
     ),
     _TablePolicies(
@@ -181,4 +178,4 @@ SECTIONS = (
         *(_put_by("name", calls.put_notification), calls.delete_notification),
     ),
 )
-"""In the order in which they are applied: freezes and policies stand before a table comes that they are about."""
+"""The kinds in the order in which they are applied: freezes and policies exist before the tables that they concern."""

@@ -26,7 +26,7 @@ _STEP = re.compile(r"\[(\d+)\]|\[\.\.\.\]|\.?([^.\[\]]+)")
 
 
 def projected(value: Any, type_: Any) -> Any:
-    """Returns what a request of this type would have of an answer: its members, without those with their default."""
+    """Returns the part of an answer that a request of this type has, without members that have their default."""
     model = _of(type_, Model)
     if isinstance(value, dict) and model is not None:
         members = {each.encode_name: each for each in msgspec.structs.fields(model) if each.encode_name in value}
@@ -36,21 +36,21 @@ def projected(value: Any, type_: Any) -> Any:
         return [projected(each, _item(type_)) for each in value]
     if isinstance(value, str) and _of(type_, datetime) is not None:
         with suppress(ValueError):
-            # One moment may be written in several ways.
+            # Times are normalized, because one moment can be written in several ways.
             return datetime.fromisoformat(value).astimezone(UTC).isoformat()
     return value
 
 
 def changed_members(wanted: Json, live: Json, model: type[Model]) -> Json:
-    """Returns the members that differ; one that is left out has its default, or else nothing in it."""
+    """Returns the members that differ. A member that is left out counts as its default, or as empty."""
     defaults = DEFAULTS.get(model.__name__, {})
     names = [name for name in {**live, **wanted} if wanted.get(name) != live.get(name)]
     return {name: wanted[name] if name in wanted else defaults.get(name, type(live[name])()) for name in names}
 
 
 def check(file: YamlFile, way: Way, value: Any, model: type[Model], *, more: str) -> None:
-    """Raises CommandError for a member that the model does not have, or whose type is another one. `more` is the name
-    of a further member."""
+    """Raises CommandError for a member that the model does not have, or that has a wrong type. `more` is the name of a
+    further member."""
     if not isinstance(value, dict):
         raise file.wrong(way, "must be an object.")
     if not isinstance(value.get(more), str) or not value[more]:
@@ -67,13 +67,13 @@ def check(file: YamlFile, way: Way, value: Any, model: type[Model], *, more: str
 
 
 def parsed(field: str) -> Way:
-    """Returns the way that a text such as `lock.options` or `types[0]` means."""
+    """Returns the path of a value for a text such as `lock.options` or `types[0]`."""
     return tuple(int(each[1]) if each[1] else each[2] for each in _STEP.finditer(field) if each[1] or each[2])
 
 
 def resolved(value: Any, file: YamlFile, way: Way, unset: dict[Way, str]) -> Any:
-    """Returns the value with the variables of the environment that it refers to. A value with one that is not set
-    becomes the mask of a stored secret, and `unset` has its name."""
+    """Returns the value with references replaced by variables of the environment. If a variable is not set, the value
+    becomes the mask of a stored secret, and the name is added to `unset`."""
     if isinstance(value, dict):
         return {name: resolved(each, file, (*way, name), unset) for name, each in value.items()}
     if isinstance(value, list):
@@ -96,12 +96,12 @@ def check_masks(file: YamlFile, way: Way, wanted: Any, live: Any, unset: dict[Wa
         for number, each in enumerate(wanted):
             check_masks(file, (*way, number), each, None, unset)
     elif isinstance(wanted, str) and MASK in wanted and not (_is_masked(live) and wanted in (MASK, live)):
-        why = f"the variable {unset[way]} is not set." if way in unset else "this is a mask, and not a secret."
+        why = f"the variable {unset[way]} is not set." if way in unset else "this is a mask, not a secret."
         raise file.wrong(way, why)
 
 
 def escaped(text: str) -> str:
-    """Returns a text so that nothing in it refers to a variable."""
+    """Escapes a text, so that nothing in it refers to a variable."""
     return text.replace("${", "$${")
 
 
@@ -120,7 +120,7 @@ def _is_masked(live: Any) -> bool:
 
 
 def differences(before: Any, after: Any, way: Way = ()) -> Iterator[tuple[str, Any, Any]]:
-    """Yields the fields that differ, each with its value before and after; None for none."""
+    """Yields the fields that differ, each with its value before and after; None stands for a missing value."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in {**before, **after}:
             yield from differences(before.get(name), after.get(name), (*way, name))
@@ -162,7 +162,7 @@ def _item(type_: Any) -> Any:
 
 
 def _of(type_: Any, wanted: type) -> Any:
-    """Returns the part of a type, which may be a union, that is of this class."""
+    """Returns the first part of a type, which may be a union, that is of this class."""
     for part in (type_, *get_args(type_)):
         origin = get_origin(part) or part
         if isinstance(origin, type) and issubclass(origin, wanted):

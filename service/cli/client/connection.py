@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8080"
 MOST_ON_PAGE = 500
 _EVERY = 10**9
-# A person waits.
+# The retries are short, because a person waits.
 _RETRIES = Retries(times=3, first=0.2, most=1.0, longest=2.0)
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Patience(Retries):
-    """A service that was there may be away for ten minutes. `away` is called when it has been for half a second."""
+    """Retries for ten minutes. `away` is called after the service has been unavailable for half a second."""
 
     away: Callable[[], None]
     times: int = 600
@@ -43,7 +43,7 @@ class Patience(Retries):
 
 
 class Connection:
-    """Answers are JSON as the API returns it. Every failure is a CommandError."""
+    """The connection to the service. Answers are JSON as the API returns it. Every failure is a CommandError."""
 
     def __init__(self, url: str, token: str | None) -> None:
         try:
@@ -78,7 +78,7 @@ class Connection:
             return self._client.exchange(call).value
 
     def items(self, call: Call[Any], limit: int) -> Json:
-        """Returns up to `limit` items of a list as one page of the API, with the other members of the last one."""
+        """Returns up to `limit` items of a list as one page, with the other members of the last page that was read."""
         items: list[Json] = []
         while True:
             size = min(limit - len(items), MOST_ON_PAGE)
@@ -101,8 +101,8 @@ class Connection:
 
 
 def connected(url: str | None, token_file: Path | None) -> Connection:
-    """Returns the connection to the service that these options or variables name, else to the service of the
-    context in use. The token of a context goes to no other address."""
+    """Returns the connection to the service that these options or variables name, else to the service of the context in
+    use. The token of a context is only sent to the context's address."""
     context = None if url else stored_contexts.read().in_use
     token = token_of(token_file)
     if token is None and context is not None and context.token_file is not None:
@@ -111,8 +111,8 @@ def connected(url: str | None, token_file: Path | None) -> Connection:
 
 
 def token_of(file: Path | None) -> str | None:
-    """Returns the token of the file, else that of GROUNDSKEEPER_TOKEN. It is never an argument, which every user of the
-    machine can see."""
+    """Returns the token of the file, else that of GROUNDSKEEPER_TOKEN. A token is never an argument, because every user
+    of the machine can see arguments."""
     if file is None:
         token, source = os.environ.get("GROUNDSKEEPER_TOKEN", ""), "GROUNDSKEEPER_TOKEN"
     else:
@@ -138,13 +138,13 @@ def _failing(*, may_be_repeated: bool = True) -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        # A service that stops, or has just started, answers so for a moment.
+        # A service that stops or has just started answers with this status for a moment.
         is_passing = error.status == HTTPStatus.SERVICE_UNAVAILABLE
         raise CommandError(_code(error), error.document, is_passing=is_passing) from error
     except UnreachableError as error:
         hint = "Start it with `groundskeeper serve`, or set GROUNDSKEEPER_URL or --url to its address."
         if error.was_sent and not may_be_repeated:
-            hint = "It may have done what was asked: look before you repeat the command."
+            hint = "The service may have carried out the call: check that before you repeat the command."
         document = {"title": "The service cannot be reached", "detail": str(error), "hint": hint}
         raise CommandError(ExitCode.UNREACHABLE, document, is_passing=True) from error
     except ClientError as error:
@@ -156,6 +156,6 @@ def _failing(*, may_be_repeated: bool = True) -> Iterator[None]:
 def _code(error: ApiError) -> ExitCode:
     if error.status == HTTPStatus.NOT_FOUND:
         return ExitCode.NOT_FOUND
-    # Other answers with the same statuses are about a path, for example.
+    # Other problems with the same statuses have other causes, for example a path.
     is_rejected = isinstance(error, problems.UnauthenticatedError | problems.ForbiddenError)
     return ExitCode.UNAUTHORISED if is_rejected else ExitCode.FAILED

@@ -1,4 +1,5 @@
-"""`groundskeeper context`: services by name, and the one that commands call. Variables of the environment win."""
+"""`groundskeeper context`: services by name, and the one that commands call. Variables of the environment take
+precedence."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def use(name: Name) -> None:
         write(Contexts(name, known.contexts))
         out.say(f"Commands call {known.contexts[name].url} now.")
         if os.environ.get("GROUNDSKEEPER_URL"):
-            out.note("In this shell GROUNDSKEEPER_URL is set, and wins.")
+            out.note("In this shell GROUNDSKEEPER_URL is set, and takes precedence.")
 
 
 @app.command("list")

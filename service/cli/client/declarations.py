@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class OfTables:
-    """What one command may declare about many tables."""
+    """Options for declarations about many tables."""
 
     lock: Annotated[str | None, typer.Option(help="filesystem, zookeeper, or the class of a Hudi LockProvider")] = None
     lock_option: Annotated[
@@ -42,7 +42,7 @@ class OfTables:
     ] = None
     reads_per_day: Annotated[
         float | None,
-        typer.Option(min=0, help="How often the whole table is read; by default what lineage and consumers tell"),
+        typer.Option(min=0, help="How often the whole table is read. Default: as lineage and consumers report it"),
     ] = None
     writers_stopped: Annotated[bool, typer.Option("--writers-stopped", help="No writer is running")] = False
     owner: Annotated[
@@ -51,9 +51,9 @@ class OfTables:
     tag: Annotated[list[str] | None, typer.Option(help="Tag, KEY=VALUE or KEY; repeat it for several")] = None
 
     def declared(self, before: Json, **of_writers: bool | None) -> Json:
-        """Returns the members of a table that the options set. What they say nothing about, of a lock with the same
-        provider, of writers and of tags, is as in `before`. `of_writers` are members of the writers; None is not said.
-        Raises CommandError."""
+        """Returns the members of a table that the options set. Members of writers, of tags, and of a lock with the same
+        provider that no option sets are taken from `before`. `of_writers` are further members of the writers; None sets
+        nothing. Raises CommandError."""
         found: Json = {}
         if self.lock is not None or self.lock_option or self.lock_wait_seconds is not None:
             options = arguments.pairs(self.lock_option, "--lock-option")
@@ -82,11 +82,11 @@ class OfTables:
 
 @dataclass(frozen=True, kw_only=True)
 class OfTable(OfTables):
-    """What a command may declare about one table."""
+    """Options for declarations about one table."""
 
-    name: Annotated[
-        str | None, typer.Option(help="Name. A registration takes that in hoodie.properties by default")
-    ] = None
+    name: Annotated[str | None, typer.Option(help="Name. Default of a registration: the name in hoodie.properties")] = (
+        None
+    )
     buckets: Annotated[int | None, typer.Option(min=1, help="Buckets of the bucket index")] = None
     hash_field: Annotated[
         list[str] | None, typer.Option(help="Field that the bucket index hashes; repeat it for several")
@@ -102,7 +102,7 @@ class OfTable(OfTables):
 
 
 def with_declarations(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of the class that its parameter `declares` is annotated with, and calls it with an
+    """Gives a command the options of the class that annotates its parameter `declares`, and calls the command with an
     instance of that class."""
     signature = inspect.signature(command, eval_str=True)
     declares: type[OfTables] = signature.parameters["declares"].annotation

@@ -30,7 +30,8 @@ def follow_test(service: Connection, out: Output, delivery: Json, what: str) -> 
 
 
 def last_answer(attempts: list[Json]) -> str:
-    """The answer to the newest attempt: its error, or its status with what a receiver that refused has said."""
+    """The answer to the newest attempt: its error, or its status; if the receiver refused, also the text of the
+    answer."""
     if not attempts:
         return ""
     last = max(attempts, key=lambda each: str(each["at"]))

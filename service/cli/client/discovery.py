@@ -24,12 +24,12 @@ def discover(
     root: Annotated[str, typer.Argument(help="Folder, or URI (s3a://...), below which to look")],
     *,
     pattern: Annotated[str, typer.Option(help="Glob for the paths of tables relative to ROOT")] = "*",
-    register: Annotated[bool, typer.Option("--register", help="Register all that can be registered")] = False,
+    register: Annotated[bool, typer.Option("--register", help="Register every table that can be registered")] = False,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most tables to look at or to register")] = 100,
     rule: Annotated[
         list[str] | None,
         typer.Option(
-            help="What a path below ROOT says: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any"
+            help="Rule for paths below ROOT: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any"
             " number. Repeat it for several"
         ),
     ] = None,
@@ -37,13 +37,13 @@ def discover(
     file: Annotated[
         Path | None,
         typer.Option(
-            help="JSON object with lock, writers, readers, hudi_options, rules of all of them; - is standard input"
+            help="JSON object with lock, writers, readers, hudi_options and rules for all tables; - is standard input"
         ),
     ] = None,
 ) -> None:
     """Find the tables below a folder, and register them. Exit code 1 if one of them was refused.
 
-    The lock, the writers and the readers that the options name must be true of all of them.
+    The options about lock, writers and readers apply to all tables that are registered.
     """
     given = arguments.from_file(file, "--file")
     body: Any = {

@@ -37,7 +37,7 @@ def events(
     event (CloudEvents) if --json is given."""
     types, table_id = ",".join(type_ or ["*"]), arguments.id_of(service, table)
     if follow:
-        # The stream would wait for a service that was never there.
+        # A call that fails at once if the service cannot be reached. The stream would wait for the service.
         service.send(calls.list_event_types())
         retries = Patience(away=lambda: out.note("The connection broke; trying again."))
         for event in service.events(types, table_id=table_id, after=after, retries=retries):

@@ -1,4 +1,4 @@
-"""The end of a command that did not succeed: a message for people, a problem document for programs, an exit code."""
+"""Failures of commands: a message for people, a problem document for programs, and an exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """130, by convention, is the end by Ctrl-C."""
+    """The exit codes. 130 is the end by Ctrl-C, by convention."""
 
     OK = 0
     FAILED = 1
@@ -23,14 +23,15 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """`document` is a problem document (RFC 9457), either of the service or of our own, which has no `type`."""
+    """A failed command. `document` is a problem document (RFC 9457), either from the service, or made here and then
+    without `type`."""
 
     def __init__(self, code: ExitCode, document: Mapping[str, Any], *, is_passing: bool = False) -> None:
         super().__init__(document.get("title", ""))
         self.code = code
         self.document = dict(document)
         self.is_passing = is_passing
-        """A service that restarts would cause it too."""
+        """Whether the failure may pass by itself, such as during a restart of the service."""
 
     @classmethod
     def of(cls, code: ExitCode, title: str, detail: str = "", hint: str = "") -> CommandError:

@@ -28,7 +28,7 @@ _STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 
 
 def show(service: Connection, out: Output, job_id: str, level: LogLevel | None) -> None:
-    """Prints all lines that the service has."""
+    """Prints all lines that the service has kept."""
     items, position = _lines(service, job_id, level)
     out.document({"items": items, "next_cursor": None, "position": position})
     for line in items:
@@ -37,7 +37,7 @@ def show(service: Connection, out: Output, job_id: str, level: LogLevel | None) 
 
 def follow(service: Connection, out: Output, job_id: str, level: LogLevel | None) -> None:
     """Prints lines until the job has ended; with --json each as an object on a line. Raises CommandError if the service
-    stays away."""
+    stays unavailable."""
     retries = Patience(away=lambda: out.note("The service cannot be reached; waiting."))
     job, position = service.send(calls.get_job(job_id)), None
     while True:
@@ -49,7 +49,7 @@ def follow(service: Connection, out: Output, job_id: str, level: LogLevel | None
         if job["state"] in {*ENDED, JobState.UNKNOWN}:
             return
         time.sleep(_POLL_SECONDS)
-        # The state is read first, since no lines come after the end.
+        # The state is read before the lines: after the end of the job, no more lines come.
         job = service.send(calls.get_job(job_id), retries)
 
 
@@ -60,7 +60,7 @@ def _lines(
     position: str | None = None,
     retries: Retries | None = None,
 ) -> tuple[list[Json], str]:
-    """Returns the lines behind a position, and the position behind them."""
+    """Returns the lines after a position, and the position after these lines."""
     lines: list[Json] = []
     while True:
         call = calls.get_job_log(job_id, level=level, cursor=position, limit=_PAGE)

@@ -26,16 +26,16 @@ POLL_SECONDS = 0.5
 
 def follow(service: Connection, out: Output, job_id: str) -> None:
     """Shows the progress until the job has ended. Ends the command if the job did not succeed; raises CommandError if
-    the service stays away."""
+    the service stays unavailable."""
     job = service.send(calls.get_job(job_id))
     shown = _Bar(out) if out.console.is_terminal and not out.as_json else _Lines(out)
-    # The job goes on without the service, or is taken up again.
+    # The service may restart: its jobs go on, or are taken up again.
     retries = Patience(away=shown.away)
     try:
         with shown:
             while job["state"] not in ENDED:
                 shown.update(job)
-                # The answer comes when the job ends, if that is sooner.
+                # The call returns as soon as the job ends.
                 job = service.send(calls.get_job(job_id, wait_seconds=POLL_SECONDS), retries)
     except KeyboardInterrupt:
         out.note(f"The job goes on: groundskeeper jobs watch {job_id}")
@@ -54,14 +54,14 @@ def described(job: Json) -> str:
 
 
 def state_of(job: Json) -> str:
-    """Returns the state. A dry run whose plan is refused has succeeded, and is not shown so."""
+    """Returns the state to show. For a dry run whose plan is refused, that is not `succeeded`."""
     if job["verdict"] == "refused":
         return REFUSED
     return NOTHING_TO_DO if job["verdict"] == "nothing_to_do" else str(job["state"])
 
 
 def show_outcome(out: Output, job: Json) -> None:
-    """Prints the result, what the plan says of the table, and the error of a job or the reasons to refuse it."""
+    """Prints the result or the plan, and the error of a job or the reasons why it was refused."""
     result = dict(job["result"] or {})
     refusals, notes = result.pop("refusals", None) or [], result.pop("notes", None) or []
     out.pairs([(name, compact(value)) for name, value in result.items()])
@@ -94,7 +94,7 @@ def _figures(progress: Json) -> str:
 
 
 class _Lines:
-    """A line at each change, for logs. Nothing with --json."""
+    """Prints a line at each change, for logs. Prints nothing with --json."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -119,7 +119,7 @@ class _Lines:
 
 
 class _Bar:
-    """A bar on the terminal, of bytes if there are any, else of tasks."""
+    """A progress bar on the terminal: of bytes if their number is known, else of tasks."""
 
     def __init__(self, out: Output) -> None:
         text = TextColumn(

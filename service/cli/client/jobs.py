@@ -81,7 +81,7 @@ def run_many(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plans, and change nothing")] = False,
 ) -> None:
-    """Submit the same job on many tables. A refusal on one keeps no other from its job."""
+    """Submit the same job on many tables. If it is refused on one table, the others get it nevertheless."""
     job = {"kind": kind.value, "params": arguments.values(param, "--param"), "dry_run": dry_run}
     bulk.change(service, out, tables, pattern, action="run", job=job)
 
@@ -102,8 +102,8 @@ def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Defa
 
 @command(app, "watch")
 def watch(service: Connection, out: Output, job: JobId) -> None:
-    """Follow a job to its end, also when the service restarts meanwhile. Fails if the job does. Ctrl-C does not end
-    the job."""
+    """Follow a job to its end, even if the service restarts meanwhile. Fails if the job does. Ctrl-C does not end the
+    job."""
     job_watch.follow(service, out, job)
 
 
@@ -188,7 +188,7 @@ def _show(out: Output, found: Json, table_name: str) -> None:
 
 @command(app, "costs")
 def costs(service: Connection, out: Output) -> None:
-    """Show what each kind of job costs, as learned from those that have ended, and how far to trust that."""
+    """Show the cost of each kind of job, as learned from ended jobs, and the error of this estimate."""
     found = service.send(calls.get_cost_model())
     out.document(found)
     rows = [
@@ -224,8 +224,8 @@ def retry(
     *,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to its end, as `jobs watch`")] = False,
 ) -> None:
-    """Submit a job again that failed or was cancelled: a new job with the same parameters. While that has not ended,
-    the command finds it again."""
+    """Submit a job again that failed or was cancelled, as a new job with the same parameters. Until the new job has
+    ended, a repeated command finds it."""
     found = service.send(calls.retry_job(job))
     _submitted(service, out, found, f"{found['kind']}, again as in {job}", watch=watch)
 
@@ -243,7 +243,7 @@ def log(
     """Print the log of a job, the oldest line first. Each line is an object if --follow and --json are given."""
     if output is not None:
         if follow or out.as_json:
-            raise CommandError.usage("--output writes what there is now as text: leave --follow and --json out.")
+            raise CommandError.usage("--output writes the present lines as text: leave --follow and --json out.")
         job_log.save(service, out, job, level, output)
         return
     show = job_log.follow if follow else job_log.show
@@ -251,7 +251,7 @@ def log(
 
 
 def _failing(job: Json) -> str | None:
-    """Returns how attempts of such jobs fail on the table, and when the next one may start."""
+    """Returns words about the failed attempts of such jobs on the table, and when the next one may start."""
     if not (breaker := job.get("breaker")):
         return None
     error = f": {breaker['error']['title']}" if breaker["error"] else ""

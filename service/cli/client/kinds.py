@@ -18,7 +18,7 @@ from jobs.kinds.registry import KINDS
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kind. `default` is text, empty without one; `choices` are all values, if they are few."""
+    """A parameter of a kind. `default` is text, empty if there is none; `choices` are all values, if they are few."""
 
     name: str
     default: str
@@ -51,7 +51,7 @@ def parameters(kind: JobKind) -> list[Parameter]:
 
 
 def complete_param(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Completes `name=`, and after it the values of a parameter that has few."""
+    """Completes `name=`, and then the values of a parameter, if they are few."""
     try:
         known = parameters(JobKind(context.params["kind"]))
     except (KeyError, ValueError):
@@ -64,10 +64,10 @@ def complete_param(context: typer.Context, incomplete: str) -> list[tuple[str, s
 
 
 def _parts(hint: Any) -> Iterator[Any]:
-    """Yields the metadata of a type, outer ones first, and the types that it is made of."""
+    """Yields the types of which a type is made, and their metadata, outer ones first."""
     if get_origin(hint) is Annotated:
         inner, *metadata = get_args(hint)
-        # The last one is that of the parameter; those before are of the types that it uses.
+        # The last metadata is that of the parameter; the others belong to the types that it uses.
         yield from reversed(metadata)
         yield from _parts(inner)
     elif get_origin(hint) in (Union, types.UnionType):

@@ -19,7 +19,7 @@ app = typer.Typer(help="See who holds a table's lock; break one that a dead writ
 
 @command(app, "show")
 def show(service: Connection, out: Output, table: TableName) -> None:
-    """Show the lock, and what tells whether its holder is alive: heartbeats, pending instants, jobs."""
+    """Show the lock, and signs of whether its holder is alive: heartbeats, pending instants, jobs."""
     found = arguments.table_of(service, table)
     lock = service.send(calls.get_lock(found["id"]))
     out.document(lock)
@@ -34,16 +34,16 @@ def break_(
     out: Output,
     table: TableName,
     *,
-    reason: Annotated[str, typer.Option(help="Why its holder is dead. Kept in the audit trail")],
+    reason: Annotated[str, typer.Option(help="How you know that its holder is dead. Kept in the audit trail")],
     yes: Yes = False,
 ) -> None:
-    """Break a lock that a dead writer left. A holder that is alive and only slow would then write beside others."""
+    """Break a lock that a dead writer left. A holder that is only slow would then write at the same time as others."""
     found = arguments.table_of(service, table)
     lock = service.send(calls.get_lock(found["id"]))
     if lock["is_breakable"] and not yes:
         _show(out, lock)
         arguments.confirm(f"Break the lock of {found['name']} ({found['base_path']})?", yes=yes)
-    # Only the lock that was shown may be broken, and no later one.
+    # The id makes sure that only the lock that was shown is broken, not a later one.
     broken = service.send(calls.break_lock(found["id"], reason=reason, lock_id=lock["id"]))
     out.document(broken)
     out.say(f"Broke the lock of {found['name']}, held for {duration(broken['held_seconds'])} by {broken['holder']}.")

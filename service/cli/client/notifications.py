@@ -35,23 +35,24 @@ def add(
         typer.Option(help='JSON object with the members of the target, such as {"url": "..."}; - is standard input'),
     ],
     event: Annotated[list[str] | None, typer.Option(help="opened, resolved or failed; repeat it. Default: all")] = None,
-    severity: Annotated[str | None, typer.Option(help="The least serious that is told. Default: warning")] = None,
+    severity: Annotated[str | None, typer.Option(help="Lowest severity that is reported. Default: warning")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Kind of problem; repeat it. Default: all")] = None,
     table: Annotated[
         list[str] | None, typer.Option(help="Id of a table, or pattern of names; repeat it. Default: all")
     ] = None,
     most_per_hour: Annotated[int | None, typer.Option(help="Most messages in an hour. Default: 20")] = None,
     quiet: Annotated[
-        list[str] | None, typer.Option(help="Hours in which only critical problems are told: 22:00-06:00; repeat it")
+        list[str] | None,
+        typer.Option(help="Hours in which only critical problems are reported: 22:00-06:00; repeat it"),
     ] = None,
     report: Annotated[
         str | None, typer.Option(help="Day and hour of a weekly report, such as mon-08. Default: no report")
     ] = None,
     time_zone: Annotated[
-        str | None, typer.Option(help="That of the quiet hours and of the report. Default: UTC")
+        str | None, typer.Option(help="Time zone of the quiet hours and of the report. Default: UTC")
     ] = None,
 ) -> None:
-    """Create a notification, or replace the one of this name. Members of a target are in the guide."""
+    """Create a notification, or replace the one of this name. The guide lists the members of each target."""
     target = {"type": type_, **arguments.from_file(target_file, "--target-file")}
     given: dict[str, Any] = {
         "events": event,
@@ -85,7 +86,7 @@ def list_notifications(service: Connection, out: Output) -> None:
 
 @command(app, "show")
 def show(service: Connection, out: Output, name: Name) -> None:
-    """Show a notification, and the alerts that it has told."""
+    """Show a notification, and the alerts that it has sent."""
     found = service.send(calls.get_notification(name))
     out.document(found)
     target = found["target"]
@@ -131,7 +132,7 @@ def snooze(
     hours: Annotated[float, typer.Option(min=0, max=8760, help="How long; 0 ends the snooze")] = 8.0,
     reason: Annotated[str | None, typer.Option(help="For others")] = None,
 ) -> None:
-    """Send nothing for a time. Afterwards it tells what is then still open."""
+    """Send nothing for a time. Afterwards, problems that are still open are reported."""
     if not hours:
         service.send(calls.wake_notification(name))
         out.say(f"{name} is awake.")

@@ -49,7 +49,7 @@ class Form(StrEnum):
 class Output:
     """On a terminal, tables fit its width and states have colours, unless NO_COLOR is set. Elsewhere the columns are
     plain and complete, so that other programs can read them. `as_json`, or any other form for programs, prints only
-    documents, lines and the failure, and nothing that is for people."""
+    documents, lines and the failure, without texts for people."""
 
     def __init__(self, *, as_json: bool = False, form: Form = Form.TABLE) -> None:
         self.form = Form.JSON if as_json else form
@@ -58,7 +58,7 @@ class Output:
         self._errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def document(self, document: Any) -> None:
-        """Prints the document in the chosen form, unless that is for people."""
+        """Prints the document in the chosen form; nothing if that form is for people."""
         match self.form:
             case Form.JSON:
                 self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
@@ -69,13 +69,13 @@ class Output:
                     self.line(clean(_name_of(each)))
 
     def answer(self, document: Any, text: str) -> None:
-        """Prints the API's answer, or for people what it means."""
+        """Prints the API's answer, or `text` in the form for people."""
         self.document(document)
         self.say(text)
 
     def line(self, text: str) -> None:
         """Prints a line as it is, however long."""
-        print(text, flush=True)  # Rich would wrap it.
+        print(text, flush=True)  # Rich would wrap the line.
 
     def say(self, text: str, *, style: str | None = None) -> None:
         if self.as_json:
@@ -91,7 +91,7 @@ class Output:
             self._errors.print(Text(clean(text)), soft_wrap=True)
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
-        """The first column is never broken into lines."""
+        """Prints a table. The first column is never broken into lines."""
         if self.as_json:
             return
         shown = [[clean(str(cell)) for cell in row] for row in rows]
@@ -108,7 +108,7 @@ class Output:
             _print_plain([list(headings), *shown])
 
     def pairs(self, pairs: Iterable[tuple[str, Any]]) -> None:
-        """Leaves out what has no value."""
+        """Prints names and values, without names that have no value."""
         if self.as_json:
             return
         shown = [[name, clean(str(value))] for name, value in pairs if value not in (None, "", [], {})]
@@ -130,7 +130,7 @@ class Output:
         title, detail, hint = (clean(str(error.document.get(part) or "")) for part in ("title", "detail", "hint"))
         unknown = [each["field"] for each in error.document.get("errors", ()) if each["message"] == "is not known here"]
         if unknown:
-            # The import takes as long as a whole command.
+            # The import is made here because it takes as long as a whole command.
             from service.cli.client.completion import every_member
 
             detail += "".join(f".{each}" for name in unknown if (each := guess(clean(name), every_member())))
@@ -141,7 +141,7 @@ class Output:
 
 
 def as_yaml(document: Any) -> str:
-    # The import takes as long as a whole command.
+    # The import is made here because it takes as long as a whole command.
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -149,12 +149,12 @@ def as_yaml(document: Any) -> str:
 
 
 def _name_of(item: Any) -> str:
-    """Returns the word by which commands take an object."""
+    """Returns the word by which commands identify an object."""
     return next((str(item[each]) for each in ("id", "pattern", "name", "base_path") if item.get(each)), "")
 
 
 def clean(text: str) -> str:
-    """Replaces what could move the cursor of a terminal, or break the line."""
+    """Replaces characters that could move the cursor of a terminal or break the line."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 

@@ -51,7 +51,7 @@ def show(
 
 @command(app, "list")
 def list_policies(service: Connection, out: Output) -> None:
-    """List the policies of patterns, and the tables that each one decides for."""
+    """List the policies of patterns, and the tables that have settings from each."""
     _list_patterns(service, out)
 
 
@@ -69,7 +69,8 @@ def preview(
     file: Annotated[Path | None, typer.Option(help="JSON object of a whole policy; - is standard input")] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Preview the deletion of the pattern's policy")] = False,
 ) -> None:
-    """Show what a `policy set --pattern` would change: which tables, and what would start there now."""
+    """Show the effect of a `policy set --pattern`: the tables that would change, and the jobs that would start there
+    now."""
     new: Any = None
     if not delete:
         new = arguments.from_file(file, "--file") if file else _own_of_pattern(service, pattern)[0]
@@ -112,13 +113,14 @@ def set_policy(
     *,
     pattern: AsPattern = False,
     unset: Annotated[
-        list[str] | None, typer.Option(help="Name whose value comes from the level below again; repeat it for several")
+        list[str] | None,
+        typer.Option(help="Setting to remove, so that weaker levels apply again; repeat it for several"),
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="JSON object of a whole policy, which replaces the old one; - is standard input")
     ] = None,
 ) -> None:
-    """Change the policy of a table or pattern: only what is named, unless a file replaces all of it."""
+    """Change the policy of a table or pattern: only the named settings, unless a file replaces all of it."""
     if not settings and not unset and file is None:
         raise CommandError.usage("Nothing to set: give NAME=VALUE, --unset or --file.")
     if not pattern:
@@ -133,7 +135,8 @@ def set_policy(
     for name in unset or ():
         take_out(new, name)
     if pattern:
-        # A pattern whose policy was not there may have got one meanwhile; a file replaces whatever is there.
+        # If the pattern had no policy, somebody may have set one meanwhile, which must not be lost. A file replaces any
+        # policy.
         is_new = tag is None and not file
         seen: Any = {"if_none_match": "*"} if is_new else {"if_match": tag}
         _show_pattern(out, service.send(calls.put_policy(target, new, **seen)))
@@ -208,7 +211,7 @@ def _set_paused(service: Connection, out: Output, wanted: str, *, is_paused: boo
     own.pop("paused", None)
     new: Any = {**own, "paused": True} if is_paused else own
     answer = service.send(calls.put_table_policy(table["id"], new, if_match=tag))
-    if answer["policy"]["paused"] and not is_paused:  # A pattern pauses it.
+    if answer["policy"]["paused"] and not is_paused:  # The policy of a pattern pauses the table.
         new = {**own, "paused": False}
         answer = service.send(calls.put_table_policy(table["id"], new))
     out.answer(answer, f"Automatic jobs {'pause' if is_paused else 'start again'} on {table['name']} ({table['id']}).")

@@ -1,4 +1,4 @@
-"""`groundskeeper tables poll`: asks for a poll, and says what it found."""
+"""`groundskeeper tables poll`: requests a poll, and prints its result."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from service.cli.client.output import Output, ago
 if TYPE_CHECKING:
     from service.cli.client.connection import Json
 
-# A poll begins within a second; one that finds something new lists folders, and shows what it found soon after.
+# Time limits: for the poll to begin, and for a poll that finds changes to record them. The last value is the interval
+# of the checks.
 _BEGIN_SECONDS, _END_SECONDS, _LOOK_SECONDS = 10.0, 2.0, 0.1
 
 
 @of_service
 def poll(service: Connection, out: Output, table: TableName) -> None:
-    """Have a table polled now, and say what was found: one that could not be read, and is well again, shows so at
-    once."""
+    """Have a table polled now, and print the result. For a table that could not be read, the result shows at once
+    whether it can be read again."""
     found = arguments.table_of(service, table)
     before = _state(service, found["id"])
     answer = service.send(calls.poll_table(found["id"]))

@@ -35,11 +35,11 @@ def problems(
     tag: TagOption = None,
     limit: Limit = 100,
 ) -> None:
-    """List what is wrong now, the most serious first, with the command that helps. Words in <> are yours to replace.
-    Exit code 1 if a problem is critical, or a job failed for good; 0 if that is so of none of those listed."""
+    """List what is wrong now, the most serious first, with the command that helps. Replace words in <> before you use
+    it. Exit code 1 if a listed problem is critical or says that a job failed for good, else 0."""
     table_id = arguments.id_of(service, table)
     listed = calls.list_problems(table_id=table_id, kind=kind, severity=severity, owner=owner, tag=tag)
-    # The counts are those of the last page.
+    # The counts come from the last page.
     page = service.items(listed, limit)
     out.document(page)
     for number, each in enumerate(page["items"]):
@@ -68,6 +68,6 @@ def _show(out: Output, problem: Json) -> None:
             ("known", acknowledgements.described(known) if (known := problem["acknowledged"]) else None),
         ]
     )
-    # The command stands on one line, however long: a terminal copies a broken line with its breaks.
+    # The command is on one line, however long, because a terminal copies a wrapped line with its breaks.
     if not out.as_json:
         out.line(f"{'command':<{len('consequence')}}  {clean(problem['command'])}")

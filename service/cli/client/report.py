@@ -28,13 +28,13 @@ def report(
     week: Annotated[bool, typer.Option("--week", help="The last seven days, which is the default")] = False,
     since: Since = None,
     until: Until = None,
-    by: Annotated[GroupBy, typer.Option(help="By what the figures are grouped")] = GroupBy.TABLE,
+    by: Annotated[GroupBy, typer.Option(help="How the figures are grouped")] = GroupBy.TABLE,
     owner: OwnerOption = None,
     tag: TagOption = None,
     text: Annotated[bool, typer.Option("--text", help="Print short plain text, as for a message")] = False,
     limit: Limit = 20,
 ) -> None:
-    """Sum up what the service has done in a period, and what that cost."""
+    """Sum up the work of the service in a period, and its cost."""
     if week and (since or until):
         raise CommandError.usage("--week is a period of its own: leave out --since and --until.")
     begin = utc_now() - timedelta(days=7) if week else since

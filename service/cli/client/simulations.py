@@ -53,8 +53,8 @@ def simulate(
     since: Since = None,
     until: Until = None,
 ) -> None:
-    """Show what another policy would have done with the commits of the past. Without a TARGET it is that of all tables
-    (the pattern `*`)."""
+    """Show what another policy would have done with the commits of the past. Without a TARGET the policy is for all
+    tables (the pattern `*`)."""
     if last is not None and (since or until):
         raise CommandError.usage("--last is a period of its own: leave out --since and --until.")
     if target is not None and "=" in target and not pattern:
@@ -110,7 +110,8 @@ def _figures(side: Json) -> tuple[Any, ...]:
 
 
 def curve(values: list[float], most: float) -> str:
-    """Returns the values as a line of bars; neighbours share one, which has the largest of them."""
+    """Returns the values as a line of bars. If there are many values, neighbours share a bar, which shows the largest
+    of them."""
     if not values:
         return "(nothing is known)"
     width = min(_WIDTH, len(values))

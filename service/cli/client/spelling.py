@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _CHOICE = re.compile(r"'(?P<given>.*)' is not one of (?P<known>'.*')\.$", re.DOTALL)
-# A comparison with very many names takes seconds.
+# Most names that are compared, because a comparison with very many takes seconds.
 _MOST_KNOWN = 20_000
 
 
 def guess(given: str, known: Iterable[str]) -> str:
-    """Returns a question that begins with a blank, or nothing if no known word is similar."""
+    """Returns a question such as " Did you mean ...?"; empty if no known word is similar."""
     folded = {each.lower(): each for each, _ in zip(known, range(_MOST_KNOWN), strict=False)}
     found = get_close_matches(given.lower(), folded, n=1, cutoff=0.7)
     return f" Is {folded[found[0]]} meant?" if found else ""
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands whose errors say what is wrong without the words of the validating library."""
+    """A group of commands. Its errors are in plain words, not in those of the validating library."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

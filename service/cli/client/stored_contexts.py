@@ -25,7 +25,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Contexts:
-    """`current` is the name of the context that commands use."""
+    """The stored contexts. `current` is the name of the context that commands use."""
 
     current: str | None = None
     contexts: Mapping[str, Context] = field(default_factory=dict)
@@ -36,14 +36,14 @@ class Contexts:
 
 
 def path() -> Path:
-    # An empty or relative value counts as unset, as the XDG specification has it.
+    # An empty or relative value counts as unset, as the XDG specification says.
     given = os.environ.get("XDG_CONFIG_HOME", "")
     folder = Path(given) if Path(given).is_absolute() else Path("~/.config").expanduser()
     return folder / "groundskeeper" / "contexts.json"
 
 
 def read() -> Contexts:
-    """Raises CommandError if the file is there and cannot be used."""
+    """Reads the contexts. Raises CommandError if the file exists but cannot be used."""
     file = path()
     try:
         with file.open("rb") as opened:
@@ -61,7 +61,8 @@ def read() -> Contexts:
 
 
 def write(contexts: Contexts) -> None:
-    """Replaces the file at once: a command that reads it meanwhile has the old or the new one. Raises CommandError."""
+    """Replaces the file in one step, so that a command that reads it meanwhile gets the old or the new contexts. Raises
+    CommandError."""
     file = path()
     aside = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     try:

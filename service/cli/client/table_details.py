@@ -117,7 +117,7 @@ def _lock_wait(lock: Json) -> str:
 
 
 def _clock(clock: Json | None) -> str | None:
-    """Returns how far the clock of the writers is from UTC; None if that is not known."""
+    """Returns words for the offset of the writers' clock from UTC; None if it is not known."""
     if clock is None or clock["utc_offset_seconds"] is None:
         return None
     words = spoken(timedelta(seconds=clock["utc_offset_seconds"]))

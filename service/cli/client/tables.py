@@ -31,7 +31,7 @@ def add(
     *,
     declares: declarations.OfTable,
     file: Annotated[
-        Path | None, typer.Option(help="JSON object as for POST /v1/tables, for all else; - is standard input")
+        Path | None, typer.Option(help="JSON object as for POST /v1/tables, for other members; - is standard input")
     ] = None,
 ) -> None:
     """Register a table. Policies act on it from then on: its writers must take the same lock."""
@@ -57,9 +57,9 @@ def list_tables(
     out: Output,
     *,
     name: Annotated[
-        str | None, typer.Option(help="Only those of this pattern of names, such as 'orders_*'; upper or lower case")
+        str | None, typer.Option(help="Only tables with names of this pattern, such as 'orders_*'; upper or lower case")
     ] = None,
-    path: Annotated[str | None, typer.Option(help="Only the table of this path, or those below this folder")] = None,
+    path: Annotated[str | None, typer.Option(help="Only the table with this path, or tables below this folder")] = None,
     owner: arguments.OwnerOption = None,
     tag: arguments.TagOption = None,
     limit: Limit = 1000,
@@ -126,21 +126,20 @@ def set_table(
     declares: declarations.OfTable,
     untag: Annotated[list[str] | None, typer.Option(help="Key of a tag to remove; repeat it for several")] = None,
     retry_conflicts: Annotated[
-        bool | None, typer.Option(help="Every writer writes a batch again that conflicts. Needs --hudi-version")
+        bool | None, typer.Option(help="Every writer retries a batch after a conflict. Needs --hudi-version")
     ] = None,
     query_pruning_off: Annotated[
         bool | None, typer.Option(help="hoodie.bucket.index.query.pruning is false wherever SQL reads the table")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="JSON object as for PATCH /v1/tables/{id}, for all else; - is standard input")
+        Path | None,
+        typer.Option(help="JSON object as for PATCH /v1/tables/{id}, for other members; - is standard input"),
     ] = None,
 ) -> None:
-    """Change what is declared about a table, without unregistering it. Only what is named changes.
-
-    A new index is verified on sampled record keys. Engines that were detected before --engine count no longer.
-    """
+    """Change declarations about a table, without unregistering it. Only named members change. A new index is verified
+    on sampled record keys. --engine discards engines that were detected before."""
     if retry_conflicts is not None and declares.hudi_version is None:
-        raise CommandError.usage("--retry-conflicts needs --hudi-version: the versions that write again.")
+        raise CommandError.usage("--retry-conflicts needs --hudi-version, the version of the writers.")
     stored, tag = service.tagged(calls.get_table(arguments.table_of(service, table)["id"]))
     before = {
         "lock": {each: stored["lock"][each] for each in ("provider", "options", "wait_seconds")},

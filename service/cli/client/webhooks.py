@@ -69,7 +69,7 @@ def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> N
 
 @command(app, "show")
 def show(service: Connection, out: Output, webhook: WebhookId) -> None:
-    """Show a webhook, and the deliveries that hold others up: `skip` gives one up."""
+    """Show a webhook, and the deliveries that block others: `skip` gives one up."""
     found = service.send(calls.get_webhook(webhook))
     out.document(found)
     out.pairs(
@@ -111,15 +111,15 @@ def test(service: Connection, out: Output, webhook: WebhookId) -> None:
 
 @command(app, "enable")
 def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
-    """Enable a webhook, and try its pending deliveries now, also if it was only failing. `replay` sends what it
-    missed."""
+    """Enable a webhook, or one that is enabled but fails, and try its pending deliveries now. `replay` sends the events
+    that it missed."""
     found = service.send(calls.enable_webhook(webhook))
     out.answer(found, f"{webhook} is enabled. Deliveries that are sent now: {found['pending']}")
 
 
 @command(app, "disable")
 def disable(service: Connection, out: Output, webhook: WebhookId) -> None:
-    """Disable a webhook: its pending deliveries wait, and new events are not kept for it."""
+    """Disable a webhook: its pending deliveries wait, and new events are not queued for it."""
     found = service.send(calls.disable_webhook(webhook))
     out.answer(found, f"{webhook} is {_state(found)}")
 
@@ -142,15 +142,17 @@ def replay(
         bool, typer.Option("--with-delivered", help="Also the events that were delivered")
     ] = False,
 ) -> None:
-    """Send one delivery again; or all events since a time that a webhook has missed, or that were given up."""
+    """Send one delivery again; or all events since a time that a webhook has missed or that were given up."""
     if id_.startswith(_DELIVERY):
         if since or until or with_delivered:
-            raise CommandError.usage("One delivery is sent whenever its event was.", "Leave the options out.")
+            raise CommandError.usage(
+                "A single delivery is sent again whatever the time of its event.", "Leave the options out."
+            )
         delivery = service.send(calls.replay_delivery(id_))
         out.answer(delivery, f"{id_} is sent again.")
         return
     if since is None:
-        raise CommandError.usage("It is not said since when.", "Add --since, such as --since 24h.")
+        raise CommandError.usage("The time is missing.", "Add --since, such as --since 24h.")
     body = ReplayIn(since=since, until=until, with_delivered=with_delivered)
     answer = service.send(calls.replay_webhook(id_, body))
     out.document(answer)
@@ -165,7 +167,7 @@ def skip(
     out: Output,
     delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="Id of the delivery")],
 ) -> None:
-    """Give up a delivery that holds others up: those are sent at once. `replay` sends it later."""
+    """Give up a delivery that blocks others, which are then sent at once. `replay` sends it later."""
     found = service.send(calls.skip_delivery(delivery))
     out.answer(found, f"{delivery} is {found['state']}; those behind it are sent.")
 

@@ -33,7 +33,7 @@ def workers(service: Connection, out: Output) -> None:
         rows,
         empty="No worker was seen for a day. `groundskeeper worker --service URL` starts one.",
     )
-    # If a worker is started again and again, each start has the same reason.
+    # If a worker is started again and again, each start reports the same error, which is printed once.
     reasons = (each["error"] for each in found["items"] if each["error"])
     for text in dict.fromkeys(f"{each['title']}: {each['detail'].rstrip('.')}. {each['hint']}" for each in reasons):
         out.say(f"Did not start: {text}")

@@ -1,4 +1,4 @@
-"""`groundskeeper tables writer-options`, in the form that a writer or a tool takes."""
+"""`groundskeeper tables writer-options`, in the form that a writer or a tool needs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def writer_options(
 
 
 def shown(found: Json, form: Form) -> str:
-    """Returns the options in this form. Raises CommandError if the engine has none of that form."""
+    """Returns the options in this form. Raises CommandError if the engine does not have this form."""
     sql, session = found["sql"], found["session_conf"]
     match form:
         case Form.JSON:

@@ -1,7 +1,5 @@
-"""YAML files of users: bounded, without duplicate keys, anchors and tags, each value with the line that it is on.
-
-Plain words are read as YAML 1.2 has them: `off` and `22:00` are texts, not false and a number.
-"""
+"""Reads YAML files of users: bounded, without duplicate keys, anchors and tags, and with the line of each value. Plain
+words are read as in YAML 1.2: `off` and `22:00` are texts, not false and a number."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
 _NUMBER = re.compile(r"[-+]?[0-9]{1,30}\.[0-9]{0,30}([eE][-+][0-9]{1,3})?")
 
 Way = tuple[str | int, ...]
-"""The names and numbers that lead to a value."""
+"""The path to a value: names of members and numbers of items."""
 
 
 @dataclass
@@ -43,7 +41,7 @@ class YamlFile:
 
 
 def spoken(way: Way) -> str:
-    """Returns the way to a value as people write it: `tables[0].lock.provider`."""
+    """Returns the path to a value as text: `tables[0].lock.provider`."""
     text = ""
     for part in way:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -79,7 +77,7 @@ def read(file: Path) -> YamlFile:
 
 
 class _Reader:
-    """Builds the values from the events of the parser, so that a document that is too deep ends there."""
+    """Builds the values from the events of the parser, so that parsing ends as soon as a document is too deep."""
 
     def __init__(self, found: YamlFile, yaml: Any, events: Any) -> None:
         self._found = found
@@ -97,9 +95,9 @@ class _Reader:
     def _value(self, event: Any, way: Way) -> Any:
         self._found.lines[way] = event.start_mark.line + 1
         if isinstance(event, self._yaml.AliasEvent) or event.anchor is not None:
-            raise self._found.wrong(way, "anchors and aliases are not taken.")
+            raise self._found.wrong(way, "anchors and aliases are not supported.")
         if event.tag is not None:
-            raise self._found.wrong(way, "tags are not taken.")
+            raise self._found.wrong(way, "tags are not supported.")
         if len(way) > _DEEPEST:
             raise self._found.wrong(way, "this is nested too deeply.")
         if isinstance(event, self._yaml.ScalarEvent):
@@ -123,7 +121,7 @@ class _Reader:
             name = event.value
             if name in members:
                 self._found.lines[(*way, name)] = event.start_mark.line + 1
-                raise self._found.wrong((*way, name), "this name is here twice.")
+                raise self._found.wrong((*way, name), "this name occurs twice.")
             members[name] = self._value(next(self._events), (*way, name))
             self._found.lines[(*way, name)] = event.start_mark.line + 1
         return members

@@ -34,7 +34,7 @@ _PROBLEMS = '''"""The errors of the API, a class for each type of problem. Gener
 from groundskeeper_client.errors import ApiError
 '''
 _JSON, _STREAM, _TEXT = "application/json", "text/event-stream", "text/plain"
-# Perhaps with a link to the page about it.
+# The type of a problem in a description, possibly as a link to its page.
 _SLUG = re.compile(r"\[?`([a-z][a-z0-9-]*)`(?:\]\([^)]*\))?: ")
 
 
@@ -91,7 +91,7 @@ def code(found: list[Operation], schemas: Mapping[str, Schema]) -> str:
             body = alias
         functions.append(_function(operation, types, body))
     text = "\n\n".join([*aliases, *functions])
-    # mypy wants aliases quoted nowhere: they are real objects at run time.
+    # Aliases are real objects at run time, so only names that occur in the code are imported.
     used = sorted(name for name in schemas if re.search(rf"\b{name}\b", text))
     return _HEAD.format(models="\n".join(f"    {name}," for name in used)) + "\n" + text
 

@@ -27,14 +27,15 @@ from groundskeeper_client.model import Model, Word
 
 
 class Types:
-    """Annotations for schemas. Objects without a name, and unions whose types JSON does not distinguish, stay plain
-    dictionaries."""
+    """Makes annotations for schemas. Objects without a name, and unions whose types cannot be told apart in JSON, stay
+    plain dictionaries."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
 
     def annotation(self, schema: Schema, *, is_request: bool = True) -> str:
-        """Returns the type of a schema; `Any` for a union of objects in an answer, whose reader cannot tell."""
+        """Returns the type of a schema; `Any` for a union of objects in an answer, because the decoder cannot tell them
+        apart."""
         if name := refers_to(schema):
             return name
         if "const" in schema:
@@ -69,7 +70,7 @@ class Types:
             return "dict[str, Any]" + (" | None" if {"type": "null"} in choices else "")
         parts = list(dict.fromkeys(self.annotation(choice, is_request=is_request) for choice in choices))
         parts = ["Any"] if "Any" in parts else parts
-        # `int | float` says nothing more than `float`, and a text may be a time.
+        # `int` is left out beside `float`, and a time beside a text, because the wider type includes it.
         parts = [part for part in parts if not (part == "int" and "float" in parts)]
         if not is_request and "str" in parts:
             parts = [part for part in parts if part != "datetime" and not self._is_words(part)]
@@ -129,7 +130,7 @@ def _struct(name: str, schema: Schema, types: Types, *, is_request: bool) -> str
         annotation = types.annotation(property_, is_request=is_request)
         renamed = f'name="{given}"' if own != given else ""
         if "const" in property_:
-            # The only value that it can have.
+            # A constant is the default of its member.
             default = repr(property_["const"])
         else:
             default = "" if given in required else "UNSET"

@@ -1,4 +1,4 @@
-"""The generated files, from the document of the application and the client as they are."""
+"""Makes the generated files from the document of the application and the code of the client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def files() -> dict[str, str]:
 
 
 def _with_short_names(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with `JobVerdict` for `service__queue__job__Verdict`, the name of one of several of a name."""
+    """The document with short names such as `JobVerdict` for `service__queue__job__Verdict`, which pydantic makes if
+    several models have one name."""
     text = json.dumps(document)
     for name in document["components"]["schemas"]:
         if "__" in name:
@@ -56,7 +57,7 @@ def _with_short_names(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reached(part: Any, schemas: dict[str, Any]) -> set[str]:
-    """The names of the schemas that a part of the document refers to, over others too."""
+    """The names of the schemas to which a part of the document refers, directly or over other schemas."""
     found: set[str] = set()
     todo = [part]
     while todo:

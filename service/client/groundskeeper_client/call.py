@@ -1,4 +1,4 @@
-"""A call of the API as a value: it is made by the functions in `calls`, and sent by a client of either kind."""
+"""A call of the API as a value: a function in `calls` makes it, and a client of either kind sends it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ KEY_HEADER = "idempotency-key"
 
 @dataclass(frozen=True)
 class Call(Generic[T_co]):
-    """`answer` is the type of the answer's body: a model, `str` for plain text, or `NoneType` for none. `query` and
-    `headers` leave out what is None."""
+    """A call. `answer` is the type of the answer's body: a model, `str` for plain text, or `NoneType` for none. Members
+    of `query` and `headers` that are None are not sent."""
 
     method: str
     path: str
@@ -35,8 +35,8 @@ class Call(Generic[T_co]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether sending it twice has the effect of sending it once."""
-        # The second one would no longer find the state that it has to match.
+        """Whether sending the call twice has the same effect as sending it once."""
+        # A second call with If-Match would fail, because the first one has changed the state.
         has_condition = any(name.lower() == "if-match" and value for name, value in self.headers.items())
         return (self.method in ("GET", "PUT") and not has_condition) or bool(self.headers.get(KEY_HEADER))
 
@@ -54,7 +54,8 @@ class Call(Generic[T_co]):
         """Returns the arguments of `httpx.Client.build_request`, with the path as `url`."""
         headers = {name: _text(value) for name, value in self.headers.items() if value is not None}
         if self.method != "GET":
-            # Without tokens the service takes only calls that no web page can make by itself.
+            # The content type is JSON even without a body, because web pages cannot send it: without tokens, the
+            # service refuses other calls that change something.
             headers["content-type"] = "application/json"
         query: list[tuple[str, str]] = []
         for name, value in self.query.items():
@@ -64,7 +65,8 @@ class Call(Generic[T_co]):
         return {"method": self.method, "url": self.path, "params": query, "headers": headers, "content": content}
 
     def parsed(self, content: bytes, where: str) -> T_co:
-        """Raises NoAnswerError if `content` is not the JSON that the API's document promises."""
+        """Decodes the body of an answer. Raises NoAnswerError if `content` is not the JSON that the API's document
+        promises."""
         answer: Any = self.answer
         if answer is type(None):
             return None  # type: ignore[return-value]  # the type is None
@@ -85,7 +87,7 @@ class Answer(Generic[T_co]):
 
 
 class Page(Protocol[T_co]):
-    """A page of a list: what all lists of the API have."""
+    """A page of a list, with the members that all lists of the API have."""
 
     @property
     def items(self) -> Sequence[T_co]: ...
@@ -96,7 +98,7 @@ class Page(Protocol[T_co]):
 
 def segment(value: str) -> str:
     """Returns a text as one segment of a path."""
-    # httpx would resolve these two.
+    # httpx would resolve these two as relative paths.
     return {".": "%2E", "..": "%2E%2E"}.get(value, quote(value, safe=""))
 
 

@@ -1,4 +1,4 @@
-"""Everything that a client raises. Errors of the service are in `problems`, a class for each type."""
+"""The errors that a client raises. Errors of the service are in `problems`, a class for each type."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class ClientError(Exception):
-    """The root."""
+    """The base class of all errors of a client."""
 
 
 class UnreachableError(ClientError):
-    """There was no answer. `was_sent` tells whether the service may have got the call, and done it."""
+    """There was no answer. `was_sent` says whether the service may have received and executed the call."""
 
     def __init__(self, message: str, *, was_sent: bool) -> None:
         super().__init__(message)
@@ -23,12 +23,12 @@ class UnreachableError(ClientError):
 
 
 class NoAnswerError(ClientError):
-    """There was an answer, but not one of Groundskeeper, or not of a version that this client understands."""
+    """The answer does not come from Groundskeeper, or comes from a version that this client does not understand."""
 
 
 class ApiError(ClientError):
     """The service's answer is a problem document (RFC 9457). `type` is the last part of its type, such as
-    `job-not-found`; `members` are those beside the standard's."""
+    `job-not-found`; `members` are the members that the standard does not define."""
 
     type: str = ""
 
@@ -55,7 +55,7 @@ class JobEndedError(ClientError):
 
 
 class WaitedTooLongError(ClientError):
-    """A job had not ended in time. The job goes on."""
+    """A job has not ended in time. The job goes on."""
 
     def __init__(self, job: JobDetail, seconds: float) -> None:
         self.job = job

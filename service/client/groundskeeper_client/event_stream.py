@@ -15,8 +15,8 @@ _LONGEST = 16 * 1024 * 1024
 
 
 class Event(Model, frozen=True, kw_only=True):
-    """A CloudEvent of the service. `subject` is the id of its table. `sequence` grows in the order of the commits:
-    `int(sequence)` is the `after` from which a stream goes on behind this event. `document` is all of its JSON."""
+    """A CloudEvent of the service. `subject` is the id of its table. `sequence` grows in the order of the commits: to
+    continue a stream after this event, pass `int(sequence)` as `after`. `document` is the whole JSON."""
 
     id: str
     type: str
@@ -38,7 +38,8 @@ class Messages:
         self._size = 0
 
     def event(self, line: str) -> Event | None:
-        """Returns the event that this line completes. Raises NoAnswerError for what is no event of the service."""
+        """Returns the event that this line completes; None if it completes none. Raises NoAnswerError if it is not an
+        event of the service."""
         if not line:
             return self._completed()
         name, _, value = line.partition(":")
@@ -53,7 +54,7 @@ class Messages:
         return None
 
     def lost(self) -> None:
-        """Forgets the half of an event, after the connection broke."""
+        """Forgets the incomplete event after the connection broke."""
         self._id, self._data, self._size = "", [], 0
 
     def _completed(self) -> Event | None:
@@ -67,4 +68,4 @@ class Messages:
             document = msgspec.json.decode(data)
             return msgspec.structs.replace(msgspec.convert(document, described(Event)), document=document)
         except msgspec.DecodeError as error:
-            raise NoAnswerError(f"The stream had what is no event of Groundskeeper: {error}") from error
+            raise NoAnswerError(f"The stream has a message that is no event of Groundskeeper: {error}") from error

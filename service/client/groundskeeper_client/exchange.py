@@ -26,11 +26,12 @@ T = TypeVar("T")
 
 ENDED = {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED}
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
-# The service sends a sign of life every 15 s.
+# The limit is several times the 15 s after which the service sends a comment on an idle stream.
 STREAM_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
 _LONGEST_LOOK_SECONDS = 20.0
 _FIRST_POLL_SECONDS = 0.2
-# A proxy answers with these when its service is away. The service itself answers some calls with the first one.
+# A proxy answers with these when its service is unavailable. The service itself also answers some calls with the first
+# one.
 _OF_PROXIES = {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
@@ -44,33 +45,34 @@ def options(url: str, token: str | None) -> dict[str, Any]:
     if address.scheme not in ("http", "https") or not address.host:
         raise ClientError(f"{url!r} is no address of a service, such as http://127.0.0.1:8080.")
     if token is not None and (not token.isascii() or not token.isprintable() or " " in token):
-        raise ClientError("The token has characters that no token has.")
+        raise ClientError("The token has characters that a token cannot have.")
     headers = {"accept": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
     return {
         "base_url": address,
         "headers": headers,
         "timeout": TIMEOUT,
-        # No proxy leads to this machine.
+        # Calls to this machine do not go through a proxy.
         "trust_env": address.host not in _LOOPBACK,
-        # Without TLS no certificate is checked, and reading those of all authorities takes longer than a call.
+        # Without TLS, an empty context is used, because reading the certificates of all authorities takes longer than a
+        # call.
         "verify": address.scheme == "https" or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
     }
 
 
 def pause_after(answer: httpx.Response, call: Call[object], retries: Retries, tries: int) -> float | None:
-    """Returns the seconds until the call is sent again, None if this is the answer."""
+    """Returns the seconds until the call is sent again; None if the answer is final."""
     if not may_repeat(answer.status_code, is_repeatable=call.is_repeatable):
         return None
     return retries.pause(tries, retry_after=answer.headers.get("retry-after"))
 
 
 def pause_without(error: httpx.TransportError, call: Call[object], retries: Retries, tries: int) -> float | None:
-    """Returns the seconds until the call is sent again after it got no answer, None if it must not be."""
+    """Returns the seconds until the call is sent again after it got no answer; None if it must not be sent again."""
     return retries.pause(tries) if call.is_repeatable or not was_sent(error) else None
 
 
 def was_sent(error: httpx.TransportError) -> bool:
-    # The service has not got a request for which there was no connection.
+    # Without a connection, the service cannot have received the request.
     return not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
 
 
@@ -80,14 +82,14 @@ def unreachable(error: httpx.TransportError, url: object) -> UnreachableError:
 
 
 def answered(answer: httpx.Response, call: Call[T]) -> Answer[T]:
-    """Raises ApiError or NoAnswerError. The answer has been read."""
+    """Returns the decoded answer. Raises ApiError or NoAnswerError. The answer's body must have been read."""
     if not answer.is_success:
         raise error_of(answer)
     return Answer(call.parsed(answer.content, _where(answer)), dict(answer.headers))
 
 
 def error_of(answer: httpx.Response) -> ClientError:
-    """Returns the error that an answer without success means."""
+    """Returns the error for an answer without success."""
     try:
         document = answer.json()
     except ValueError:
@@ -98,8 +100,8 @@ def error_of(answer: httpx.Response) -> ClientError:
 
 
 def refused_stream(answer: httpx.Response) -> ClientError:
-    """Returns the error of a stream that was not opened, if it can be opened again. Raises any other error. The
-    answer has been read."""
+    """Returns the error of a stream that was refused, if opening it again may help. Raises any other error. The
+    answer's body must have been read."""
     error = error_of(answer)
     if is_passing(answer.status_code) or answer.status_code in _OF_PROXIES:
         return error
@@ -107,15 +109,15 @@ def refused_stream(answer: httpx.Response) -> ClientError:
 
 
 def look(job: str | JobOut | JobDetail, until: float | None) -> Call[JobDetail]:
-    """Returns the call that answers when the job has ended, or at `until` on the monotonic clock, or after 20 s. A
-    service that cannot wait answers at once."""
+    """Returns a call that waits until the job has ended, until `until` on the monotonic clock, or for 20 s. A service
+    that stops answers at once."""
     seconds = _LONGEST_LOOK_SECONDS if until is None else max(0.0, until - time.monotonic())
     call = calls.get_job(job if isinstance(job, str) else job.id)
     return replace(call, query={**call.query, "wait_seconds": round(min(seconds, _LONGEST_LOOK_SECONDS), 3)})
 
 
 def polls(seconds: float) -> Iterator[float]:
-    """Yields the shortest times from one look at a job to the next: short ones at first, for jobs that end at once."""
+    """Yields the least intervals between requests of a job's state: short ones at first, for jobs that end at once."""
     pause = min(_FIRST_POLL_SECONDS, seconds)
     while True:
         yield pause

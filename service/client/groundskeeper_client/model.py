@@ -24,11 +24,8 @@ _describing = threading.Lock()
 
 
 def described(kind: type[Known]) -> type[Known]:
-    """Returns this type of an answer, when msgspec knows it.
-
-    msgspec 0.22 describes a type to itself when it first meets it. A second thread that meets it meanwhile reads what
-    is half made, which ends the interpreter; so one thread at a time shows it a new type.
-    """
+    """Returns this type of an answer after msgspec has prepared it. msgspec 0.22 prepares a type at its first use. If a
+    second thread uses the type meanwhile, the interpreter crashes, so one thread at a time prepares new types."""
     if kind not in _described:
         with _describing, suppress(msgspec.DecodeError):
             try:
@@ -39,10 +36,8 @@ def described(kind: type[Known]) -> type[Known]:
 
 
 def typed(model: type[M], value: object) -> M:
-    """Returns a dictionary of an answer as a model, such as a job's result, whose members depend on the kind.
-
-    Raises NoAnswerError if it is not one.
-    """
+    """Converts a dictionary of an answer into a model. An example is a job's result, whose members depend on the kind.
+    Raises NoAnswerError if it does not fit."""
     try:
         return msgspec.convert(value, described(model))
     except msgspec.ValidationError as error:
@@ -50,7 +45,7 @@ def typed(model: type[M], value: object) -> M:
 
 
 class Word(StrEnum):
-    """One of a set of words. A later service may know more: an unknown word is kept as it is."""
+    """One of a set of words. A later service may know more words, so an unknown one is kept unchanged."""
 
     @classmethod
     def _missing_(cls, value: object) -> Word | None:

@@ -1,4 +1,4 @@
-"""Questions about a table that sensors ask again and again, for clients of both kinds."""
+"""Conditions of a table for which sensors wait, for clients of both kinds."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _SERVICES = {"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX"}
 
 
 class TableUnknownError(ClientError):
-    """No table has this id, name or base path, or several have it."""
+    """No table, or more than one, has this id, name or base path."""
 
 
 class Question(Protocol):
-    """`calls` are sent in this order, and `answer` gets what they brought: None as long as it is not so."""
+    """A condition. `calls` are sent in this order; `answer` gets their answers and returns None as long as the
+    condition is not met."""
 
     def calls(self) -> Sequence[Call[Any]]: ...
 
@@ -33,7 +34,7 @@ class Question(Protocol):
 
 @dataclass(frozen=True)
 class TableHealthy:
-    """Whether the table has no open incident, and no problem that is critical (`strict`: or a warning)."""
+    """The condition that the table has no open incident and no critical problem; if `strict`, also no warning."""
 
     table_id: str
     strict: bool = False
@@ -41,7 +42,7 @@ class TableHealthy:
     def calls(self) -> Sequence[Call[Any]]:
         severities = [Severity.CRITICAL, *([Severity.WARNING] if self.strict else [])]
         return [
-            # A table that is not there has no problems either.
+            # The table is requested too, because a table that does not exist has no problems either.
             calls.get_table(self.table_id),
             calls.list_incidents(table_id=self.table_id, state=[IncidentState.OPEN], limit=1),
             calls.list_problems(table_id=self.table_id, severity=severities, limit=1),
@@ -54,8 +55,8 @@ class TableHealthy:
 
 @dataclass(frozen=True)
 class CommitSeen:
-    """Whether the table has a commit that completed at `since` or later, and was begun at the instant `instant` or
-    later. Only commits of writers count by default, not those of table services."""
+    """The condition that the table has a commit that completed at `since` or later and was begun at the instant
+    `instant` or later. Only commits of writers count by default, not those of table services."""
 
     table_id: str
     since: datetime | None = None

@@ -13,9 +13,9 @@ _NOT_DONE = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
 @dataclass(frozen=True)
 class Retries:
-    """A call is sent at most `times` + 1 times. The pauses in between are random, around seconds that double from
-    `first` up to `most`. A longer `Retry-After` of the service counts instead; if it is longer than `longest`, the call
-    fails at once."""
+    """Limits the repetitions of a call to `times`. The pauses are random, around seconds that double from `first` up to
+    `most`. A longer `Retry-After` of the service is used instead; if it is longer than `longest`, the call fails at
+    once."""
 
     times: int = 4
     first: float = 0.3
@@ -23,7 +23,7 @@ class Retries:
     longest: float = 120.0
 
     def pause(self, tries: int, *, retry_after: str | None = None) -> float | None:
-        """Returns the seconds until the next try after `tries` of them, None if there is none."""
+        """Returns the seconds until the next try after `tries` tries; None if there is no further try."""
         if tries > self.times:
             return None
         own = min(self.first * 2.0 ** (tries - 1), self.most) * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
@@ -34,18 +34,18 @@ class Retries:
 
 
 def is_passing(status: int) -> bool:
-    """Returns whether the service asks to try again: it has not done the call (429), or could not (503)."""
+    """Returns whether the status asks for another try: the call was not executed (429), or could not be (503)."""
     return status in _NOT_DONE
 
 
 def may_repeat(status: int, *, is_repeatable: bool) -> bool:
-    """Returns whether to repeat the call. A 503 may come after the call has had its effect, so a call is repeated after
-    it only if that does no harm."""
+    """Returns whether to repeat the call. A 503 may come after the call has had its effect, so then only a repeatable
+    call is repeated."""
     return status == HTTPStatus.TOO_MANY_REQUESTS or (is_passing(status) and is_repeatable)
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """RFC 9110, 10.2.3: seconds or a date. None if it is neither."""
+    """Parses `Retry-After` (RFC 9110, 10.2.3): seconds or a date. None if it is neither."""
     text = (retry_after or "").strip()
     if text.isascii() and text.isdigit() and len(text) < 10:
         return float(text)

@@ -234,5 +234,5 @@ def test_a_lock_on_a_server_is_a_fault_only_while_jobs_wait_for_it_in_vain(
 
     assert eventually(is_told, 60)
     found = _one(cli, "lock", "failed")
-    assert found["detail"] == "trips: Jobs wait for the lock, and nothing tells who holds it."
+    assert found["detail"] == "trips: Jobs wait for the lock, and its holder is unknown."
     assert found["hint"] == f"groundskeeper lock show {table_id}"

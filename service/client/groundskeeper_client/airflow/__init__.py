@@ -1,7 +1,7 @@
 """The Airflow provider: `GroundskeeperJobOperator`, `TableHealthySensor`, `CommitSeenSensor`, `GroundskeeperHook`.
 
-The provider needs Airflow 3.3 or later. Its modules import Airflow, except this one, since Airflow calls
-`get_provider_info` when it starts.
+The provider needs Airflow 3.3 or later. This module does not import Airflow, because Airflow calls `get_provider_info`
+when it starts; the others do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NAME = "Groundskeeper"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Returns what Airflow's provider manager asks for (`provider_info.schema.json`)."""
+    """Returns the description for Airflow's provider manager (`provider_info.schema.json`)."""
     return {
         "package-name": "groundskeeper-client",
         "name": _NAME,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class GroundskeeperHook(BaseHook):
-    """The connection's host is the service's URL, or its host, with the port beside it and the schema `https` unless
-    it says `http`; its password is a token."""
+    """Makes clients from an Airflow connection. The connection's host is the service's URL, or only a host; then the
+    port is the connection's, and the scheme is `https` unless its schema is `http`. The password is a token."""
 
     conn_name_attr = "conn_id"
     default_conn_name = "groundskeeper_default"
@@ -50,12 +50,12 @@ class GroundskeeperHook(BaseHook):
             return id_of(client, table)
 
     def asked(self, question: Question) -> dict[str, Any] | None:
-        """Returns the answer to a question, None as long as it is not so."""
+        """Returns the answer to a question; None as long as its condition is not met."""
         with self.get_conn() as client:
             return question.answer([client.send(call) for call in question.calls()])
 
     def test_connection(self) -> tuple[bool, str]:
-        """For the button in Airflow's form of a connection."""
+        """Tests the connection, for the button in Airflow's form."""
         try:
             with self.get_conn() as client:
                 client.send(calls.list_tables(limit=1))

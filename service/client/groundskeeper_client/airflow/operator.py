@@ -21,8 +21,8 @@ class GroundskeeperJobOperator(BaseOperator):
 
     `table` is the table's id, name or base path; `kind` and `job_params` are those of the API. Returns (as XCom) the
     job's id, instants and result; for a `dry_run` the result is the plan, and the task fails if the plan is refused.
-    The tries of a task submit a job each; a try that is repeated after a crash of Airflow finds the job of the first
-    time. A task that is killed, cleared or marked cancels its job.
+    Each try of a task submits a job; if Airflow repeats a try after a crash, the try finds its earlier job. A task that
+    is killed, cleared or marked cancels its job.
     """
 
     template_fields: ClassVar[Sequence[str]] = ("table", "kind", "job_params", "conn_id")
@@ -77,7 +77,7 @@ class GroundskeeperJobOperator(BaseOperator):
         raise AssertionError("defer has raised")
 
     def resume(self, _context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Goes on when the trigger has fired."""
+        """Continues after the trigger has fired."""
         if "error" in event:
             raise AirflowException(event["error"])
         with GroundskeeperHook(self.conn_id).get_conn() as client:
@@ -101,7 +101,7 @@ class GroundskeeperJobOperator(BaseOperator):
             "priority": self.priority,
             **({} if self.job_timeout_seconds is None else {"timeout_seconds": self.job_timeout_seconds}),
         }
-        # The service says better than a model what is wrong with it.
+        # The body is not validated here, because the service's errors say better what is wrong with it.
         return cast("calls.SubmitJobBody", body)
 
     def _outcome(self, job: JobDetail) -> dict[str, Any]:

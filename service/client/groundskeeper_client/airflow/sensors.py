@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class _TableSensor(BaseSensorOperator):
-    """Asks one question about a table, by default in the triggerer. Returns the answer as XCom."""
+    """Waits until the condition of a question about a table is met, by default in the triggerer. Returns the answer as
+    XCom."""
 
     def __init__(
         self,
@@ -61,14 +62,14 @@ class _TableSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=answer is not None, xcom_value=answer)
 
     def resume(self, _context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Goes on when the trigger has fired."""
+        """Continues after the trigger has fired."""
         if "error" in event:
             raise AirflowException(event["error"])
         return dict(event["answer"])
 
 
 class TableHealthySensor(_TableSensor):
-    """Waits until a table has no open incident and no critical problem, with `strict` no warning either."""
+    """Waits until a table has no open incident and no critical problem; with `strict`, also no warning."""
 
     template_fields: ClassVar[Sequence[str]] = ("table", "conn_id")
 
@@ -81,9 +82,9 @@ class TableHealthySensor(_TableSensor):
 
 
 class CommitSeenSensor(_TableSensor):
-    """Waits until a table has a commit of a writer (`of_services`: or of a table service) that completed at `since` or
-    later (a time, or its ISO 8601 text) and was begun at `instant` or later. The templates' `since` is usually
-    `{{ data_interval_start }}`."""
+    """Waits until a table has a commit of a writer that completed at `since` or later (a time, or its ISO 8601 text)
+    and was begun at `instant` or later. Commits of table services count too if `of_services` is set. The templates'
+    `since` is usually `{{ data_interval_start }}`."""
 
     template_fields: ClassVar[Sequence[str]] = ("table", "since", "instant", "conn_id")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 600.0
-"""So long a service may be away before a task fails."""
+"""Time for which the service may be unavailable before a task fails."""
 _QUESTIONS: dict[str, type[TableHealthy | CommitSeen]] = {each.__name__: each for each in (TableHealthy, CommitSeen)}
 
 
@@ -109,7 +109,7 @@ class QuestionTrigger(BaseTrigger):
 
 
 class _Patience:
-    """Tells an outage, which passes, from a refusal."""
+    """Distinguishes an outage, which passes, from a refusal."""
 
     def __init__(self) -> None:
         self._since: float | None = None

@@ -1,4 +1,4 @@
-"""A sensor that asks for a run for each commit of a table's writers."""
+"""A sensor that requests a run for each commit of a table's writers."""
 
 from itertools import islice
 from typing import Any
@@ -24,8 +24,8 @@ def build_commit_sensor(
     default_status: DefaultSensorStatus = DefaultSensorStatus.STOPPED,
 ) -> SensorDefinition:
     """Returns a sensor on the table (id, name or base path), with the resource `groundskeeper`. It starts with the
-    first commit after its first tick, and asks for a run of `job` or `target` for each, oldest first, with the tags
-    `groundskeeper/table` and `groundskeeper/instant`.
+    first commit after its first tick, and requests a run of `job` or `target` for each commit, oldest first, with the
+    tags `groundskeeper/table` and `groundskeeper/instant`.
 
     `of_services` also counts the commits of table services. If there are more than `MOST_COMMITS` commits between two
     ticks, only the latest get runs.

@@ -12,7 +12,8 @@ from groundskeeper_client.questions import id_of
 
 
 class GroundskeeperResource(ConfigurableResource):
-    """`url` is the service's address, `token` a token with the role operator, for sensors alone reader."""
+    """A client of the service. `url` is the service's address, `token` a token with the role operator; the role reader
+    is enough for sensors."""
 
     url: str
     token: str = ""

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """A connection to a service. Everything that goes wrong is a ClientError. It belongs to one event loop."""
+    """A connection to a service. Every failure is a ClientError. It belongs to one event loop."""
 
     def __init__(
         self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, retries: Retries | None = None
@@ -48,10 +48,10 @@ class AsyncClient:
         await self._http.aclose()
 
     async def send(self, call: Call[T], *, retries: Retries | None = None) -> T:
-        """Sends a call, again if that does no harm, and returns the body of the answer.
+        """Sends a call, retries it if that does no harm, and returns the body of the answer.
 
-        `retries` are those of this call. Raises ApiError (a class of `problems` for each type), UnreachableError or
-        NoAnswerError.
+        `retries` replaces the client's retries for this call. Raises ApiError (a class of `problems` for each type),
+        UnreachableError or NoAnswerError.
         """
         return (await self.exchange(call, retries=retries)).value
 
@@ -90,10 +90,11 @@ class AsyncClient:
         poll_seconds: float = 2.0,
         check: bool = True,
     ) -> JobDetail:
-        """Waits until a job has ended, without end if `seconds` is None. Asks every `poll_seconds`, first more often.
+        """Waits until a job has ended, without limit if `seconds` is None. Requests its state every `poll_seconds`, at
+        first more often.
 
-        Raises JobEndedError if it failed or was cancelled, unless `check` is False; WaitedTooLongError; what `send`
-        raises.
+        Raises JobEndedError if it failed or was cancelled, unless `check` is False; WaitedTooLongError; and the errors
+        of `send`.
         """
         end = None if seconds is None else time.monotonic() + seconds
         for pause in exchange.polls(poll_seconds):
@@ -120,9 +121,9 @@ class AsyncClient:
         """Yields events as they happen, without end, over broken connections too: after the first sign of life of
         the stream (within 15 s) none is lost or repeated.
 
-        `types` are patterns, separated by commas. `after` is the `sequence` of the last event that is known; by default
-        it begins with new ones. `retries` are those of this stream. Raises what `send` raises, UnreachableError after
-        all retries in a row.
+        `types` are patterns, separated by commas. `after` is the `sequence` of the last known event; by default the
+        stream begins with new events. `retries` replaces the client's retries for this stream. Raises the errors of
+        `send`, and UnreachableError after all retries in a row have failed.
         """
         messages = Messages(after)
         retries = retries or self._retries

@@ -725,7 +725,8 @@ def get_overview(
 
     Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
     backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old,
-    so that a call takes milliseconds.
+    so that a call takes milliseconds; the first call after some minutes then gets problems that are minutes
+    old.
 
     `q`: A part of the name or path, in upper or lower case
 

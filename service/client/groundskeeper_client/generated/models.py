@@ -2221,8 +2221,9 @@ class FlinkOut(Model, frozen=True, kw_only=True):
 class FlinkRestart(Word):
     """The way in which a Flink job has to be started after file groups were replaced.
 
-    A job with a bucket index looks the file groups up when it starts. The state of a job with another index may
-    hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin without that state.
+    A job with a bucket index reads the file groups from the table when it starts. The state of a job with
+    another index may hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin
+    without that state.
     """
 
     FROM_SAVEPOINT = "from-savepoint"
@@ -2415,7 +2416,7 @@ class HandOverOut(Model, frozen=True, kw_only=True):
     savepoint: str | None
     """The savepoint with which the Flink job was stopped"""
     detail: str
-    """What is waited for, or what came of it"""
+    """The condition that the job waits for, or the result"""
     restart: FlinkRestart
     """How Flink has to be started afterwards"""
     since: datetime
@@ -3168,7 +3169,9 @@ class LockOut(Model, frozen=True, kw_only=True):
 
 
 class LockState(Word):
-    """`UNKNOWN`: its provider keeps it where the service cannot read it, or its file is not Hudi's."""
+    """The state of a lock. `UNKNOWN`: the lock's provider keeps it where the service cannot read it, or its file
+    is not one of Hudi.
+    """
 
     HELD = "held"
     FREE = "free"
@@ -3363,7 +3366,7 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     snoozed_until: datetime | None
     """Until then it sends nothing; null if it is not snoozed"""
     snoozed_because: str | None
-    """Who has snoozed it, and why"""
+    """The caller that has snoozed it, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
@@ -3452,7 +3455,7 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     snoozed_until: datetime | None
     """Until then it sends nothing; null if it is not snoozed"""
     snoozed_because: str | None
-    """Who has snoozed it, and why"""
+    """The caller that has snoozed it, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
@@ -3499,7 +3502,7 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     snoozed_until: datetime | None
     """Until then it sends nothing; null if it is not snoozed"""
     snoozed_because: str | None
-    """Who has snoozed it, and why"""
+    """The caller that has snoozed it, and the reason"""
     target: TargetOut
     """Where messages go"""
     events: list[Occasion]
@@ -3995,9 +3998,9 @@ class PlanPage(Model, frozen=True, kw_only=True):
 
 
 class PlanState(Word):
-    """`UNREGISTERED`: no table has the base path. `WAITING`: it will be executed. `SUBMITTED`: a job executes it.
-    `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has completed. `GONE`: it has left the
-    timeline without completing, or its table has it no longer.
+    """The state of a plan. `UNREGISTERED`: no table has the base path. `WAITING`: it will be executed.
+    `SUBMITTED`: a job executes it. `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has
+    completed. `GONE`: it has left the timeline without completing.
     """
 
     UNREGISTERED = "unregistered"
@@ -4247,9 +4250,10 @@ class ProblemTypeList(Model, frozen=True, kw_only=True):
 
 
 class ProblemsNow(Model, frozen=True, kw_only=True):
-    as_of: datetime
+    as_of: datetime | None
     """When the problems and backlogs were computed. If that was more than some seconds ago, this call has started
-    a new computation for the next one
+    a new computation for the next one. Null after a start with very many tables: they have not been computed
+    yet, and the counts and lists are empty
     """
     counts: SeverityCounts
     """Counts of all problems, whatever the filter of the tables"""
@@ -5437,8 +5441,8 @@ class TableRow(Model, frozen=True, kw_only=True):
     """Number of buckets in force, which a hashing config of the table may have changed"""
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
-    health: Health
-    """The severity of its most serious problem, `healthy` without any"""
+    health: Health | None
+    """The severity of its most serious problem, `healthy` without any; null if `as_of` is null"""
     problems: list[BriefProblem]
     """The five most serious problems, most serious first"""
     problem_count: int
