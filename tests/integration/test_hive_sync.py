@@ -277,7 +277,7 @@ def test_a_sync_that_the_metastore_would_refuse_is_refused_before_anything_chang
         with pytest.raises(RefusedError) as caught:
             run_job(spark, path, "sync", target)
         assert caught.value.problem().type == reason
-    # The files of the table at the path are another table's now, with another type of a column.
+    # Now another table lies at the path, in which one column has another type.
     base.rename(tmp_path / "gone")
     retyped.rename(base)
     [refusal] = run_job(spark, base, "sync", into(metastore, "refused"), dry_run=True).details["refusals"]
