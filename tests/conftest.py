@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.postgresql import Server
 
 # A run starts a hundred Python processes. Each would compile the service again, and pytest would rewrite the assertions
-# of all tests in each of its own, if the user's environment forbids to write what is compiled.
+# of all tests in each of its own, if the user's environment forbids to write compiled files.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 

@@ -1,8 +1,8 @@
 """The metadata table: compares it with the storage, compacts it, or rebuilds it from a listing.
 
-A compaction is what a writer does at every tenth commit, under the same lock. Every reader and writer plans with the
-metadata table, and a writer may have it open, so it is rebuilt only while all writers are stopped. Meanwhile readers
-list the storage.
+A writer compacts the metadata table in the same way at every tenth commit, under the same lock. Every reader and writer
+plans with the metadata table, and a writer may have it open, so it is rebuilt only while all writers are stopped.
+Meanwhile readers list the storage.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Rates:
 class Figures:
     """`cpu_share` is of one core, of all replicas, `callers_cpu_share` that of all callers; `load` is that of the
     machine at the beginning and at the end.
-    `first_looks_cpu_seconds` are those of the service until each table was polled once. `overdue_seconds` is how late
+    `first_looks_cpu_seconds` is the CPU time of the service until each table was polled once. `overdue_seconds` is how late
     the latest table was polled; sizes are in bytes."""
 
     tables: int
@@ -289,8 +289,8 @@ class Workers(Callers):
 
 
 class Clients(Callers):
-    """Each sort of call is made over kept connections: five of them ten times a second, the others twice. `rates`
-    selects among these."""
+    """Clients make each sort of call over kept connections: five sorts ten times a second, the other sorts twice a
+    second. `rates` selects among these two."""
 
     def __init__(self, urls: Sequence[str], ids: Iterable[str], rates: Sequence[int] = (10, 2)) -> None:
         super().__init__(urls)

@@ -86,7 +86,7 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
             fresh.on("request", lambda each, files=files: files.append(each.url) if "/v1/" not in each.url else None)
             milliseconds, calls = visit(fresh, service.url)
             times.append(milliseconds)
-            # The stream begins at the position of the answer.
+            # The page opens the stream of events after the overview, which says where the stream begins.
             assert (sorted(calls[:2]), calls[2:]) == (["/v1/overview", "/v1/session"], ["/v1/events"])
             # The page, its script, its style sheet, and the icon for the page and for the tab.
             assert len(files) <= 5

@@ -1,4 +1,4 @@
-"""Tests the pages of policies, the calendar and notifications, and what a selection gets, mostly by keyboard."""
+"""Tests the pages of policies, the calendar and notifications, and actions on selected tables, mostly by keyboard."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_an_edit_is_tried_on_the_commits_of_the_past(page: Page, installation: I
     expect(simulation).to_contain_text("instead of", timeout=30_000)
 
 
-def test_a_conflict_is_told_and_loses_neither_side(
+def test_a_conflict_is_shown_and_keeps_the_edits_of_both_sides(
     page: Page, faults: Faults, installation: Installation, pattern: str
 ) -> None:
     faults.allow("412")

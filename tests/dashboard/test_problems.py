@@ -33,7 +33,7 @@ def test_an_overview_without_tables_leads_to_the_form_that_registers_one(fleet: 
 
 
 @pytest.mark.exhaustive
-def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fleet, page: Page) -> None:
+def test_every_problem_is_on_the_page_until_it_is_repaired(fleet: Fleet, page: Page) -> None:
     standing = [(kind, scene(fleet)) for scene, kind in SCENES.items()]
     wrong = [(kind, next(scene), scene) for kind, scene in standing]
 

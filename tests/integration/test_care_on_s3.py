@@ -38,7 +38,7 @@ def on_s3(spark: SparkSession, server: s3.Server) -> Iterator[SparkSession]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), SHAPES)
-def test_all_of_them_keep_the_rows_and_leave_nothing(
+def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
     on_s3: SparkSession, server: s3.Server, tmp_path: Path, table_type: str, version: int
 ) -> None:
     spark, base = on_s3, f"s3a://lake/{table_type.lower()}{version}"

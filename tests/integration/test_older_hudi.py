@@ -277,7 +277,7 @@ def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(
 
 
 @pytest.mark.exhaustive
-def test_logs_that_0_15_merges_otherwise_are_not_compacted(
+def test_logs_that_0_15_merges_differently_are_not_compacted(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:
     story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")

@@ -146,7 +146,8 @@ def test_a_path_outside_of_the_dashboard_is_answered_with_a_problem_document(cli
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a service of which the tests of this file see a part each. Policies start nothing."""
+    """The URL of a service for all tests of this file; each test looks at another part of it. Policies start
+    nothing."""
     yield from _serving(tmp_path_factory.mktemp("service"), automatic="false")
 
 

@@ -212,7 +212,7 @@ def test_a_past_job_has_the_verdict_that_its_own_page_has(
         assert shown["verdict"] == ("ready" if dry_run else None)
 
 
-def test_what_is_known_is_answered_at_once_and_computed_anew_meanwhile(engine: sa.Engine, clock: FakeClock) -> None:
+def test_a_cached_answer_is_returned_at_once_while_a_new_one_is_computed(engine: sa.Engine, clock: FakeClock) -> None:
     ill(engine, clock, range(1))
     cache = ProblemCache()
     first = cache.known(engine, clock)
@@ -233,7 +233,9 @@ def test_what_is_known_is_answered_at_once_and_computed_anew_meanwhile(engine: s
     assert cache.known(engine, clock).as_of == clock()
 
 
-def test_what_is_computed_in_moments_is_never_older_than_two_seconds(engine: sa.Engine, clock: FakeClock) -> None:
+def test_an_answer_that_is_computed_quickly_is_never_older_than_two_seconds(
+    engine: sa.Engine, clock: FakeClock
+) -> None:
     cache = ProblemCache()
     cache.known(engine, clock)
     ill(engine, clock, range(1))
@@ -244,7 +246,7 @@ def test_what_is_computed_in_moments_is_never_older_than_two_seconds(engine: sa.
     assert "tbl_0" in cache.known(engine, clock).of_tables
 
 
-def test_of_very_many_tables_the_last_list_is_answered(engine: sa.Engine, clock: FakeClock) -> None:
+def test_with_very_many_tables_the_last_list_of_problems_is_returned(engine: sa.Engine, clock: FakeClock) -> None:
     cache = ProblemCache()
     cache.now(engine, clock)
     ill(engine, clock, range(1))

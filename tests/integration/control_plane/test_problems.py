@@ -106,7 +106,7 @@ def test_commits_that_vanish_from_the_timeline_are_critical_until_they_are_back(
     assert operated.problems() == []
 
 
-def test_rows_that_are_astray_are_critical_until_they_are_undone(operated: Operated) -> None:
+def test_stale_writes_are_critical_until_they_are_undone(operated: Operated) -> None:
     table = operated.table(buckets=2)
     table.commit({base_file(A, "1"): 10, base_file(B, "1"): 10})
     operated.poll()

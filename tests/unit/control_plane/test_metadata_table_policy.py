@@ -28,7 +28,7 @@ ON = MetadataTableSettings(enabled=True, commits=6)
         (ON, MetadataTableState(NOW, 3), {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_it_is_not_due(
+def test_the_kind_is_not_due(
     settings: MetadataTableSettings, found: MetadataTableState | None, context: dict[str, Any], code: str
 ) -> None:
     answer = metadata_table.decide(settings, found, TriggerContext(NOW, **context))

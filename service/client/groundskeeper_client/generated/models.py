@@ -492,7 +492,7 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may have to wait while the job rewrites what they have changed"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
     """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
     does, the job fails (`writers-not-stopped`) and has changed nothing
@@ -622,7 +622,7 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may have to wait while the job rewrites what they have changed"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
     """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
     does, the job fails (`writers-not-stopped`) and has changed nothing
@@ -1182,7 +1182,7 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may have to wait while the job rewrites what they have changed"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
     """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
     does, the job fails (`writers-not-stopped`) and has changed nothing
