@@ -93,10 +93,9 @@ class Rates:
 
 @dataclass
 class Figures:
-    """`cpu_share` is of one core, of all replicas, `callers_cpu_share` that of all callers; `load` is that of the
-    machine at the beginning and at the end.
-    `first_looks_cpu_seconds` is the CPU time of the service until each table was polled once. `overdue_seconds` is how late
-    the latest table was polled; sizes are in bytes."""
+    """`cpu_share` is of one core, of all replicas, and `callers_cpu_share` that of all callers. `load` is that of the
+    machine at the beginning and at the end. `first_looks_cpu_seconds` is the CPU time of the service until each table
+    was polled once. `overdue_seconds` is how late the latest table was polled; sizes are in bytes."""
 
     tables: int
     replicas: int
