@@ -93,7 +93,7 @@ def test_an_edit_is_tried_on_the_commits_of_the_past(page: Page, installation: I
     page.get_by_role("button", name="Preview the change").click()
     simulation = page.get_by_role("region", name="What it would have done in the last 14 days")
     expect(simulation).to_contain_text("instead of", timeout=30_000)
-    expect(simulation.get_by_role("img", name="What a read costs")).to_be_visible()
+    expect(simulation.get_by_role("img", name="Cost of a read")).to_be_visible()
     expect(simulation.locator(".line.before")).to_have_count(2)
     expect(simulation.get_by_role("table", name="Both policies")).to_contain_text("Present policy")
     assert barriers(page) == []
@@ -121,7 +121,7 @@ def test_a_conflict_is_shown_and_keeps_the_edits_of_both_sides(
     installation.api.put(f"/policies/{PATTERN}", json=other).raise_for_status()
     save.click()
     expect(page.locator("main .problem.bad")).to_contain_text("changed")
-    page.get_by_role("button", name="Show the present policy, with my changes").click()
+    page.get_by_role("button", name="Show the present policy with my changes").click()
     expect(page.get_by_label("Priority (priority)")).to_have_value("7")
     expect(commits).to_have_value("4")
     page.get_by_role("button", name="Preview the change").click()

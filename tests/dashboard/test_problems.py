@@ -91,7 +91,7 @@ def test_a_command_is_copied_with_the_keyboard(fleet: Fleet, page: Page, has_cli
     if not has_clipboard:
         page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     open_overview(page, fleet)
-    notice(page, name, "can never happen").get_by_role("button", name="Copy the command").focus()
+    notice(page, name, "can never run").get_by_role("button", name="Copy the command").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#spoken")).to_have_text("The command is copied.")
     [found] = problems()
