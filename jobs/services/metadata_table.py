@@ -92,7 +92,9 @@ def _compact(
     context.step("reading its timeline")
     with WriteClient(table, UNDER_OUR_LOCK, COMPACTED_AT_ONCE) as client:
         state = client.metadata_table.state()
-    found = found.having(before=state.files, pending=len(state.pending), nothing_to_do=not state.files.commits)
+    found = found.having(before=state.files, pending=len(state.pending))
+    # A runner that has died leaves a pending plan, which is executed first.
+    found = found.having(nothing_to_do=not (state.files.commits or state.pending))
     if order.dry_run or found.nothing_to_do:
         return Result(Outcome.SUCCEEDED, details=found)
     lock = TableLock(table, order.job_id)

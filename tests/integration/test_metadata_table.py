@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.errors import CancelledError
+from service.lake.metadata_table import metadata_table_of
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from service.lake.timeline import read_timeline
+from service.model.clock import utc_now
 from tests.integration import indexed, tables
 from tests.integration.indexed import COUNT, assert_right, index_state
 from tests.integration.run import run_job
@@ -18,7 +23,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMPACT = {"action": "compact"}
+REBUILD = {"action": "rebuild"}
 STREAMING = "hoodie.metadata.streaming.write.enabled"
+
+
+def assert_seen_as_by_hudi(spark: SparkSession, base: Path) -> None:
+    """Asserts that the service, which reads names only, sees what Hudi's view of the metadata table in the JVM has."""
+    storage = open_storage(str(base), {})
+    config = read_table_config(storage)
+    seen = metadata_table_of(storage, config, read_timeline(storage, config), None, utc_now())
+    found = run_job(spark, base, "metadata_table", COMPACT, index=None, dry_run=True).details
+    assert seen is not None
+    assert found["before"] == {
+        "commits": seen.commits,
+        "base_files": seen.base_files,
+        "log_files": seen.log_files,
+        "bytes": seen.base_bytes + seen.log_bytes,
+    }
+    assert (seen.pending, seen.missing) == (found["pending"], ())
 
 
 @pytest.mark.parametrize(
@@ -35,25 +57,33 @@ def test_it_is_compacted_beside_a_writer(spark: SparkSession, tmp_path: Path, ve
     indexes = {**indexed.GLOBAL, **indexed.STATISTICS} if version == 6 else indexed.ALL
     options = indexed.write(spark, base, indexes, version=version, **{STREAMING: streaming})
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
-    planned = run_job(spark, base, "metadata_table", COMPACT, index=None, dry_run=True).details
-    assert planned["before"]["log_files"] > 0
-    assert "after" not in planned
+    assert_seen_as_by_hudi(spark, base)
 
     writer = HeldWriter(tables.rows(spark, 0, COUNT + 10, ts=5), base, options, tmp_path / "go").start()
     done = run_job(spark, base, "metadata_table", COMPACT, index=None).details
 
     assert done["before"]["commits"] >= 3
+    assert done["before"]["log_files"] > 0
     assert (done["after"]["commits"], done["after"]["log_files"]) == (0, 0)
     assert index_state(spark, base) == state
     for metadata in (True, False):
         assert tables.snapshot(spark, base, metadata=metadata) == rows
     writer.finish()
+    assert_seen_as_by_hudi(spark, base)
     after = tables.snapshot(spark, base, metadata=False)
     assert tables.snapshot(spark, base, metadata=True) == after
     assert len(after) == COUNT + 10
     if version != 6:
         assert_right(spark, base)
     assert run_job(spark, base, "audit", index=None).details["clean"]
+
+    run_job(spark, base, "metadata_table", REBUILD, index=None, declared={"writers_stopped": True})
+    assert_seen_as_by_hudi(spark, base)
+    # This writer compacts the metadata table within its own commit, which completes afterwards.
+    at_once = {**options, "hoodie.metadata.compact.max.delta.commits": "1"}
+    for number in (6, 7):
+        tables.upsert(tables.rows(spark, 0, COUNT // 3, ts=number), base, at_once)
+    assert_seen_as_by_hudi(spark, base)
 
 
 def test_a_job_that_ends_early_leaves_a_right_table_and_the_next_one_has_less_to_do(

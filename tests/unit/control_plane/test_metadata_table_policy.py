@@ -23,7 +23,6 @@ ON = MetadataTableSettings(enabled=True, commits=6)
         (MetadataTableSettings(), MetadataTableState(NOW, 50), {}, "off"),
         (ON, None, {}, "no-metadata-table"),
         (ON, MetadataTableState(NOW, 5), {}, "not-yet"),
-        (ON, MetadataTableState(ago(hours=1), 50), {"last_run_at": NOW}, "nothing-new"),
         (ON, MetadataTableState(NOW, 0), {"calendar": Calendar(True)}, "nothing-new"),
         (ON, MetadataTableState(NOW, 3), {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
