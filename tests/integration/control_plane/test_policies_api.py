@@ -280,6 +280,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "partition_ttl",
         "cleaning",
         "archival",
+        "metadata_table",
         "sync",
         "diagnosis",
         "audit",
@@ -294,7 +295,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         if cursor is None:
             break
     assert seen == client.get(path).json()["items"]
-    assert len(seen) == 13
+    assert len(seen) == 14
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(
