@@ -128,3 +128,17 @@ class UpgradeDiffersError(HudiError):
     )
     example = "archived: 2 gone, 0 new, such as ('20260101120000000', 'commit')"
     retriable = False
+
+
+class MetadataTableBusyError(HudiError):
+    """Nobody can tell a dead runner from a slow one before its heartbeat has expired."""
+
+    type = "metadata-table-busy"
+    title = "The runner of a compaction of the metadata table may be alive"
+    hint = "Nothing was changed. Wait for two minutes: the job is tried again, and ends what a dead runner has left."
+    why = (
+        "A compaction of the metadata table is pending, and its runner has sent a heartbeat a short while ago. Hudi"
+        " refuses to execute it a second time until the heartbeat has expired. Writers' commits fail meanwhile, too."
+    )
+    example = "20260101120000000 sent a heartbeat less than 120 s ago"
+    retriable = True

@@ -117,9 +117,11 @@ def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
 
 
 def _validated_and_rebuilt(job: Any, server: s3.Server, base: str) -> None:
-    """Validates the metadata table; then restores an older copy, which the job finds to be outdated, and rebuilds
-    it."""
+    """Validates and compacts the metadata table; then restores an older copy, which the job finds to be outdated, and
+    rebuilds it."""
     assert job("metadata_table").details["findings"] == []
+    after = job("metadata_table", {"action": "compact"}).details["after"]
+    assert (after["commits"], after["log_files"]) == (0, 0)
     done = job("metadata_table", {"action": "rebuild"}, writers_stopped=True).details
     assert "files" in done["partitions"]
     assert job("metadata_table").details["findings"] == []

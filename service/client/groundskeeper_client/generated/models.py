@@ -3212,7 +3212,7 @@ class MetadataTableFiles(Model, frozen=True, kw_only=True):
     """The latest file slices of the metadata table, and the commits since its last compaction"""
 
     commits: int | UnsetType = UNSET
-    """Deltacommits since its last compaction"""
+    """Deltacommits that completed since its last compaction was planned"""
     base_files: int | UnsetType = UNSET
     """Base files (HFiles)"""
     log_files: int | UnsetType = UNSET
