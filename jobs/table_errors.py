@@ -140,5 +140,5 @@ class MetadataTableBusyError(HudiError):
         "A compaction of the metadata table is pending, and its runner has sent a heartbeat a short while ago. Hudi"
         " refuses to execute it a second time until the heartbeat has expired. Writers' commits fail meanwhile, too."
     )
-    example = "20260101120000000 sent a heartbeat less than 120 s ago"
+    example = "Cannot execute instant 20260101120000000 due to heartbeat by concurrent writer/job"
     retriable = True

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 _BEAT_MILLISECONDS, _MISSES = 60_000, 2
 
 
-def last_beat(table: HudiTable, instant: str, folder: str = ".hoodie") -> int | None:
-    """Returns the storage's time of the last heartbeat, in milliseconds since 1970; None if there is none. `folder` is
-    the meta folder of the table, or of its metadata table."""
-    return modified(table, f"{folder}/.heartbeat/{instant}")
+def last_beat(table: HudiTable, instant: str) -> int | None:
+    """Returns the storage's time of the last heartbeat, in milliseconds since 1970; None if there is none."""
+    return modified(table, f".hoodie/.heartbeat/{instant}")
 
 
 def expiry_seconds(table: HudiTable) -> float:
@@ -31,14 +30,4 @@ def expiry_seconds(table: HudiTable) -> float:
 def has_expired(table: HudiTable, instant: str) -> bool:
     """Returns whether the instant's writer is dead; False for an instant without a heartbeat."""
     last = last_beat(table, instant)
-    return last is not None and not _is_recent(table, last)
-
-
-def may_be_alive(table: HudiTable, instant: str, folder: str) -> bool:
-    """Returns whether the instant's writer has sent a heartbeat that has not expired. `folder` is as of `last_beat`."""
-    last = last_beat(table, instant, folder)
-    return last is not None and _is_recent(table, last)
-
-
-def _is_recent(table: HudiTable, beat: int) -> bool:
-    return table.clock.storage_ms() - beat <= expiry_seconds(table) * 1000
+    return last is not None and table.clock.storage_ms() - last > expiry_seconds(table) * 1000

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import HudiError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import heartbeats, index_note, indexes
+from jobs.hudi import index_note, indexes
 from jobs.hudi.jvm import translated
 from jobs.kinds.metadata_table import MetadataTableFiles
+from jobs.lock_errors import TableLockedError
 from jobs.table_errors import MetadataTableBusyError
 
 if TYPE_CHECKING:
@@ -100,29 +101,22 @@ class MetadataTable:
             return commits.findInstantsAfter(last)
         return commits.findInstantsModifiedAfterByCompletionTime(last)
 
-    def require_no_runner(self) -> None:
-        """Raises MetadataTableBusyError if a pending compaction of it has a heartbeat that has not expired. Hudi would
-        refuse to end that compaction while the lock is held."""
-        with translated("reading the metadata table"):
-            pending = self._meta().getActiveTimeline().filterPendingMajorOrMinorCompactionTimeline().getInstants()
-            instants = [str(each.requestedTime()) for each in pending]
-        for instant in instants:
-            if heartbeats.may_be_alive(self._table, instant, f"{FOLDER}/.hoodie"):
-                seconds = heartbeats.expiry_seconds(self._table)
-                raise MetadataTableBusyError(f"{instant} sent a heartbeat less than {seconds:.0f} s ago")
-
     def compact(self) -> None:
         """Runs Hudi's services of the metadata table: compaction, cleaning and archival. The lock must be held. The
         client must have been opened with `COMPACTED_AT_ONCE` (`HoodieBackedTableMetadataWriter.performTableServices`).
 
         Hudi dates the compaction before each pending instant of the data table, so writers in flight are not disturbed.
         """
-        with translated("compacting the metadata table"):
-            writer = self._writer(self._config)
-            try:
-                writer.performTableServices(self._jvm.hudi.common.util.Option.empty(), True)
-            finally:
-                writer.close()
+        try:
+            with translated("compacting the metadata table"):
+                writer = self._writer(self._config)
+                try:
+                    writer.performTableServices(self._jvm.hudi.common.util.Option.empty(), True)
+                finally:
+                    writer.close()
+        except TableLockedError as error:
+            # Hudi takes no lock here: the runner of a pending compaction has a heartbeat that has not expired.
+            raise MetadataTableBusyError(error.detail) from error
 
     def _meta(self) -> Any:
         builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder()
