@@ -88,7 +88,7 @@ def test_it_is_compacted_beside_a_writer(
 
     run_job(spark, base, "metadata_table", REBUILD, index=None, declared={"writers_stopped": True})
     assert_seen_as_by_hudi(spark, base)
-    # This writer compacts the metadata table within its own commit, which completes afterwards.
+    # A writer with this option compacts the metadata table within its own commit, which completes afterwards.
     at_once = {**options, "hoodie.metadata.compact.max.delta.commits": "1"}
     for number in (6, 7):
         tables.upsert(tables.rows(spark, 0, COUNT // 3, ts=number), base, at_once)
