@@ -99,7 +99,7 @@ class JobContext:
         return min(self._count_bytes(), self.bytes_total)
 
     def end(self, reason: JobError) -> None:
-        """Makes the job end. The first reason stays, except that a lost lease replaces any other."""
+        """Makes the job end. The first reason is kept, unless the lease is lost, which replaces any other reason."""
         is_lost = isinstance(reason, LeaseLostError)
         if self.must_end is None or (is_lost and not isinstance(self.must_end, LeaseLostError)):
             logger.warning("%s ends: %s", self._name, reason.title)

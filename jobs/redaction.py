@@ -72,8 +72,8 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
 
 
 def redacted_json(value: Any, known: Iterable[str]) -> Any:
-    """Returns a JSON value with a mask in place of each of the `known` secrets. Names, numbers and shapes stay: they
-    may be measured values, such as paths."""
+    """Returns a JSON value with a mask in place of each of the `known` secrets. Other values are not masked by their
+    shape, because measured values, such as paths, may have the shape of a secret."""
     match value:
         case str():
             for secret in known:

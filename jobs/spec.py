@@ -28,7 +28,7 @@ class Spec:
     distinct: bool = False
 
     def bounds(self) -> dict[str, Any]:
-        """Returns what is set, except `distinct`."""
+        """Returns the bounds that are set, except `distinct`."""
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "distinct"}
         if self.examples is not None:
             given["examples"] = list(self.examples)

@@ -6,7 +6,7 @@ from jobs.errors import HudiError, JobError
 
 
 class DamagedFileError(HudiError):
-    """Retries cannot help: whatever reads the file fails alike."""
+    """Retries cannot help, because every reader of the file fails in the same way."""
 
     type = "file-damaged"
     title = "A file of the table is damaged, or is not what its name says"
@@ -38,7 +38,7 @@ class TableGoneError(JobError):
 
 
 class MetadataTableGoneError(JobError):
-    """The table itself is there: its metadata table is only a second record of what it has."""
+    """The table itself exists: its metadata table is only a second record of its files."""
 
     type = "metadata-table-gone"
     title = "The metadata table that hoodie.properties names is missing, or a part of it is"
@@ -70,7 +70,7 @@ class MetadataTableError(HudiError):
 
 
 class PartitionValuesError(JobError):
-    """Hudi's data source takes the values of partition columns from the paths; whatever reads rows by it fails."""
+    """Hudi's data source takes the values of partition columns from the paths, so every read of rows by it fails."""
 
     type = "partition-values-unreadable"
     title = "Hudi cannot make the values of the partition columns from the table's paths"
@@ -128,3 +128,17 @@ class UpgradeDiffersError(HudiError):
     )
     example = "archived: 2 gone, 0 new, such as ('20260101120000000', 'commit')"
     retriable = False
+
+
+class MetadataTableBusyError(HudiError):
+    """Nobody can tell a dead runner from a slow one before its heartbeat has expired."""
+
+    type = "metadata-table-busy"
+    title = "The runner of a compaction of the metadata table may be alive"
+    hint = "Nothing was changed. Wait for two minutes: the job is tried again, and ends what a dead runner has left."
+    why = (
+        "A compaction of the metadata table is pending, and its runner has sent a heartbeat a short while ago. Hudi"
+        " refuses to execute it a second time until the heartbeat has expired. Writers' commits fail meanwhile, too."
+    )
+    example = "Cannot execute instant 20260101120000000 due to heartbeat by concurrent writer/job"
+    retriable = True

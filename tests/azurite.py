@@ -93,7 +93,7 @@ def _program() -> Path:
         if not found.exists():
             npm = shutil.which("npm")
             if npm is None:
-                pytest.skip("Node.js is not installed, which runs the emulator of Azure's storage")
+                pytest.skip("Node.js, which runs the emulator of Azure's storage, is not installed")
             command = [npm, "install", "--prefix", _FOLDER, "--no-fund", "--no-audit", f"azurite@{_VERSION}"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return found

@@ -192,8 +192,8 @@ def _become(wanted: dict[str, object], stdout: int, stderr: int) -> NoReturn:
 
 
 def _fork_servers_of_readers() -> None:
-    """Forks what the service would start, and what would then import the service again: the process that forks its
-    readers, and Python's tracker of resources."""
+    """Forks two processes that the service would otherwise start anew, and which would import the service again: the
+    one that forks its readers, and Python's tracker of resources."""
     from multiprocessing import forkserver, util
 
     start, util.spawnv_passfds = util.spawnv_passfds, _forked_python  # type: ignore[attr-defined]
@@ -202,7 +202,7 @@ def _fork_servers_of_readers() -> None:
 
 
 def _forked_python(_program: object, arguments: Sequence[str], kept: Sequence[int]) -> int:
-    """Runs the code of `python -c` in a child, with no open files of this process but those that an `exec` keeps."""
+    """Runs the code of `python -c` in a child, which keeps only those open files that an `exec` would keep."""
     pid = os.fork()
     if pid:
         return pid

@@ -1,4 +1,4 @@
-"""The part of each kind's guide that its declaration gives: `python -m tests.kind_pages` writes it."""
+"""Writes the part of each kind's guide that follows from its declaration: `python -m tests.kind_pages`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _metadata(hint: Any) -> list[Any]:
 
 
 def _choices(hint: Any) -> list[str]:
-    """Returns the words of which a parameter is one."""
+    """Returns the allowed words of a parameter."""
     if get_origin(hint) is Annotated:
         return _choices(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COUNT = 6000
+_HEADER_OF_ISA_L = b"\x1f\x8b\x08" + 6 * b"\0" + b"\xff"
 ROWS = pa.table(
     {
         "number": pa.array(range(COUNT), pa.int64()),
@@ -51,3 +52,13 @@ def write(path: Path, rows: pa.Table, options: dict[str, Any]) -> None:
     ):
         writer.write_table(rows, row_group_size=2500)
     assert pq.read_metadata(path).row_group(0).column(0).compression == "GZIP"
+
+
+def writer(path: Path) -> str:
+    """Returns what the footer says about the program that has encoded the file."""
+    return str(pq.read_metadata(path).created_by)
+
+
+def has_pages_of_isa_l(path: Path) -> bool:
+    """Returns whether ISA-L has compressed pages: it says of no system that it is on it, as zlib does (RFC 1952)."""
+    return _HEADER_OF_ISA_L in path.read_bytes()

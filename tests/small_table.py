@@ -162,7 +162,7 @@ class SmallTable:
         self.complete(instant, "clean", content, modified=modified)
 
     def rollback(self, instant: str, undone: str, partitions: tuple[str, ...] = ()) -> None:
-        """Removes what is left of `undone` from the timeline, as Hudi does."""
+        """Removes the remaining files of `undone` from the timeline, as Hudi does."""
         for path in self.timeline.glob(f"{undone}*"):
             path.unlink()
         record = {
@@ -181,7 +181,8 @@ class SmallTable:
         self.complete(instant, "restore", avro(_RESTORE, {"hoodieRestoreMetadata": rollbacks}))
 
     def hashing_config(self, instant: str, num_buckets: int, rules: str = "") -> None:
-        """`rules` are those of single partitions. It counts if a replacecommit of the same instant is there."""
+        """`rules` are the rules of single partitions. The config counts if the timeline has a replacecommit of the same
+        instant."""
         folder = self.base / ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
         folder.mkdir(parents=True, exist_ok=True)
         content = {"rule": "regex", "expressions": rules or f".*,{num_buckets}", "defaultBucketNumber": num_buckets}

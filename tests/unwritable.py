@@ -1,4 +1,4 @@
-"""Makes folders to which even root cannot write, each for another reason."""
+"""Makes folders to which even root cannot write, for several reasons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WITHOUT = "--bounding-set=-dac_override,-dac_read_search"
 
 
 def powerless(*command: str) -> list[str]:
-    """Returns a command that runs `command` as an owner of files, not as a root that no permission stops."""
+    """Returns a command that runs `command` without root's power to ignore the permissions of files."""
     if os.geteuid() != 0:
         return list(command)
     try:
@@ -30,7 +30,7 @@ def powerless(*command: str) -> list[str]:
 
 @contextmanager
 def immutable(folder: Path) -> Iterator[None]:
-    """Lets nobody make or remove anything in the folder (EPERM); folders below it are as before."""
+    """Lets nobody create or remove anything directly in the folder (EPERM); folders below it are not affected."""
     _do("chattr", "+i", str(folder))
     try:
         yield

@@ -123,7 +123,7 @@ def _require_all_rows(
     A slice holds at least the rows of its base file, less those that logs delete. Hudi's readers have left out whole
     slices because of wrong statistics, and the written files replace the slice.
     """
-    # The deletes are read after the rows, which may lack what a writer has deleted in the meantime.
+    # The deletes are read after the rows, because a writer may have deleted rows before these were read.
     commits = table.commits()
     came: Counter[tuple[str, str]] = Counter()
     for each in written:

@@ -31,7 +31,8 @@ class KeyDigest:
 
     @classmethod
     def of(cls, keys: pa.Array | pa.ChunkedArray) -> Self:
-        """Returns the digest of a column of record keys. Raises `RecordKeyError` for null and what is not UTF-8."""
+        """Returns the digest of a column of record keys. Raises `RecordKeyError` for keys that are null or not
+        UTF-8."""
         return cls.of_codes(bucket_hash.string_hash_codes(keys))
 
     @classmethod

@@ -79,7 +79,8 @@ class _Versions:
 def read_logs(
     storage: Storage, files: SliceFiles, rules: MergeRules, schema: pa.Schema, counts: MergeCounts
 ) -> NewestRecords:
-    """Returns the newest records of the logs with the columns of `schema`, and counts what was read.
+    """Returns the newest records of the logs with the columns of `schema`, and counts the blocks and records in
+    `counts`.
 
     Raises NotProvedError.
     """

@@ -1,7 +1,7 @@
 """Merges file slices into one base file per bucket, for a contraction: one task per new bucket, and no shuffle.
 
 Files of one schema are copied one after the other. Where slices have logs, or files of several schemas, each slice of
-the new bucket is first merged into a base file of its own. That file is no part of the commit, so Hudi removes it by
+the new bucket is first merged into a base file of its own. The commit does not name that file, so Hudi removes it by
 its marker, like any file of a failed task.
 """
 

@@ -42,7 +42,7 @@ class ProcessDiedError(Exception):
 
 
 class _Pool:
-    """The processes of this worker, shared by its slots; a pool of which one has died is replaced as a whole."""
+    """The processes of this worker, shared by its slots. When one of them has died, a new pool replaces all."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -76,11 +76,11 @@ def run_near(
     checkpoint: Callable[[], None],
     done: Callable[[int], None] = lambda _: None,
 ) -> list[Found]:
-    """Returns what the function returns for the arguments of each piece, in their order; `done` gets the number of each
-    that has ended. The function must be importable, and all that is passed picklable.
+    """Calls the function for the arguments of each piece, and returns the results in the order of the pieces; `done`
+    gets the number of each piece that has ended. The function must be importable, and all that is passed picklable.
 
     `checkpoint` may end it by raising; the function then returns only when no process works on a piece any more, as it
-    does after an error. Raises HudiError for whatever the function raises, and ProcessDiedError.
+    does after an error. Raises ProcessDiedError, and HudiError for any exception of the function.
     """
     executor = _pool.get()
     try:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
     """Writes a Parquet file to a stream, which stays open. `options` are pyarrow's.
 
-    A file without gzip and annotations is pyarrow's own, and so is gzip where ISA-L is missing or the file is small.
+    pyarrow alone writes a file without gzip and annotations. It also compresses gzip files if ISA-L is missing or the
+    file is small.
     """
 
     def __init__(

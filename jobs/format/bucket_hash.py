@@ -135,7 +135,7 @@ def _blocks(keys: pa.Array) -> Iterator[tuple[int, _Block]]:
 
 
 def _utf16(data: NDArray[np.uint8], bounds: Ints) -> tuple[Units, Ints]:
-    """Converts UTF-8 bytes to UTF-16 code units, of which Java strings are made, with the keys' bounds among these."""
+    """Converts UTF-8 bytes to UTF-16 code units, as in Java strings, and returns these with the bounds of the keys."""
     if len(data) == 0 or data.max() < 0x80:
         return data, bounds
     try:

@@ -98,7 +98,7 @@ def _read_struct(data: bytes | memoryview, at: int, depth: int, last: int | None
 
 
 def _read_value(data: bytes | memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    """Reads what is neither an integer nor a `bool`."""
+    """Reads a value of a type other than integers and `bool`."""
     if kind == BINARY:
         length, at = _read_varint(data, at)
         return _read_bytes(data, at, length)

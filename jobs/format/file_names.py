@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _BASE = re.compile(r"(?P<file_id>[^_.]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<extension>\w+)")
 _LOG = re.compile(
-    r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.log\.(?P<version>\d+)(_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?"
+    r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.log\.(?P<version>\d+)(?:_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?"
 )
 _BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?P<tail>(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9]+)?")
 _FIXED_TAIL = "-0000-0000-0000-000000000000"
@@ -37,15 +37,16 @@ class LogFileName(NamedTuple):
 
 def parse_base_file_name(name: str) -> BaseFileName | None:
     match = _BASE.fullmatch(name)
-    return BaseFileName(match["file_id"], match["token"], match["instant"], match["extension"]) if match else None
+    return BaseFileName(*match.groups()) if match else None
 
 
 def parse_log_file_name(name: str) -> LogFileName | None:
     """Returns None for other files, including change-data-capture logs, which have no rows of the table."""
     match = _LOG.fullmatch(name)
-    if match is None or match["cdc"]:
+    if match is None:
         return None
-    return LogFileName(match["file_id"], match["instant"], int(match["version"]), match["token"] or "")
+    file_id, instant, version, token, cdc = match.groups()
+    return None if cdc else LogFileName(file_id, instant, int(version), token or "")
 
 
 def bucket_of(file_id: str) -> int | None:

@@ -11,4 +11,4 @@ UPGRADE_FOLDER = ".hoodie/.aux/groundskeeper.upgrade"
 """Where the timeline is kept while a job changes the version. Neither readers nor Hudi's services look there."""
 
 UPGRADE_NOTE = f"{UPGRADE_FOLDER}/note.json"
-"""The file that is there as long as the change has not ended. It is written last and deleted first."""
+"""The file that exists until the change has ended. It is written last and deleted first."""

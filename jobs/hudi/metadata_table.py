@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import HudiError
-from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import index_note, indexes
-from jobs.hudi.file_listing import listed_below
 from jobs.hudi.jvm import translated
 from jobs.kinds.metadata_table import MetadataTableFiles
+from jobs.lock_errors import TableLockedError
+from jobs.table_errors import MetadataTableBusyError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from jobs.hudi.indexes import Indexes
     from jobs.hudi.table import HudiTable
@@ -65,25 +66,40 @@ class MetadataTable:
     def compacted_at(self) -> str | None:
         """Returns the instant of its last compaction; None if there was none."""
         with translated("reading the metadata table's timeline"):
-            return _last_compaction(self._timeline())
+            return _last_compaction(self._meta().getActiveTimeline())
 
     def state(self) -> MetadataTableState:
-        with translated("reading the metadata table's timeline"):
-            timeline = self._timeline()
-            last = _last_compaction(timeline)
-            commits = timeline.getDeltaCommitTimeline().filterCompletedInstants()
-            since = commits.findInstantsAfter(last) if last else commits
+        """Reads its latest file slices and its timeline."""
+        hudi = self._jvm.hudi
+        with translated("reading the metadata table"):
+            meta = self._meta()
+            timeline = meta.getActiveTimeline()
             pending = timeline.filterInflightsAndRequested().getInstants()
-            names = tuple(sorted(str(each.requestedTime()) for each in pending))
-            listed = listed_below(self._jvm, self._table.storage, self._folder)
-        base, logs = _latest({path: each.bytes for path, each in listed.items()})
-        found = MetadataTableFiles(
-            commits=int(since.countInstants()),
-            base_files=len(base),
-            log_files=len(logs),
-            bytes=sum(base) + sum(logs),
-        )
-        return MetadataTableState(found, names)
+            slices = [
+                each
+                for name in sorted(self._table.metadata_partitions)
+                for each in hudi.metadata.HoodieTableMetadataUtil.getPartitionLatestFileSlices(
+                    meta, hudi.common.util.Option.empty(), name
+                )
+            ]
+            files = MetadataTableFiles(
+                commits=int(self._since_compaction(timeline).countInstants()),
+                base_files=sum(bool(each.getBaseFile().isPresent()) for each in slices),
+                log_files=sum(int(each.getLogFiles().count()) for each in slices),
+                bytes=sum(int(each.getTotalFileSize()) for each in slices),
+            )
+            return MetadataTableState(files, tuple(sorted(str(each.requestedTime()) for each in pending)))
+
+    def _since_compaction(self, timeline: Any) -> Any:
+        """Returns the deltacommits that completed after the last compaction was planned. A writer plans and runs it
+        within its own commit, which completes later, so the requested time of that commit is the earlier one."""
+        last = _last_compaction(timeline)
+        commits = timeline.getDeltaCommitTimeline().filterCompletedInstants()
+        if last is None:
+            return commits
+        if self._table.version < WITH_COMPLETION_TIMES:
+            return commits.findInstantsAfter(last)
+        return commits.findInstantsModifiedAfterByCompletionTime(last)
 
     def compact(self) -> None:
         """Runs Hudi's services of the metadata table: compaction, cleaning and archival. The lock must be held. The
@@ -91,20 +107,21 @@ class MetadataTable:
 
         Hudi dates the compaction before each pending instant of the data table, so writers in flight are not disturbed.
         """
-        with translated("compacting the metadata table"):
-            writer = self._writer(self._config)
-            try:
-                writer.performTableServices(self._jvm.hudi.common.util.Option.empty(), True)
-            finally:
-                writer.close()
+        try:
+            with translated("compacting the metadata table"):
+                writer = self._writer(self._config)
+                try:
+                    writer.performTableServices(self._jvm.hudi.common.util.Option.empty(), True)
+                finally:
+                    writer.close()
+        except TableLockedError as error:
+            # Hudi takes no lock here: the runner of a pending compaction has a heartbeat that has not expired.
+            raise MetadataTableBusyError(error.detail) from error
 
-    @property
-    def _folder(self) -> str:
-        return f"{self._table.base_path}/{FOLDER}"
-
-    def _timeline(self) -> Any:
-        builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder().setBasePath(self._folder)
-        return builder.setConf(self._jvm.storage_conf()).build().getActiveTimeline()
+    def _meta(self) -> Any:
+        builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder()
+        builder = builder.setBasePath(f"{self._table.base_path}/{FOLDER}")
+        return builder.setConf(self._jvm.storage_conf()).build()
 
     def _writer(self, config: Any) -> Any:
         context, properties = self._jvm.engine_context, self._table.meta.getTableConfig()
@@ -184,21 +201,3 @@ class MetadataTable:
 def _last_compaction(timeline: Any) -> str | None:
     last = timeline.getCommitAndReplaceTimeline().filterCompletedInstants().lastInstant()
     return str(last.get().requestedTime()) if last.isPresent() else None
-
-
-def _latest(sizes: Mapping[str, int]) -> tuple[list[int], list[int]]:
-    """Returns the sizes of the base files and of the log files of the latest file slices. `sizes` are those of all
-    files, by path."""
-    base: dict[tuple[str, str], tuple[str, int]] = {}
-    logs = []
-    for path, size in sizes.items():
-        folder, _, name = path.rpartition("/")
-        if found := parse_base_file_name(name):
-            group = folder, found.file_id
-            base[group] = max(base.get(group, ("", 0)), (found.instant, size))
-        elif log := parse_log_file_name(name):
-            logs.append(((folder, log.file_id), log.instant, size))
-    return (
-        [size for _, size in base.values()],
-        [size for group, instant, size in logs if instant >= base.get(group, ("", 0))[0]],
-    )

@@ -1,8 +1,8 @@
 """Subclasses of Spark's `JavaRDD` and `JavaPairRDD` for a few values in the driver, which it processes itself. Hudi
-1.2.0 writes its metadata table by two Spark jobs, with a shuffle and a broadcast each, for what is mostly one record of
-a few hundred bytes. `NearData` runs the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the calling
-thread; it also holds the statuses of files that are written already. All other methods are Spark's, on an RDD of the
-same values."""
+1.2.0 writes mostly one record of a few hundred bytes to its metadata table, but takes two Spark jobs for that, with a
+shuffle and a broadcast each. `NearData` runs the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the
+calling thread; it also holds the statuses of files that are written already. All other methods are Spark's, on an RDD
+of the same values."""
 
 IMPORTS = """
 import java.util.ArrayList;

@@ -104,7 +104,7 @@ class TableClock:
         measure it, and uses this machine's time."""
         return (utc_now() + self._storage_ahead - EPOCH) // _MILLISECOND
 
-    # -- moments in the frame, for what goes by the age of instants
+    # -- moments in the frame, for checks of the age of instants
 
     def now(self) -> datetime:
         """Returns the current time in the frame of the table's instants, never before the last of them."""

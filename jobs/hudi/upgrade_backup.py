@@ -1,6 +1,6 @@
 """A backup of a table's `.hoodie` while its version is changed, in `.hoodie/.aux/groundskeeper.upgrade`, where neither
 readers nor Hudi's services look. A note that lists all files makes the backup complete. The change is unfinished until
-the note is deleted, and whoever finds the note takes the change back first.
+the note is deleted, and a job that finds the note first undoes the change.
 
 Files that Hudi never changes in place (data files of the metadata table, archived instants) are listed but not copied.
 """
@@ -91,7 +91,7 @@ def unfinished(table: OpenedTable) -> Backup | None:
 
 
 def restore(table: OpenedTable, backup: Backup) -> None:
-    """Makes `.hoodie` what it was, and deletes the backup. The lock must be held. An interrupted restore is repeated.
+    """Restores `.hoodie`, and deletes the backup. The lock must be held. An interrupted restore is repeated.
 
     The old files are restored first, then the properties, and then the new files are deleted, so that a reader finds a
     complete timeline at each moment. Raises RefusedError, before anything is changed, if somebody has written since.

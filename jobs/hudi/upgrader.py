@@ -1,5 +1,5 @@
-"""Hudi's own change of a table's version (`UpgradeDowngrade`, 1.2.0), and a rehearsal of what it does to the
-properties."""
+"""Hudi's own change of a table's version (`UpgradeDowngrade`, 1.2.0), and a rehearsal that shows how the properties
+would change."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class MetadataTableParams(Parameters, frozen=True, kw_only=True):
 class MetadataTableFiles(Part, frozen=True, kw_only=True):
     """The latest file slices of the metadata table, and the commits since its last compaction"""
 
-    commits: Annotated[int, Spec("Deltacommits since its last compaction")]
+    commits: Annotated[int, Spec("Deltacommits that completed since its last compaction was planned")]
     base_files: Annotated[int, Spec("Base files (HFiles)")]
     log_files: Annotated[int, Spec("Log files, which each reader merges")]
     bytes: Annotated[int, Spec("Size of both in bytes")]

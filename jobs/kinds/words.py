@@ -90,7 +90,8 @@ class ActiveWriterParams(Parameters, frozen=True, kw_only=True):
     ] = OnActiveWriters.WAIT
     wait_seconds: Annotated[int, Spec("How long to wait for a moment to commit", ge=0, le=86_400)] = WAIT_SECONDS
     lock_seconds: Annotated[
-        int, Spec("How long writers may have to wait while the job rewrites what they have changed", ge=0, le=600)
+        int,
+        Spec("How long writers may have to wait while the job rewrites slices that they have changed", ge=0, le=600),
     ] = LOCK_SECONDS
     hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
     engine: Annotated[

@@ -11,8 +11,8 @@ enough, because at most one job works on it. A worker that is killed leaves
 - after `planned`: a requested plan, which any runner may begin; the note says that this service has made it;
 - between the first heartbeat and `begun`: a plan without a note, so its runner counts as unknown until the heartbeat
   has expired (two minutes);
-- after `begun`, even if the service does not know the instant: an inflight plan of this job. The next
-  attempt begins it again at once, and so does any job that finds the process gone;
+- after `begun`, even if the service does not know the instant: an inflight plan of this job. The next attempt, or any
+  other job that finds the process gone, begins it again at once;
 - after the commit: a completed instant, and a note that matches no plan any more.
 """
 

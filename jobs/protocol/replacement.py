@@ -91,7 +91,7 @@ class Replacement:
         Raises `WritersActiveError` if there was no moment to commit.
         """
         self._table.reload()
-        # Otherwise Hudi writes a record index from reports of its own tasks, which our tasks do not make.
+        # Hudi would by default write a record index from reports of its own tasks, but our tasks make no such reports.
         metadata = METADATA_AT_THE_END if self._table.indexes_of_keys else {}
         with WriteClient(self._table, UNDER_OUR_LOCK, metadata) as client:
             with self._lock.held(self._context.checkpoint):

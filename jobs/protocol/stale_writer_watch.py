@@ -72,8 +72,8 @@ class KnownInstants:
 class Found:
     """Instants that committed after the switch."""
 
-    stale: list[str] = field(default_factory=list)  # Certainly stale.
-    doubtful: list[str] = field(default_factory=list)  # Only their rows can decide.
+    stale: list[str] = field(default_factory=list)  # Stale for certain.
+    doubtful: list[str] = field(default_factory=list)  # Only their rows show whether they are stale.
 
     @property
     def instants(self) -> list[str]:

@@ -80,7 +80,8 @@ def of_index_definitions(table: HudiTable) -> list[Problem]:
     whether a record index is global or partitioned."""
     indexes, defined = table.metadata_partitions - {"files"}, definitions(table).keys()
     path = table.properties.get("hoodie.table.index.defs.path")
-    # Before Hudi 1.0 the other indexes had no definitions. Hudi reads a missing file like an empty one.
+    # Secondary and expression indexes always have definitions, other indexes only since Hudi 1.0. Hudi reads a missing
+    # file like an empty one.
     gone = {name for name in indexes - defined if name.startswith(_DEFINED) or (path and not defined)}
     if not gone:
         return []
@@ -90,7 +91,7 @@ def of_index_definitions(table: HudiTable) -> list[Problem]:
 
 
 def of_folders(table: HudiTable) -> list[Problem]:
-    """Returns the refusals of `of_partitions` for all folders of the table, which it lists."""
+    """Lists all folders of the table, and returns the refusals of `of_partitions` for them."""
     found: dict[str, Collection[str]] = {}
     waiting = [""]
     while waiting:

@@ -4,9 +4,9 @@ Flink 1.20 with Hudi 1.2: a task reads its file ids once and keeps them. If it h
 default), savepoints and checkpoints keep them even after it has ended. A task has an instant in flight only briefly at
 each checkpoint. Rows that are rolled back or conflict are lost, because their checkpoint is complete.
 
-Spark SQL: `UPDATE` and `DELETE` read the rows first. On a table with a hashing config that read loses rows wherever the
-bucket index prunes (`PartitionBucketIndexSupport.computeCandidateFileNames` confuses "any bucket" with "none"), so the
-statement commits without them. `hoodie.bucket.index.query.pruning=false` prevents this.
+Spark SQL: `UPDATE` and `DELETE` read the rows first. On a table with a hashing config this first read loses rows
+wherever the bucket index prunes (`PartitionBucketIndexSupport.computeCandidateFileNames` confuses "any bucket" with
+"none"), so the statement commits without them. `hoodie.bucket.index.query.pruning=false` prevents this.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
     if table.declared.index is None:
         title = "A Flink job keeps the file group of each key in its state; stop it first"
         stop = 'Stop it, confirm that with `{"restart": "without-state"}` (POST /v1/jobs/{id}/writers-stopped), and'
-        stop += "start it afterwards without that state, that is, not from its savepoint"
+        stop += " start it afterwards without that state, that is, not from its savepoint"
     else:
         title = "A Flink job keeps using the file groups and the number of buckets that it has read; stop it first"
         stop = "Stop it with a savepoint and confirm that for the job (POST /v1/jobs/{id}/writers-stopped)"

@@ -105,7 +105,7 @@ class Engines:
 
 def asked(table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> CompactionEngine:
     """Returns the engine that the job's parameters name. The default becomes Arrow if older versions of Hudi merge the
-    logs too, because only Arrow proves that both merge alike."""
+    logs too, because only Arrow proves that both versions merge to the same rows."""
     engine = order.params.engine or CompactionEngine.AUTO
     needs_proof = engine is CompactionEngine.AUTO and older_hudi.merging_logs_otherwise(table)
     return CompactionEngine.ARROW if needs_proof else engine

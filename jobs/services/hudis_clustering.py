@@ -115,8 +115,8 @@ class Order:
     def options(self, partitions: Collection[str] | None) -> dict[str, str]:
         """Returns the options of Hudi's clustering of these partitions, or of all."""
         found = {
-            # A plan is made even without a commit since the last clustering, because that may have clustered other
-            # partitions.
+            # A plan is made even without a commit since the last clustering, because that clustering may have been of
+            # other partitions.
             "hoodie.clustering.async.max.commits": "0",
             "hoodie.clustering.inline.max.commits": "0",
             "hoodie.table.services.incremental.enabled": "false",

@@ -1,8 +1,8 @@
 """The metadata table: compares it with the storage, compacts it, or rebuilds it from a listing.
 
-A compaction is what a writer does at every tenth commit, under the same lock. Every reader and writer plans with the
-metadata table, and a writer may have it open, so it is rebuilt only while all writers are stopped. Meanwhile readers
-list the storage.
+A writer compacts the metadata table in the same way at every tenth commit, under the same lock. Every reader and writer
+plans with the metadata table, and a writer may have it open, so it is rebuilt only while all writers are stopped.
+Meanwhile readers list the storage.
 """
 
 from __future__ import annotations
@@ -92,11 +92,16 @@ def _compact(
     context.step("reading its timeline")
     with WriteClient(table, UNDER_OUR_LOCK, COMPACTED_AT_ONCE) as client:
         state = client.metadata_table.state()
-    found = found.having(before=state.files, pending=len(state.pending), nothing_to_do=not state.files.commits)
-    if order.dry_run or found.nothing_to_do:
+    found = found.having(before=state.files, pending=len(state.pending))
+    # A runner that has died leaves a pending plan, which is executed first.
+    found = found.having(nothing_to_do=not (state.files.commits or state.pending))
+    if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found)
     lock = TableLock(table, order.job_id)
+    # An attempt that has died after its compaction has left the lock.
     lock.break_stale()
+    if found.nothing_to_do:
+        return Result(Outcome.SUCCEEDED, details=found)
     context.step("compacting it")
     with lock.held(context.checkpoint):
         table.reload()

@@ -75,7 +75,7 @@ class Gcs:
 def _filesystem(gcs: Gcs) -> fs.FileSystem:
     if gcs.key_file:
         if not os.access(gcs.key_file, os.R_OK):
-            # Otherwise Arrow would ask the machine for credentials, and find those of somebody else.
+            # Without this check Arrow would ask the machine for credentials, and find those of somebody else.
             raise PermissionError(f"The key file {gcs.key_file} cannot be read on this machine")
         # Arrow takes a key file from the environment only, and reads it at the first request.
         os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = gcs.key_file

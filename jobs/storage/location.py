@@ -164,7 +164,7 @@ def _abfs(rest: str, location: str) -> str:
 
 
 def _authority(rest: str) -> tuple[str, str]:
-    """Returns what is between `//` and the path, and the absolute path without `..`."""
+    """Returns the part between `//` and the path, and the absolute path without `..`."""
     authority, _, path = rest.removeprefix("//").partition("/")
     return authority if rest.startswith("//") else "", posixpath.normpath("/" + path.strip("/"))
 

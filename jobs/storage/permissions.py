@@ -52,7 +52,7 @@ class Permissions:
         return found if self._allows(table.base_path) else [_outside_roots(table.base_path), *found]
 
     def refused_metastore(self, kind: JobKind, params: Mapping[str, Any]) -> Problem | None:
-        """Returns what is not permitted of the metastore in a job's parameters. Connects to nothing."""
+        """Returns a refusal of the metastore in a job's parameters, if it is not permitted. Connects to nothing."""
         if not KINDS[kind].connects_to_metastore:
             return None
         uris = str(params.get("metastore_uris") or "")
@@ -65,7 +65,7 @@ class Permissions:
         return METASTORE_NOT_ALLOWED.because(uris)
 
     def refused_options(self, table: Table) -> Iterator[Refusal]:
-        """Yields what is not permitted of the options. Accesses no storage."""
+        """Yields refusals of options that are not permitted. Accesses no storage."""
         yield from hudi_options.refusals(table.hudi_options, self.classes)
         yield from lock_providers.refusals(table.lock, self.classes, base_path=table.base_path)
 

@@ -28,8 +28,8 @@ class Refusal(Enum):
 # The first match counts, so a refusal whose texts may also match others is listed before these.
 _WORDS: Mapping[Refusal, re.Pattern[str]] = {
     Refusal.LOGIN: re.compile(
-        # Hadoop's client without a ticket (`SaslRpcClient`, `Server`), and a task whose token has expired. The
-        # exceptions are those of files without permission.
+        # Hadoop's client without a ticket (`SaslRpcClient`, `Server`), and a task whose token has expired. The types
+        # named here also match files without permission.
         r"Client cannot authenticate via|SIMPLE authentication is not enabled|GSS initiate failed|\bLoginError:"
         r"|SecretManager\$InvalidToken"
         # S3's error codes, Arrow's names of them, and errors of clients without a key.

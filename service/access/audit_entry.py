@@ -17,7 +17,7 @@ _MOST_BYTES = 64 * 1024
 
 
 class Outcome(StrEnum):
-    """`DONE` below status 400, `FAILED` from 500 on."""
+    """The outcome of a call: `DONE` below status 400, `FAILED` from 500 on, `REFUSED` between."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -83,8 +83,8 @@ class AuditEntry(Record):
 
 
 def shown(value: Any) -> Any:
-    """Returns a JSON value for the trail, with secrets masked and long texts cut. The size alone stands for a value
-    above 64 KiB."""
+    """Returns a JSON value for the trail, with secrets masked and long texts cut. A value above 64 KiB is replaced by
+    its size."""
     found = _shown(value)
     size = len(json.dumps(found))
     return found if size <= _MOST_BYTES else {"left_out": f"{size} bytes"}

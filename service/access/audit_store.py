@@ -67,7 +67,7 @@ def page(
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Removes at most `limit` entries from before then, and returns how many."""
+    """Removes at most `limit` entries from before `before`, and returns how many."""
     old = sa.select(_a.c.id).where(_a.c.at < before).limit(limit)
     return connection.execute(_a.delete().where(_a.c.id.in_(old))).rowcount
 

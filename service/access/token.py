@@ -31,7 +31,7 @@ class Role(StrEnum):
 RANK = {Role.READER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
 
 
-# Some day in the year 2999, which any zone can show.
+# The latest end of a token: a day in the year 2999, so that its time can be shown in any zone.
 _LAST_SECONDS = 32_472_144_000
 
 

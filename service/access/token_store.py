@@ -30,7 +30,7 @@ def add_if_absent(connection: Connection, token: Token) -> bool:
     return bool(connection.execute(insert(connection, _t).values(token.to_row()).on_conflict_do_nothing()).rowcount)
 
 
-def meet(connection: Connection, person: Token) -> Token:
+def put_person(connection: Connection, person: Token) -> Token:
     """Stores a person, or updates the stored name, role and tables. Returns what is stored: a revoked person stays
     revoked."""
     row = person.to_row()

@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from jobs.spec import Spec
 from service.db.page import Page
+from service.model.calls import calls
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -100,10 +101,11 @@ def written(operation: Callable[..., Any], *, status: int, model: Any = None) ->
 
     @wraps(operation)
     def answer(**arguments: Any) -> Any:
-        found = operation(**arguments)
-        if found is None or isinstance(found, Response):
-            return found
-        body = adapter().dump_json(found, by_alias=True)
+        with calls.answering():
+            found = operation(**arguments)
+            if found is None or isinstance(found, Response):
+                return found
+            body = adapter().dump_json(found, by_alias=True)
         given = next((each for each in arguments.values() if isinstance(each, Response)), None)
         made = Response(body, (given and given.status_code) or status, media_type="application/json")
         if given is not None:

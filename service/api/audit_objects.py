@@ -24,7 +24,7 @@ from service.notifications import store as notification_store
 from service.policies import freeze_store, pause_store, shadow_store, store
 from service.queue import job_store
 
-Look = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
+Reader = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
 """Returns the name and the members of the object with this id. Raises NotFoundError."""
 
 _OF_TABLE = {"profile", "incidents", "clock"}  # These are detected, not declared.
@@ -58,10 +58,10 @@ def object_of(path: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
     return named[-1] if named else None
 
 
-def look(connection: Connection, cipher: SecretCipher, kind: str, object_id: str) -> tuple[str | None, Any]:
+def read(connection: Connection, cipher: SecretCipher, kind: str, object_id: str) -> tuple[str | None, Any]:
     """Returns the name of an object and its members as JSON; `(None, None)` if it does not exist. Secrets that are
     stored encrypted are masked."""
-    known = _LOOKS.get(kind)
+    known = _READERS.get(kind)
     if known is None:
         return None, None
     try:
@@ -148,7 +148,7 @@ def _delivery(connection: Connection, _: SecretCipher, delivery_id: str) -> tupl
     return found.event_type, {"webhook_id": found.webhook_id, "event_id": found.event_id, "state": found.state}
 
 
-_LOOKS: dict[str, Look] = {
+_READERS: dict[str, Reader] = {
     "table": _table,
     "table-policy": _table_policy,
     "table-lock": _table_lock,

@@ -15,7 +15,7 @@ from service.access import audit_store
 from service.access.audit_entry import AuditEntry, shown
 from service.access.refusals import Refusals, Repeats
 from service.api import entity_tags
-from service.api.audit_objects import look, object_of
+from service.api.audit_objects import object_of, read
 from service.db import audit_record
 from service.db.engine import writing
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError
@@ -67,7 +67,7 @@ class CallRecord:
         self._before = (None, None)
         if self._object is not None and not self._is_named:
             audit_store.lock(connection, *self._object)
-            self._before = look(connection, self._database.cipher, *self._object)
+            self._before = read(connection, self._database.cipher, *self._object)
             if self._object[0] in entity_tags.TAGGED:
                 entity_tags.check(self._condition, self._before, creates=self._scope["method"] == "PUT")
 
@@ -89,7 +89,7 @@ class CallRecord:
                 audit_store.set_members(connection, self.entry_id, *map(shown, self._stated))
             return
         self._connection = None
-        after = look(connection, self._database.cipher, *self._object) if self._object else (None, None)
+        after = read(connection, self._database.cipher, *self._object) if self._object else (None, None)
         name, (before, now) = after[0] or self._before[0], self._stated or (self._before[1], after[1])
         self.entity_tag = self._tag(after[1]) if after != (None, None) and self._stated is None else None
         if before == now:

@@ -93,7 +93,9 @@ class LabelsOfTables(Tables):
 
     action: Literal["label"]
     owner: Owner | None = Field(
-        None, description=f"{OWNER_TEXT}. Null for nobody; left out, it does not change", examples=["shop@example.com"]
+        None,
+        description=f"{OWNER_TEXT}. Null removes the owner; if left out, the owner stays",
+        examples=["shop@example.com"],
     )
     tags: Tags = Field(default_factory=dict, description="Tags to add to each table, or to set to another value")
     remove_tags: Annotated[

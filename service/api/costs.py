@@ -32,7 +32,7 @@ class LearnedCostOut(BaseModel):
         examples=[0.12],
     )
     error_on_known_tables: float | None = Field(
-        description="Median error if the model knows the attempt before on the same table; null if there is none",
+        description="Median error if the model knows the previous attempt on the same table; null if there is none",
         examples=[0.05],
     )
 

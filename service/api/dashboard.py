@@ -1,13 +1,16 @@
 """Serves the dashboard at /: one page and its files from `service/dashboard`. The page gets all data from the REST API.
 
-The modules that the page imports at its start are joined into one file, so that the browser makes one request in place
-of twenty. Joined modules may only use named imports and exports, of functions, classes and constants, each at the
+The page contains the script that asks for its first data, and its policy names the digest of that script. The style
+sheets are joined, and so are the modules that the page imports at its start, so that the browser makes one request in
+place of twenty. Joined modules may only use named imports and exports, of functions, classes and constants, each at the
 beginning of a line. Each module becomes a function that returns its exports, so that equal names in two modules do not
 clash.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
 import json
 import mimetypes
@@ -41,6 +44,8 @@ _HEADERS = {
     "Cache-Control": "no-cache",
 }
 _ENTRY = "main.js"
+_EARLY = '<script async src="dashboard/preload.js"></script>'
+_SHEET = re.compile(r'^ *<link rel="stylesheet" href="dashboard/([a-z]+\.css)">\n', re.MULTILINE)
 # The path of these files has the hash of their content, so a browser may keep them forever.
 _FOREVER = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -60,23 +65,33 @@ class Bundle:
         self._files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
         modules = scripts(folder)
         self._files |= {name: text.encode() for name, text in joined(modules, _ENTRY).items()}
+        page = self._files["index.html"].decode()
+        first, *others = _SHEET.finditer(page)
+        self._files[first[1]] = b"".join(self._files[each[1]] for each in (first, *others))
+        for each in others:
+            page = page.replace(each[0], "", 1)
+        early = self._files["preload.js"].decode()
+        page = page.replace(_EARLY, f"<script>{early}</script>", 1)
         digest = hashlib.sha256()
         for name, content in self._files.items():
             digest.update(b"%s %d " % (name.encode(), len(content)) + content)
         self.version = digest.hexdigest()[:16]
-        self.page = self._page()
+        self.page = page.replace('"dashboard/', f'"dashboard/{self.version}/')
+        of_early = base64.b64encode(hashlib.sha256(early.encode()).digest()).decode()
+        policy = f"{_HEADERS['Content-Security-Policy']}; script-src 'self' 'sha256-{of_early}'"
+        self.headers = {**_HEADERS, "Content-Security-Policy": policy}
+        self._packed = {name: gzip.compress(content, mtime=0) for name, content in self._files.items()}
 
-    def response(self, version: str, name: str) -> Response:
+    def response(self, version: str, name: str, *, is_packed: bool) -> Response:
         """Raises HTTPException if there is no such file. A request for the version of another replica gets this
         replica's file, so that the page does not stay empty."""
         if name not in self._files:
             raise HTTPException(404)
         media_type = mimetypes.guess_type(name)[0]
-        headers = _FOREVER if version == self.version else _HEADERS
-        return Response(self._files[name], media_type=media_type, headers=headers)
-
-    def _page(self) -> str:
-        return self._files["index.html"].decode().replace('"dashboard/', f'"dashboard/{self.version}/')
+        headers = {**(_FOREVER if version == self.version else _HEADERS), "Vary": "Accept-Encoding"}
+        if not is_packed:
+            return Response(self._files[name], media_type=media_type, headers=headers)
+        return Response(self._packed[name], media_type=media_type, headers={**headers, "Content-Encoding": "gzip"})
 
 
 def scripts(folder: Path) -> dict[str, str]:
@@ -155,10 +170,11 @@ def install(app: FastAPI, provider: str | None = None) -> None:
     )
 
     async def page(_: Request) -> Response:
-        return Response(shown, media_type="text/html", headers=_HEADERS)
+        return Response(shown, media_type="text/html", headers=bundle.headers)
 
-    async def file(version: str, name: str) -> Response:
-        return bundle.response(version, name)
+    async def file(version: str, name: str, request: Request) -> Response:
+        accepted = request.headers.get("accept-encoding", "")
+        return bundle.response(version, name, is_packed=re.search(r"\bgzip\b(?!\s*;\s*q=0)", accepted) is not None)
 
     app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/dashboard/{version}/{name}", file, methods=["GET", "HEAD"], include_in_schema=False)

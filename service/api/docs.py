@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import HTMLResponse
 
-_FILES = "/static-offline-docs"  # `FastAPIOffline` serves them there.
+_FILES = "/static-offline-docs"  # The path at which `FastAPIOffline` serves the page's files.
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 

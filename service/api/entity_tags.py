@@ -17,7 +17,7 @@ from fastapi import Response
 from sqlalchemy import Connection
 
 from service.access.secret_cipher import SecretCipher
-from service.api.audit_objects import look
+from service.api.audit_objects import read
 from service.api.errors import ChangedMeanwhileError
 
 TAGGED = frozenset(
@@ -70,7 +70,7 @@ def tag_of(members: Any) -> str:
 
 def set_tag(response: Response, connection: Connection, cipher: SecretCipher, kind: str, object_id: str) -> None:
     """Adds the tag of an object to an answer that shows it."""
-    response.headers["ETag"] = tag_of(look(connection, cipher, kind, object_id)[1])
+    response.headers["ETag"] = tag_of(read(connection, cipher, kind, object_id)[1])
 
 
 def condition_of(method: str, headers: Mapping[str, str]) -> Condition:
@@ -120,13 +120,15 @@ def document(method: str, path: str, operation: dict[str, Any]) -> bool:
 _TAGGED_PATHS = {
     "/v1/tables/{table_id}",
     "/v1/tables/{table_id}/policy",
+    "/v1/tables/{table_id}/advice",
     "/v1/tables/{table_id}/consumers/{name}",
     "/v1/policies/{pattern}",
+    "/v1/policy-shadows/{pattern}",
     "/v1/webhooks/{webhook_id}",
     "/v1/notifications/{name}",
     "/v1/pause",
     "/v1/freezes/{name}",
 }
-_ALWAYS_THERE = {"/v1/pause", "/v1/tables/{table_id}/policy"}
+_ALWAYS_THERE = {"/v1/pause", "/v1/tables/{table_id}/policy", "/v1/tables/{table_id}/advice"}
 # Operations whose path does not name the object, because the body or the answer does.
 _NAMING = {"registerTable", "createWebhook", "putTableByPath"}

@@ -35,7 +35,7 @@ _AT_ONCE = 100
 # The database is also polled: a notification of another replica may be lost, and without LISTEN none arrives.
 _POLL_SECONDS = 1.0
 _RELAYED_POLL_SECONDS = 10.0
-# Proxies close idle connections.
+# A comment is sent on a stream that was idle for this time, because proxies close idle connections.
 _KEEP_ALIVE_SECONDS = 15.0
 
 _Read = Callable[[int | None], Awaitable[tuple[list[Published], int] | None]]

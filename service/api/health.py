@@ -131,10 +131,10 @@ async def is_ready(request: Request, monitoring: MonitoringDep) -> Readiness:
     if stuck := _of_scheduler(monitoring.tasks):
         error = error or stuck
     scheduler = Check(status="failing", detail=stuck.detail) if stuck else Check(status="ok")
-    workers = unknown("The database does not tell.")
+    workers = unknown("The database cannot be read.")
     if database.status == "ok":
         counted = await _done(request.app.state.worker_check.latest())
-        workers = counted.result() if counted else unknown("The database did not tell in time.")
+        workers = counted.result() if counted else unknown("The database did not answer in time.")
     checks = Checks(database=database, scheduler=scheduler, workers=workers)
     if error is None:
         return Readiness(checks=checks)
@@ -161,7 +161,7 @@ def _of_scheduler(tasks: TaskHealth) -> GroundskeeperError | None:
         return NotReadyError(f"These background tasks fail: {', '.join(failing)}.", hint="See the service's log.")
     if late := tasks.late():
         return NotReadyError(
-            f"These background tasks have not come round: {', '.join(late)}.",
+            f"These background tasks have not run in time: {', '.join(late)}.",
             hint="See the service's log, and restart the service if it lasts.",
         )
     return None

@@ -1,4 +1,4 @@
-"""The problems of the installation: /v1/problems. Not to be confused with problem documents of RFC 9457."""
+"""The problems of the installation: /v1/problems. Problem documents of RFC 9457 are something else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AboutOut(Declared, declared=About):
 
 
 class ActionOut(Declared, declared=Action):
-    """A call that helps. Its role is the one that the call needs anyway."""
+    """A call of the API that helps. The caller needs the role for that call."""
 
     body: dict[str, Any] | None = Field(
         description="The JSON to send; null for none", examples=[{"kind": "compaction"}]
@@ -72,7 +72,7 @@ class HealthProblemOut(Shown, declared=HealthProblem):
     )
     about: AboutOut = Field(description="The object that has the problem")
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
-    action: ActionOut | None = Field(description="The call that does it, where there is one")
+    action: ActionOut | None = Field(description="A call of the API that applies the remedy; null if there is none")
     acknowledged: AcknowledgementOut | None = Field(
         None,
         description="Set if somebody has acknowledged the problem; null again once the acknowledgement or the "

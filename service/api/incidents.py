@@ -65,7 +65,7 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 }
 
 
-def _wanted(
+async def _wanted(
     asked: Asked,
     *,
     kind: KindQuery = [],

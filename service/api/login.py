@@ -109,7 +109,7 @@ def come_back(
         is_secure = must_be_secure(request, exposure)
         request.state.caller = Caller.of(person)
         with writing(database.engine) as connection:
-            stored = token_store.meet(connection, person)
+            stored = token_store.put_person(connection, person)
             if not stored.is_valid(now):
                 raise LoginRefusedError(f"The access of {person.name} was revoked.")
             cookie, session = opened(

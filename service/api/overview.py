@@ -27,11 +27,13 @@ from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
 from service.delivery.webhook import DeliveryState
 from service.health import acknowledgement_store, overview, overview_store
+from service.health.known_problems import groups_of
 from service.health.late_services import CURRENT
 from service.health.overview import Filter, Health, Order, TableState
 from service.health.overview_store import Suggestion, WebhookCounts
 from service.health.problem import ProblemKind
-from service.health.problem_groups import ProblemGroup, groups
+from service.health.problem_groups import ProblemGroup
+from service.health.result_cache import MOST_AGE_AT_ONCE
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
@@ -66,9 +68,10 @@ class ProblemGroupOut(Shown, declared=ProblemGroup):
 
 
 class ProblemsNow(BaseModel):
-    as_of: datetime = Field(
-        description="When the problems and backlogs were computed. If that was more than some seconds ago, this "
-        "call has started a new computation for the next one"
+    as_of: datetime | None = Field(
+        description="When the problems and backlogs were computed. If that was more than some seconds ago, this call"
+        " has started a new computation for the next one. Null after a start with very many tables: they have not been"
+        " computed yet, and the counts and lists are empty"
     )
     counts: SeverityCounts = Field(description="Counts of all problems, whatever the filter of the tables")
     groups: list[ProblemGroupOut] = Field(description="All problems, those with one cause in one group")
@@ -171,15 +174,18 @@ def get_overview(
 ) -> Overview:
     """Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
     backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old, so that a
-    call takes milliseconds."""
-    known = monitoring.problems.known(database.engine, database.clock)
-    outlook = monitoring.forecaster.outlook(database.engine, database.clock)
+    call takes milliseconds; the first call after some minutes then gets problems that are minutes old."""
+    problems = monitoring.problems
+    known = problems.known(database.engine, database.clock)
+    if known.as_of is None and (health or kind):
+        known = problems.now(database.engine, database.clock)
+    outlook = monitoring.forecaster.outlook(database.engine, database.clock, most_age=MOST_AGE_AT_ONCE)
     now = database.clock()
     wanted = Filter(q, health, kind, table_type, state, selection)
     with reading(database.engine) as connection:
         # The position is read first: an event that is published during this call may be seen twice, but is not missed.
         event_id = outbox.newest(connection)
-    tables = monitoring.problems.tables(database.engine, database.clock)
+    tables = problems.tables(database.engine, database.clock)
     with reading(database.engine) as connection:
         activity = overview_store.activity(connection)
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
@@ -212,7 +218,7 @@ def get_overview(
         problems=ProblemsNow(
             as_of=known.as_of,
             counts=SeverityCounts(**{severity.value: number for severity, number in known.counts.items()}),
-            groups=[ProblemGroupOut.of(each) for each in groups(known, frozenset(acknowledged))],
+            groups=[ProblemGroupOut.of(each) for each in groups_of(known, frozenset(acknowledged))],
             items=[HealthProblemOut.of_known(each, acknowledged) for each in known.problems[:_TOP_PROBLEMS]],
         ),
         pause=PauseOut.of(pause),

@@ -81,7 +81,9 @@ class TableRow(BaseModel):
         description="`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of"
         " it"
     )
-    health: Health = Field(description="The severity of its most serious problem, `healthy` without any")
+    health: Health | None = Field(
+        description="The severity of its most serious problem, `healthy` without any; null if `as_of` is null"
+    )
     problems: list[BriefProblem] = Field(description="The five most serious problems, most serious first")
     problem_count: int = Field(description="All of them", examples=[2])
     warnings: list[str] = Field(
@@ -119,7 +121,7 @@ class TableRow(BaseModel):
             table_version=profile.get("table_version"),
             declared_buckets=declared,
             buckets=_buckets(declared, profile),
-            health=overview.health(table.id, known),
+            health=overview.health(table.id, known) if known.as_of else None,
             problems=[
                 made(BriefProblem, each, is_acknowledged=each.id in past.acknowledged)
                 for each in problems[:_MOST_PROBLEMS]

@@ -39,7 +39,10 @@ Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items 
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
-def _asked(*, since: Since = None, until: Until = None, limit: Limit = 100, cursor: CursorText = None) -> PageRequest:
+# Like those of `service.api.dependencies`, these dependencies are async: each would need a thread of the pool.
+async def _asked(
+    *, since: Since = None, until: Until = None, limit: Limit = 100, cursor: CursorText = None
+) -> PageRequest:
     return PageRequest(limit, cursor, since, until)
 
 
@@ -50,7 +53,7 @@ TOLERANT = {"x-ignores-unknown-parameters": True}
 these products may send them."""
 
 
-def _of_owners(
+async def _of_owners(
     *,
     owner: Annotated[
         list[Annotated[str, StringConstraints(pattern=OWNER)]],

@@ -33,7 +33,7 @@ class ShadowOut(Shown, declared=Shadow):
 
 
 class ComparedShadowOut(BaseModel):
-    shadow: ShadowOut
+    shadow: ShadowOut = Field(description="The shadow")
     is_enough: bool = Field(description="Whether it has decided for a week", examples=[True])
     comparison: SimulationOut = Field(
         description="`now`: the real policy; `new`: the shadow, about the same commits, since the shadow has started,"

@@ -13,7 +13,7 @@ from jobs.contract import TableLock
 from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError, SecretUnreadableError
 from service.api.answers import PageOf
-from service.api.audit_objects import look
+from service.api.audit_objects import read
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import Condition, check, condition_of, set_tag
 from service.api.query_parameters import Asked, Glob, OfOwners
@@ -159,7 +159,7 @@ def _changed(
 ) -> Registration:
     with reading(database.engine) as connection:
         stored = table_store.get(connection, table_id)
-        check(condition, look(connection, database.cipher, "table", table_id), creates=True)
+        check(condition, read(connection, database.cipher, "table", table_id), creates=True)
     audit_record.exists("table", table_id)
     changes = _differences(wanted, stored, database, lake)
     if not changes:

@@ -210,6 +210,15 @@ def forget(connection: Connection, table_id: str) -> None:
         connection.execute(part.delete().where(part.c.table_id == table_id))
 
 
+def forget_metadata_table(connection: Connection, table_id: str) -> None:
+    """Deletes the state of the metadata table, so that the next poll of a changed table reads it."""
+    stored = find(connection, table_id)
+    if stored is not None and stored.snapshot.metadata_table is not None:
+        save(
+            connection, dataclasses.replace(stored, snapshot=dataclasses.replace(stored.snapshot, metadata_table=None))
+        )
+
+
 def partition_state(data: Mapping[str, Any]) -> PartitionState:
     """Returns the stored state of a partition."""
     known = _known(PartitionState, data)

@@ -124,6 +124,10 @@ def reads_declared(connection: Connection) -> dict[str, float]:
     return {table_id: reads for table_id, reads in found if reads is not None}
 
 
+def number(connection: Connection) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(_t)).scalar_one()
+
+
 def ids_of(connection: Connection, selection: TableSelection) -> set[str]:
     return set(connection.execute(sa.select(_t.c.id).where(*_selected(selection))).scalars())
 

@@ -14,6 +14,7 @@ from service.cli.client import (
     acknowledgements,
     advice,
     as_code,
+    assistant,
     contexts,
     events,
     freezes,
@@ -63,6 +64,7 @@ app.command(rich_help_panel=_CLIENT)(acknowledgements.unacknowledge)
 app.command(rich_help_panel=_CLIENT)(report.report)
 app.command(rich_help_panel=_CLIENT)(workers.workers)
 app.command(rich_help_panel=_CLIENT)(events.events)
+app.command(rich_help_panel=_CLIENT)(assistant.mcp)
 app.command(rich_help_panel=_MACHINE)(doctor)
 app.command(rich_help_panel=_CLIENT)(as_code.export)
 app.command(rich_help_panel=_CLIENT)(as_code.diff)

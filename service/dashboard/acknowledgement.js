@@ -1,4 +1,4 @@
-// That somebody knows of a problem: until it ends, or for a time, with a reason.
+// The acknowledgement of a problem: until it ends, or for some time, with a reason.
 
 import { send } from "./api.js";
 import { h } from "./dom.js";
@@ -17,7 +17,7 @@ export function acknowledgement({ id, title, about, acknowledged }, changed) {
       "p",
       { class: "line", "data-key": "known" },
       h("span", {}, `Known to ${by}, `, time(at), until && `, until ${moment(until)}`, reason && `: ${reason}`),
-      may("operator") && h("button", { type: "button", class: "small", "aria-label": `Take back that ${title}, ${about.name}, is known`, onclick: takeBack }, "Take back"),
+      may("operator") && h("button", { type: "button", class: "small", "aria-label": `Take back the acknowledgement of ${title}, ${about.name}`, onclick: takeBack }, "Take back"),
     );
   }
   if (!may("operator")) return null;

@@ -11,7 +11,7 @@ const STATES = ["running", "leased", "queued"];
 const MOST_REFRESHED = 100;
 
 export class Active {
-  /** Jobs of one table, or of all. */
+  /** `query` selects jobs, for example of one table. */
   constructor(query = {}) {
     this.query = query;
     this.jobs = [];
@@ -28,32 +28,32 @@ export class Active {
     return [...jobs, ...again];
   }
 
-  /** Takes the active jobs that another call has brought, and what is expected of the queue of each worker group. */
+  /** Takes the active jobs and the forecast of each worker group's queue from the answer of another call. */
   take(jobs, forecast) {
     this.jobs = jobs;
     this.forecast = forecast;
   }
 
-  /** For a page of all jobs. */
+  /** Loads the forecast, for a page of all jobs. */
   async loadForecast() {
     const { groups } = await get("v1/workers/demand");
     const busy = Object.entries(groups).filter(([, group]) => group.queued);
     this.forecast = Object.fromEntries(busy.map(([name, group]) => [name, group.forecast]));
   }
 
-  /** Whether the progress of a job changes; a queued one waits for an event. */
+  /** Whether the progress of a job may change without an event; the start of a queued job is an event. */
   get isMoving() {
     return this.jobs.some((job) => job.state !== "queued");
   }
 
-  /** Only the progress of those that are known. Their beginning and end are events. */
+  /** Loads only the progress of the known jobs, since their beginnings and ends are events. */
   async refresh() {
     const { items } = await get("v1/jobs", { ...this.query, state: "running", limit: MOST_REFRESHED });
     const found = new Map(items.map((job) => [job.id, job]));
     this.jobs = this.jobs.map((job) => ({ ...job, ...found.get(job.id) }));
   }
 
-  /** One line each. `isOfMany`: whether they name their tables. */
+  /** Draws a line for each job. With `isOfMany` the lines name the tables. */
   draw(isOfMany, changed, { total = this.jobs.length } = {}) {
     const forecasts = Object.entries(this.forecast).map(([group, text]) => (group === "default" ? text : `${group}: ${text}`));
     return card(
@@ -73,7 +73,7 @@ function byTurn(one, other) {
   return STATES.indexOf(one.state) - STATES.indexOf(other.state) || one.created_at.localeCompare(other.created_at);
 }
 
-/** Null if the job was deleted with its table. */
+/** Returns the job; null if it was deleted with its table. */
 async function found(id) {
   try {
     return await get(jobPath(id));
@@ -97,7 +97,7 @@ function item(job, isOfMany, changed) {
 
 const isHeld = (job) => job.state === "running" || job.state === "leased";
 
-/** Null for a job that waits. */
+/** Returns the progress bar; null for a job that waits. */
 function bar(job) {
   if (!isHeld(job)) return null;
   const { tasks_done = 0, tasks_total = 0, bytes_done = 0, bytes_total = 0 } = job.progress ?? {};
@@ -122,10 +122,10 @@ function told(job) {
 /** The bar, the step and the duration, for the page of one job. */
 export const progress = (job) => h("div", { class: "progress" }, bar(job), h("p", {}, told(job)));
 
-/** The service says for what; the page has no words of its own. */
+/** Says what the job waits for, in the service's words. */
 const waiting = ({ waits_for: waitsFor }) => (waitsFor ? `waits for ${waitsFor}` : "waits");
 
-/** Null for those who may not cancel it. */
+/** Returns the button; null for callers who may not cancel the job. */
 export function cancelButton(job, tableName, changed) {
   if (!may("operator")) return null;
   const name = kindName(job.kind).toLowerCase();

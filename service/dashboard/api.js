@@ -25,29 +25,30 @@ export class Away extends Error {
 
 export const pathOf = (path) => new URL(path, ROOT);
 
-/** A list among the values of the query repeats its parameter. */
+/** Gets the answer to a query. For a value that is a list, the parameter is repeated. */
 export function get(path, query = {}) {
   const url = pathOf(path);
   for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) if (each) url.searchParams.append(name, each);
   return call(url, {});
 }
 
-/** What is at the path, with the tag of its state for `send`. */
+/** Gets the document at the path, and the tag of its state for `send`. */
 export const getTagged = (path) => exchange(pathOf(path), {});
 
-/** `patience` is how many milliseconds the answer may take. */
+/** Posts a call. `patience` is the time limit for the answer in milliseconds. */
 export const post = (path, body, patience) => send("POST", path, body, null, patience);
 
-/** The tag of what does not exist yet. */
+/** The tag of an object that does not exist yet. */
 export const NEW = "new";
 
-/** With a tag it is refused with status 412 if the object has changed since, or exists although it was new. */
+/** Sends a call. If a tag is given, the service refuses the call with status 412 if the object has changed since, or
+ * exists although the tag is `NEW`. */
 export function send(method, path, body, tag, patience) {
   return call(pathOf(path), {
     method,
     patience,
     body: body === undefined ? undefined : JSON.stringify(body),
-    // Without tokens the service asks for the type, also where there is no body.
+    // While no tokens exist, the service requires the type, even if there is no body.
     headers: { "Content-Type": "application/json", ...(tag && (tag === NEW ? { "If-None-Match": "*" } : { "If-Match": tag })) },
   });
 }
@@ -64,7 +65,7 @@ export function logOut() {
 /** The caller: name, role, and the way in which it was identified. */
 export const whoAmI = () => get(SESSION);
 
-/** All items of a listing, page by page. */
+/** Gets all items of a list, page by page. */
 export async function all(path, query = {}) {
   const items = [];
   let cursor = null;
@@ -108,12 +109,11 @@ async function exchange(url, { patience = TIMEOUT_MS, ...options }) {
   throw new Refused(answer.status, problem);
 }
 
-/** The answer that `preload.js` has asked for, once; null for any other call. */
-async function askedEarly(url) {
-  const { early } = window;
-  if (early?.url !== url.href) return null;
-  window.early = null;
-  return early.answer;
+/** Returns the answer that `preload.js` has requested, once; undefined for any other call. */
+function askedEarly({ href }) {
+  const answer = window.early?.get(href);
+  window.early?.delete(href);
+  return answer;
 }
 
 function parsed(text) {

@@ -108,7 +108,7 @@ function cells(entry) {
 /** `putTablePolicy` becomes `put table policy`. */
 const words = (operation) => operation.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** The members that differ, as pairs of a name and both values. */
+/** Returns the members that differ, each with its name and both values. */
 function differences(before, after) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
   return names

@@ -1,5 +1,5 @@
-// A diagram of a bucket expansion: bucket i of N becomes i, i+N, i+2N, ...; rows move to no other bucket. And of a
-// contraction, its inverse.
+// A diagram of a bucket expansion: bucket i of N becomes i, i+N, i+2N, ...; rows move to no other bucket. For a
+// contraction, the diagram shows the inverse.
 
 import { h, svg } from "./dom.js";
 
@@ -15,7 +15,7 @@ export function split(before, after) {
   const words =
     after > before
       ? `Each of ${before} buckets is split in ${after / before}: bucket i becomes i, i + ${before} …`
-      : `Of ${before} buckets ${before / after} become one: i, i + ${after} … become bucket i`;
+      : `Every ${before / after} of ${before} buckets become one: i, i + ${after} … become bucket i`;
   return h("figure", { class: "split" }, picture(before, after, words), h("figcaption", {}, words));
 }
 

@@ -10,7 +10,7 @@ import { settingsOf } from "./schemas.js";
 
 const words = (text) => text.split(",").map((each) => each.trim()).filter(Boolean);
 
-/** Collects settings, and sends all of them in one call. `send` gets the members of the call, besides the tables. */
+/** Collects settings, and sends all of them in one call. `send` gets the members of the call other than the tables. */
 export class SettingForm {
   constructor(redraw, send) {
     this.redraw = redraw;
@@ -18,7 +18,7 @@ export class SettingForm {
     this.schemas = settingsOf("PolicyIn");
     this.name = "compaction.commits";
     this.value = undefined;
-    /** What is to be changed: values by name; undefined for a setting that is left to the level below. */
+    /** The changes: values by name; undefined for a setting that is removed, so that weaker levels apply. */
     this.changes = new Map();
   }
 
@@ -51,7 +51,7 @@ export class SettingForm {
 
   #list() {
     const changes = [...this.changes];
-    const words = ([name, value]) => `${name}: ${value === undefined ? "as the level below says" : shown(name, value)}`;
+    const words = ([name, value]) => `${name}: ${value === undefined ? "as weaker levels say" : shown(name, value)}`;
     const drop = (name) => {
       this.changes.delete(name);
       this.redraw();

@@ -158,14 +158,14 @@ export function calendarPage(changed, query = {}) {
   };
 }
 
-/** The begin of a week in the browser's time zone, of today without a date. */
+/** Returns the beginning of a date's week in the browser's time zone; without a date, of this week. */
 function mondayOf(date) {
   const at = new Date(`${date}T00:00`);
   const day = Number.isNaN(at.getTime()) ? new Date() : at;
   return new Date(day.getFullYear(), day.getMonth(), day.getDate() - ((day.getDay() + 6) % 7));
 }
 
-// A day with a clock change does not have 24 hours.
+// Adds days by the calendar, because a day with a clock change does not have 24 hours.
 const later = (day, days) => new Date(day.getFullYear(), day.getMonth(), day.getDate() + days);
 const dateOf = (day) => [day.getFullYear(), day.getMonth() + 1, day.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
 

@@ -1,15 +1,15 @@
-// Parts of charts. A chart is drawn without a measure of the page: its shapes stretch to the width that there is, and all
-// text stands beside them. Each shape of a chart has a sentence for those who do not see it.
+// Parts of charts. A chart is drawn without measuring the page: its shapes stretch to the available width, and all text
+// is beside them. Each shape has a sentence for screen readers.
 
 import { h, svg } from "./dom.js";
 import { brief, moment } from "./format.js";
 import { grid } from "./components.js";
 
-/** Units across a drawing, whatever its width on the page. */
+/** The width of a drawing in its own units, whatever its width on the page. */
 export const WIDTH = 1000;
 const HEIGHT = 100;
 
-/** A drawing that stretches. `words` say what it shows. */
+/** Returns a drawing that stretches. `words` describe it for screen readers. */
 export function drawing(className, words, ...shapes) {
   return svg(
     "svg",
@@ -18,7 +18,8 @@ export function drawing(className, words, ...shapes) {
   );
 }
 
-/** A box from the top to the bottom of a drawing, or a part of it; `words` show when it is pointed at. */
+/** Returns a box from the top to the bottom of a drawing, or a part of that; `words` appear when the pointer is on
+ * it. */
 export function box(className, x, width, words, { y = 0, height = HEIGHT } = {}) {
   return svg("rect", { class: className, x: round(x), width: round(width), y: round(y), height: round(height) }, words && svg("title", {}, words));
 }
@@ -37,7 +38,7 @@ export function steps(points) {
   ];
 }
 
-/** Rows of a name, a drawing, and a few words behind it. */
+/** Returns rows, each with a name, a drawing, and a few words after it. */
 export function tracks(rows) {
   return h(
     "div",
@@ -69,7 +70,7 @@ export function plot([top, middle, bottom], from, to, picture) {
   );
 }
 
-/** The end of an axis that reaches `most`: 1, 2 or 5 times a power. */
+/** Returns the end of an axis that reaches `most`: 1, 2 or 5 times a power. */
 export function rounded(most, power) {
   const unit = power ** Math.floor(Math.log(most || 1) / Math.log(power) + 1e-9);
   const steps = power === 2 ? [1, 1.25, 1.5, 2] : [1, 2, 5, 10];

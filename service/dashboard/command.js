@@ -1,16 +1,17 @@
-// A line to paste into a shell, and other texts to copy.
+// Shows lines to paste into a shell, and other texts to copy.
 
 import { h } from "./dom.js";
 
 const SHOWN_MS = 2000;
 
-/** The line, with a button that copies it. `purpose` tells a screen reader which of several it is. */
+/** Returns the line with a button that copies it. `purpose` tells screen readers which one of several lines it is. */
 export function command(line, purpose) {
   const button = copyButton(line, `the command: ${purpose}`, "The command");
   return h("div", { class: "command", "data-key": "command" }, h("code", {}, line), button);
 }
 
-/** A button beside the element that shows the text. `what` tells a screen reader which of several texts it is. */
+/** Returns a button, to be placed beside the element that shows the text. `what` tells screen readers which one of
+ * several texts it copies. */
 export function copyButton(text, what, spoken = what) {
   const copy = (event) => copied(event.currentTarget, text, spoken);
   return h("button", { type: "button", class: "small", "aria-label": `Copy ${what}`, onclick: copy }, "Copy");
@@ -28,7 +29,7 @@ async function isCopied(button, text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Browsers have no clipboard for pages without HTTPS, and may refuse it to others.
+    // Browsers have no clipboard for pages without HTTPS, and may refuse it to other pages.
     getSelection().selectAllChildren(button.parentElement.querySelector("code") ?? button.parentElement.nextElementSibling);
     return document.execCommand("copy");
   }

@@ -4,14 +4,15 @@ import { pathOf } from "./api.js";
 import { h } from "./dom.js";
 import { ago, kindName, moment, sentence } from "./format.js";
 
-// The refusals in a result have the name of their type alone. A proxy's answer may have a type of its own.
+// Matches types of the service's problems, which in the refusals of a result are only names. A proxy's answer may have
+// a type of its own.
 const OF_SERVICE = /^(?:\/problems\/)?([a-z0-9-]+)$/;
 
 export const link = (href, ...children) => h("a", { href }, ...children);
 export const jobLink = (job, ...children) => link(`#/jobs/${encodeURIComponent(job.id)}`, ...children);
 export const tableLink = (id, ...children) => link(`#/tables/${encodeURIComponent(id)}`, ...children);
 
-/** A link to another site, in a tab of its own. What is no address of the web stays text. */
+/** Returns a link to another site, which opens in a new tab. Anything but an address of the web stays text. */
 export const webLink = (url, words = url) => url && (/^https?:/.test(url) ? h("a", { href: url, target: "_blank", rel: "noreferrer" }, words) : url);
 
 export function card(key, title, ...children) {
@@ -20,8 +21,8 @@ export function card(key, title, ...children) {
 
 export const time = (text) => h("time", { datetime: text, title: moment(text) }, ago(text));
 
-/** The state. A job that has succeeded in finding that it would be refused, or that there is nothing to do, says that
- *  instead. */
+/** Returns the words for a job's state; for a succeeded job with the verdict that it would be refused or has nothing to
+ * do, the verdict. */
 export function outcome({ state, verdict }) {
   return state === "succeeded" && ["refused", "nothing_to_do"].includes(verdict) ? verdict.replaceAll("_", " ") : state;
 }
@@ -29,7 +30,7 @@ export function outcome({ state, verdict }) {
 /** The class that gives an outcome its colour. */
 export const lookOf = (words) => words.replaceAll(" ", "-");
 
-/** The outcome as text; the colour repeats it. */
+/** Returns the outcome as text, with a colour that means the same. */
 export function badge(job) {
   const isCancelling = job.cancel_requested && ["queued", "leased", "running"].includes(job.state);
   const words = isCancelling ? "cancelling" : outcome(job);
@@ -40,13 +41,14 @@ export const dryRun = (job) => job.dry_run && h("span", { class: "tag" }, "dry r
 
 export const jobTitle = (job) => [jobLink(job, kindName(job.kind)), job.dry_run && " ", dryRun(job)];
 
-/** The number of buckets: the writers' own, unless a hashing config overrides it; then it follows from the files. */
+/** Returns the number of buckets: that in the writers' options, or if a hashing config overrides it, the number that
+ * the files show. */
 export function bucketNumber({ index, profile }) {
   const { hashing_config: config, highest_bucket: highest } = profile.bucket_layout ?? {};
   return index && (config && highest != null ? Math.max(index.num_buckets, highest + 1) : index.num_buckets);
 }
 
-/** A typed problem: what happened, why, and what to do. */
+/** Shows a problem of a known type: what happened, why, and what to do. */
 export function problem(document, kind = "bad") {
   return h(
     "div",
@@ -66,7 +68,7 @@ function explanation(type) {
   return h("a", { href: pathOf(`problems/${name}`).href, target: "_blank", rel: "noreferrer" }, "More about this problem");
 }
 
-/** A table that becomes a list of cards on a narrow screen; `headings` label the cells there. */
+/** Returns a table that becomes a list of cards on a narrow screen, where `headings` label the cells. */
 export function grid(label, headings, rows) {
   return h(
     "table",

@@ -6,7 +6,8 @@ import { quantity, quantityIn, unitsOf } from "./quantities.js";
 
 const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/** `set` gets what was entered; what cannot be read is told at the control. `properties` have its label and its key. */
+/** Returns the control. `set` gets each entered value; an invalid one is reported at the control. `properties` have the
+ * label and the key. */
 export function control(name, schema, value, set, properties) {
   const accept = (read) => (event) => {
     const [entered, wrong] = read(event.target.value);
@@ -38,7 +39,7 @@ function chosen(choices, { isOptional }, value, onchange, properties) {
 function numeric(units, { type, minimum, exclusiveMinimum, maximum, isOptional }, value, input) {
   const nothing = isOptional ? [null] : [null, "A number is needed."];
   if (!units) {
-    const read = (text) => (text === "" ? nothing : Number.isFinite(Number(text)) ? [Number(text)] : [null, "This is no number."]);
+    const read = (text) => (text === "" ? nothing : Number.isFinite(Number(text)) ? [Number(text)] : [null, "This is not a number."]);
     return input(value ?? "", read, { type: "number", min: minimum ?? exclusiveMinimum, max: maximum, step: type === "integer" ? 1 : "any", required: !isOptional });
   }
   const names = units.map(([unit]) => unit).join(", ");
@@ -52,7 +53,7 @@ function numeric(units, { type, minimum, exclusiveMinimum, maximum, isOptional }
   return input(value == null ? "" : quantity(units, value), read, { title: `Units: ${names}` });
 }
 
-/** A moment as the control of the browser takes it, in its time zone. */
+/** Returns a moment in the form that the browser's control takes, in the browser's time zone. */
 export function local(value) {
   if (!value) return "";
   const at = new Date(value);
@@ -101,6 +102,6 @@ function json(text) {
   try {
     return [JSON.parse(text)];
   } catch {
-    return [null, "This is no JSON."];
+    return [null, "This is not JSON."];
   }
 }

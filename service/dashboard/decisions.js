@@ -1,4 +1,4 @@
-// The decisions about a table: the last of each kind with its reason, and those before it.
+// The decisions about a table: the last of each kind with its reason, and the earlier ones.
 
 import { get, tablePath } from "./api.js";
 import { h } from "./dom.js";
@@ -13,7 +13,7 @@ export class Decisions {
   constructor(tableId) {
     this.path = `${tablePath(tableId)}/decisions`;
     this.current = [];
-    /** What is open, by kind: the items, and the cursor behind them. */
+    /** The opened histories by kind: the items, and the cursor after them. */
     this.histories = new Map();
   }
 
@@ -22,7 +22,7 @@ export class Decisions {
     await Promise.all([...this.histories.keys()].map((kind) => this.#first(kind)));
   }
 
-  /** What waits or is suggested, in a line each. */
+  /** Draws a line for each kind that waits or is suggested. */
   drawNext() {
     const due = this.current.filter((each) => DUE.includes(each.verdict));
     return due.map((each) => h("p", { "data-key": `next ${each.kind}` }, "Next: ", h("strong", {}, kindName(each.kind)), " ", verdict(each), ` ${sentence(each.because)}.`, each.cost && ` The job would take ${each.cost.text}.`));
@@ -37,7 +37,7 @@ export class Decisions {
     ];
   }
 
-  /** Entries that were loaded before stay. */
+  /** Loads the first page of earlier decisions; entries that were loaded before stay. */
   async #first(kind) {
     const page = await get(this.path, { kind, limit: PAGE });
     const known = this.histories.get(kind);
@@ -76,7 +76,7 @@ export class Decisions {
   }
 }
 
-/** The kinds that the policy has switched off, unless there is more to say about one. */
+/** Whether the policy has switched the kind off and the decision has no warning. */
 const isOff = ({ verdict: name, code, warning }) => name === "skip" && code === "off" && !warning;
 
 function earlier(each) {

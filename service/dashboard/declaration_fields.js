@@ -17,7 +17,7 @@ const LOCKS = [
   ["other", "another Hudi lock provider"],
 ];
 
-/** Returns the first choices of a form about a table as the API has it. */
+/** Returns the initial choices of a form for a table in the form of the API. */
 export function choicesOf({ lock, writers }) {
   const isNamed = LOCKS.some(([value]) => value === lock.provider);
   return { lock: isNamed ? lock.provider : "other", writers: writers.stopped ? "stopped" : writers.hudi_version ? "running" : "" };
@@ -63,7 +63,7 @@ export function declaredIn(data) {
   return { lock: lockIn(data), ...(Object.keys(writers).length > 0 && { writers }) };
 }
 
-/** `set` returns the handler of the control that it names. */
+/** Returns the fields about the lock. `set(name)` returns the handler of the control with this name. */
 export function lockFields(chosen, set, lock = { provider: "", options: {} }) {
   const lines = Object.entries(lock.options).map(([name, value]) => `${name}=${value}`).join("\n");
   return [

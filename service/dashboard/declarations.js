@@ -18,7 +18,8 @@ export class Declarations {
 
   async #load() {
     try {
-      // What the form shows is what the tag is of: a change by others is refused, and not overwritten.
+      // The tag belongs to the state that the form shows, so a change by somebody else is not overwritten: the call is
+      // refused.
       const { document: table, tag } = await getTagged(this.path);
       [this.table, this.tag, this.chosen] = [table, tag, choicesOf(table)];
       this.failure = null;
@@ -74,7 +75,7 @@ export class Declarations {
     }
   }
 
-  /** Only what differs: engines that are declared anew discard what was detected. */
+  /** Returns only the members that differ, because a new declaration of engines discards detected ones. */
   #change(data) {
     const { lock, writers } = this.table;
     const wantedLock = { ...lockIn(data), wait_seconds: lock.wait_seconds };

@@ -1,4 +1,4 @@
-// A form that finds the tables below a folder, shows what each would be given, and registers them.
+// A form that finds the tables below a folder, shows the owner and tags that each would get, and registers them.
 
 import { post } from "./api.js";
 import { h } from "./dom.js";
@@ -28,7 +28,7 @@ function form({ send, fields, isSending }) {
       field(
         "Rules",
         h("textarea", { name: "rules", rows: 3, spellcheck: "false", placeholder: "{team}/*" }),
-        "One per line. What a path says: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any number.",
+        "One rule for paths per line: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any number.",
       ),
       ...fields(),
       h(
@@ -37,7 +37,7 @@ function form({ send, fields, isSending }) {
         h("button", { value: "show", disabled: isSending }, isSending ? "Searching …" : "Show what is there"),
         h("button", { class: "primary", value: "register", disabled: isSending }, "Register all"),
       ),
-      h("p", { class: "quiet" }, "Lock and writers must be true of all of them. Policies act on each table from that moment on."),
+      h("p", { class: "quiet" }, "Lock and writers are declared for all of these tables. Policies act on each table from that moment on."),
     ),
   );
 }

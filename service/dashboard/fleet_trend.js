@@ -1,4 +1,4 @@
-// How all tables and jobs together have developed in a period: backlog, ends of jobs, use of slots, bytes freed.
+// The development of all tables and jobs together in a period: backlog, ends of jobs, use of slots, bytes freed.
 
 import { get } from "./api.js";
 import { asTable, box, drawing, plot, rounded, scale, steps, ticks, WIDTH } from "./chart.js";
@@ -84,7 +84,7 @@ export class FleetTrend {
 
 const figure = (title, words, picture) => h("figure", { class: "chart", "data-key": title }, h("figcaption", {}, title, h("strong", {}, words)), picture);
 
-/** The middle of an axis that counts one thing is no number of it. */
+/** If an axis of whole numbers ends at one, its middle has no label. */
 const axis = (top, shown) => (shown === number && top < 2 ? [number(top), "", number(0)] : [top, top / 2, 0].map(shown));
 
 function row(each) {

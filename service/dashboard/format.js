@@ -3,7 +3,8 @@
 import { KINDS } from "./kinds.js";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-// Made at the first use. It takes a browser tens of milliseconds, and a page that opens asks for its data first.
+// The formatters are made at the first use, because that takes a browser tens of milliseconds, and a page should first
+// request its data.
 let numbers = null;
 let moments = null;
 
@@ -27,7 +28,7 @@ export function count(value, noun, many) {
   return `${number(value)} ${plural(value, noun, many)}`;
 }
 
-/** Names in a line; null without any. */
+/** Returns the names separated by commas; null without names. */
 export const listed = (names) => (names?.length ? names.join(", ") : null);
 
 export function bytes(value) {
@@ -36,7 +37,7 @@ export function bytes(value) {
   return `${power && scaled < 100 ? scaled.toFixed(1) : Math.round(scaled)} ${UNITS[power]}`;
 }
 
-/** The description in a schema of the API, which marks names by backticks. */
+/** Returns the description in a schema of the API without the backticks around names. */
 export const described = ({ description }) => description?.replaceAll("`", "");
 
 export function seconds(value) {
@@ -71,7 +72,7 @@ export function moment(text) {
   return moments.format(new Date(text));
 }
 
-/** A moment as short as an axis of so many milliseconds allows. */
+/** Formats a moment for an axis of `length` milliseconds, as short as possible. */
 export function brief(at, length) {
   const parts = length > 2 * 86_400_000 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
   return new Intl.DateTimeFormat("en-GB", parts).format(at);

@@ -21,7 +21,8 @@ export class Incidents {
     this.every = await all("v1/incidents?state=open&state=suspected", { table_id: this.tableId });
   }
 
-  /** One notice for each kind, and for each kind of damage. `jobs` are active; `problems` have the commands. */
+  /** Draws a notice for each kind of incident, and for each kind of damage. `jobs` are the active jobs; `problems` have
+   * the commands. */
   draw(jobs, problems, changed) {
     const instants = this.every.filter((each) => REPAIRED.includes(each.kind)).map((each) => each.instant);
     return [...grouped(this.every)].map(([key, group]) => this.#notice(key, group, jobs, instants, problems, changed));

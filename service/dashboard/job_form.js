@@ -7,9 +7,9 @@ import { JOB_KINDS } from "./job_kinds.js";
 import { KINDS } from "./kinds.js";
 import { card, field, problem, select } from "./components.js";
 
-// Types without an order.
+// Types of columns by which rows cannot be sorted.
 const UNSORTABLE = /^(list|large_list|map|struct|fixed_size_list)</;
-// Parameters that few jobs need.
+// Parameters that few jobs need, which are hidden at first.
 const RARE = /_seconds$|^(plans|take_over|parallelism|accepted|partition_fields|partition_extractor)$/;
 const PREFIXES = "One per line; region=eu/* matches all that begin with region=eu/.";
 
@@ -59,7 +59,7 @@ export function jobForm(changed) {
   }
 
   function sortBy({ profile, index: itsIndex }, about) {
-    // Without a bucket index small files can be merged in any order.
+    // Only with a bucket index the order is required: otherwise small files can be merged in any order.
     const isNeeded = Boolean(itsIndex);
     const names = (profile.columns ?? []).filter((column) => !UNSORTABLE.test(column.type)).map((column) => column.name);
     if (!names.length) {
@@ -139,13 +139,13 @@ export function jobForm(changed) {
   return { draw };
 }
 
-/** Whether a parameter can mean something for this table. */
+/** Returns whether a parameter can matter for this table. */
 function isOf({ index, profile }, name) {
   if (name === "partitions") return (profile.partition_fields ?? []).length > 0;
   return name !== "expansion_factor" || Boolean(index);
 }
 
-/** Whether a kind of job can do something on this table; what is not known of it excludes none. */
+/** Returns whether a kind of job can do something on this table; unknown properties exclude no kind. */
 function isKindOf({ index, profile: { table_type: type, partition_fields: partitions } }, kind) {
   if (kind === "compaction") return type !== "COPY_ON_WRITE";
   const { needsBuckets, needsPartitions } = JOB_KINDS[kind];
@@ -153,7 +153,7 @@ function isKindOf({ index, profile: { table_type: type, partition_fields: partit
   return !needsBuckets || Boolean(index);
 }
 
-/** The parameters that the form's controls have a value for. */
+/** Returns the parameters for which the form's controls have a value. */
 function given(params, data) {
   const found = {};
   for (const [name, schema] of Object.entries(params)) {
@@ -164,7 +164,7 @@ function given(params, data) {
     else if (schema.type !== "array") [found[name]] = texts;
     else found[name] = lines(texts, name === "sort_by" ? "," : "\n").map((each) => (schema.items.type === "choice" ? partition(each) : each));
   }
-  // An order needs columns.
+  // A layout has no effect without columns to sort by.
   if ("sort_by" in params && !found.sort_by) delete found.layout;
   return found;
 }

@@ -6,7 +6,7 @@ import { count, isActive, moment } from "./format.js";
 import { card, field, select } from "./components.js";
 
 const PAGE = 500;
-// The service keeps about so many pages of a job's log.
+// The service keeps about this number of pages of a job's log.
 const MOST_PAGES = 40;
 const SHOWN = 300;
 const LEVELS = [
@@ -15,7 +15,8 @@ const LEVELS = [
   ["WARNING", "warnings and errors"],
   ["ERROR", "errors"],
 ];
-// The clock of the worker may be behind that of the service, and its last lines come with the result.
+// The log is loaded for this time after the end, because the worker's last lines come with the result, and its clock
+// may differ.
 const SETTLES_MS = 30_000;
 
 export class JobLog {
@@ -28,7 +29,7 @@ export class JobLog {
     this.isRead = false;
   }
 
-  /** Reads only what has come since the last call; nothing more once the job has ended. */
+  /** Reads the lines since the last call; nothing more once the job has ended. */
   async load(job) {
     const isSettled = !isActive(job) && Date.now() - Date.parse(job.finished_at ?? job.created_at) > SETTLES_MS;
     if (this.isUnknown || (this.isRead && isSettled)) return;

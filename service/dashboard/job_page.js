@@ -41,12 +41,12 @@ export function jobPage(id, changed) {
     ];
   }
 
-  /** A refused job has all reasons in its result; its error is the first of them. */
+  /** Returns whether the job was refused: then its result has all reasons, of which its error is the first. */
   function isRefused() {
     return Boolean(job.result?.refusals?.some((each) => each.title === job.error.title && each.detail === job.error.detail));
   }
 
-  /** A button that submits a job again that came to nothing. */
+  /** Returns a button that submits a job again that failed or was cancelled. */
   function again() {
     if (!RETRIABLE.includes(job.state) || !may("operator")) return null;
     const retry = () => start(() => post(`${jobPath(id)}/retry`));
@@ -58,7 +58,7 @@ export function jobPage(id, changed) {
     );
   }
 
-  /** A button that runs a plan that is ready. */
+  /** Returns a button that runs the job whose plan is ready. */
   function go() {
     if (!may("operator") || job.verdict !== "ready") return null;
     return [
@@ -79,7 +79,7 @@ export function jobPage(id, changed) {
     }
   }
 
-  /** State of the hand-over, and a button to confirm that the writers were stopped. */
+  /** Shows the state of the hand-over, and a button to confirm that the writers were stopped. */
   function handOver() {
     const { state, since, deadline, by, savepoint, detail, restart } = job.hand_over;
     const isOpen = job.state === "queued" && ["draining", "stopping"].includes(state);

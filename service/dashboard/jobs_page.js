@@ -10,7 +10,7 @@ export function jobsPage(changed, query = {}) {
 
   async function load() {
     const [jobs] = await Promise.all([active.load(), recent.load(), active.loadForecast()]);
-    // Those that are listed above are not listed again.
+    // Active jobs are listed above, and updated below only if they are shown there already.
     recent.learn(jobs.filter((each) => recent.seen.has(each.id)));
   }
 

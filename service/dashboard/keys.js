@@ -2,8 +2,7 @@
 
 const TEXT = "input:not([type=checkbox]), textarea, select, [contenteditable]";
 
-/** `/` focuses the search of the overview, which opens first if it is not shown, and from there ↓ the first table; `?`
- * shows the keys. */
+/** `/` opens the overview and focuses its search; from there, ↓ focuses the first table. `?` shows the keys. */
 export function listenToKeys() {
   const help = document.getElementById("keys");
   document.getElementById("help").onclick = () => help.showModal();

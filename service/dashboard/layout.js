@@ -7,7 +7,7 @@ import { bytes, count, number } from "./format.js";
 import { card } from "./components.js";
 
 const MOST_PARTITIONS = 30;
-// More buckets share a cell, which shows the largest one.
+// If there are more buckets, several share a cell, which shows the largest of them.
 const MOST_CELLS = 64;
 const SHADES = 8;
 
@@ -19,7 +19,7 @@ export class Layout {
     this.asOf = null;
   }
 
-  /** The buckets are asked for only after a change. */
+  /** Requests the buckets only after a change of the snapshot. */
   async load(snapshot) {
     this.snapshot = snapshot;
     if (!snapshot || this.asOf === snapshot.taken_at) return;

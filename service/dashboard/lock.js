@@ -1,4 +1,4 @@
-// The table's lock: who holds it, what tells whether the holder is alive, and for operators a form to break it.
+// The table's lock: its holder, signs of whether the holder is alive, and for operators a form to break the lock.
 
 import { get, problemOf, Refused, send, tablePath } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -7,7 +7,7 @@ import { kindName, moment, seconds, sentence } from "./format.js";
 import { card, field, jobLink, pairs, problem, time } from "./components.js";
 import { may } from "./role.js";
 
-// Each request reads the storage of the table.
+// The lock is requested seldom, because each request reads the storage of the table.
 const EVERY_MS = 15_000;
 const STATES = { held: "held", free: "free", unknown: "not known to the service" };
 const MOST_SHOWN = 5;
@@ -30,7 +30,7 @@ export class Lock {
       this.lock = await get(this.path);
       this.unreadable = null;
     } catch (error) {
-      // The rest of the page is shown without it.
+      // If the lock cannot be read, the rest of the page is shown without it.
       this.unreadable = problemOf(error);
     }
     this.changed.redraw();
@@ -43,7 +43,7 @@ export class Lock {
     return card(
       "lock",
       "The table's lock",
-      // Not in the form: with the new state of the lock there may be none.
+      // The failure is shown outside of the form, because the form may be gone with the new state of the lock.
       this.failure && problem(this.failure),
       this.broken && problem({ title: "The lock was broken", detail: `It was held by ${this.broken.holder}.` }, "good"),
       pairs(
@@ -53,7 +53,7 @@ export class Lock {
         ["Provider", provider.split(".").pop()],
         ["File", path && h("code", {}, path)],
         ["Ends", endsAt && h("time", { datetime: endsAt }, moment(endsAt))],
-        ["If nobody releases it", state !== "free" && ending],
+        ["If its holder never releases it", state !== "free" && ending],
         ["Heartbeats", writers.length > 0 && h("ul", { class: "plain" }, ...writers.slice(0, MOST_SHOWN).map(heartbeat))],
         ["Jobs", jobs.length > 0 && h("ul", { class: "plain" }, ...jobs.map(job))],
       ),
@@ -72,14 +72,14 @@ export class Lock {
       "form",
       { "data-key": "break", onsubmit: submit },
       h("h3", {}, "Break it"),
-      field("Why its holder is dead", input, "Kept in the audit trail. A holder that is alive and only slow would write beside others."),
+      field("Why its holder is dead", input, "Kept in the audit trail. A holder that is only slow would write at the same time as others."),
       h("div", { class: "actions" }, h("button", { type: "submit", class: "danger" }, "Break the lock")),
     );
   }
 
   async #break() {
     const { id, holder, age_seconds: age } = this.lock;
-    const text = `It has been held for ${seconds(age)} by ${holder}. If the holder is alive after all, it writes beside others.`;
+    const text = `It has been held for ${seconds(age)} by ${holder}. If the holder is alive after all, it writes at the same time as others.`;
     if (!(await confirmed("Break the table's lock?", text, "Break the lock"))) return;
     const query = new URLSearchParams({ reason: this.reason, lock_id: id });
     try {

@@ -1,4 +1,5 @@
-// The page that asks for a token, in place of any view. Its only trace is the cookie of the session.
+// The page that asks for a token, in place of any view. The token is not kept; the browser gets the cookie of a
+// session.
 
 import { logIn, pathOf, problemOf } from "./api.js";
 import { h } from "./dom.js";
@@ -63,7 +64,7 @@ export function loginPage(why, done, redraw) {
   return { draw };
 }
 
-/** Goes to the OpenID provider, which comes back to this page. */
+/** Sends the browser to the OpenID provider, which sends it back to this page. */
 function begin() {
   const url = pathOf("login");
   if (location.hash.startsWith("#/")) url.searchParams.set("next", location.hash);

@@ -1,5 +1,5 @@
-// Selects the view, and keeps it current: it is loaded again when an event tells of a change, and polled only while a job
-// makes progress, or where there is no stream of events.
+// Selects the view, and keeps it current. The view is loaded again after an event about a change, and polled only while
+// a job makes progress, or while there is no stream of events.
 
 import { Away, logOut, problemOf, whoAmI } from "./api.js";
 import { h, redraw } from "./dom.js";
@@ -18,10 +18,11 @@ const BUSY_MS = 2000;
 // The view is polled while there is no stream of events.
 const POLL_MS = 4000;
 const LONGEST_BACK_OFF_MS = 15_000;
-// Events come in bursts.
+// Events come in bursts, so the view is loaded once for all events within this time.
 const BURST_MS = 200;
 const MOST_OFTEN_MS = 1000;
-// Some time after an event follows what the service computes from it: the state of a table, its problems.
+// The service needs some time after an event to compute its consequences, such as the state of a table and its
+// problems.
 const FOLLOWS_MS = 3000;
 const MOST_FOLLOWING = 5;
 const STREAM_OPENS_MS = 400;
@@ -40,7 +41,7 @@ const pulse = document.getElementById("pulse");
 const spoken = document.getElementById("spoken");
 
 let view = null;
-// The last view that has been loaded.
+// The last view that was loaded.
 let seen = null;
 let path = null;
 let failures = 0;
@@ -49,7 +50,8 @@ let caller = null;
 let wake = () => {};
 let isWoken = false;
 let loadedAt = -Infinity;
-// The time of the last event that the view has to show, and how often it was asked for what follows.
+// The time of the last event that the view has to show, and the number of loads since then that waited for its
+// consequences.
 let heardAt = null;
 let following = 0;
 let timer = null;
@@ -58,8 +60,8 @@ let isAwaited = false;
 let said = null;
 const stream = new Stream(heard, turned);
 
-/** For the views: loads at once after an action. `redraw` only redraws the known data. `go` changes the query of the
- * address; what was typed replaces it, so that it does not fill the history of the browser. */
+/** Views call this after an action, to load at once. `redraw` only redraws the known data. `go` changes the query of
+ * the address; typed text replaces the address, so that it does not fill the history of the browser. */
 function changed(error) {
   if (error) {
     const dismiss = h("button", { type: "button", class: "small", onclick: () => show(notice) }, "Dismiss");
@@ -120,7 +122,7 @@ async function poll(isProgress) {
   const polled = view;
   try {
     const load = async () => {
-      // A view that knows the position of its data in the stream need not wait for it.
+      // A view that knows the position of its data in the stream need not wait for the stream.
       if (!caller && !polled.position) await opened();
       loadedAt = performance.now();
       await (isProgress && polled.refresh ? polled.refresh() : polled.load());
@@ -140,7 +142,8 @@ async function poll(isProgress) {
     main.classList.remove("stale");
     if (seen !== polled) {
       seen = polled;
-      // The first answer may be older than the last events, but it has made the service compute a new one.
+      // The first answer may be older than the last events. It has made the service compute a new one, so the view is
+      // loaded again.
       if (polled.at) heardAt ??= polled.at() - FOLLOWS_MS;
     }
     if (!isProgress) follow();
@@ -160,7 +163,8 @@ function follows(polled) {
   opened().then(() => (stream.isOpen ? showState("live") : pollNow()));
 }
 
-/** The first load waits for the stream to open, but not for long: then each change is in the data or is an event. */
+/** Waits a moment for the stream to open before the first load, so that each change is either in the data or an
+ * event. */
 function opened() {
   stream.open();
   isAwaited = true;
@@ -172,7 +176,7 @@ function opened() {
 function turned() {
   if (stream.isOpen) stream.first?.();
   if (login || document.hidden) return;
-  // Events may have happened between the last load and the opening; and without a stream polling begins.
+  // When the stream opens, events since the last load may be missing; when it ends, polling begins.
   if (!isAwaited) pollNow();
 }
 
@@ -183,12 +187,13 @@ function heard(event) {
   loadSoon(Math.max(BURST_MS, loadedAt + MOST_OFTEN_MS - performance.now()));
 }
 
-/** Loads the view again after an event: once, or until the view knows that it shows the event's consequences. */
+/** Loads the view again after an event: once, or until the view shows the event's consequences, if it can tell. */
 function follow() {
   if (heardAt === null) return;
+  // It is NaN as long as nothing is computed.
   const asOf = view.asOf?.();
   const isShown = asOf == null || !heardAt ? following > 0 : asOf >= heardAt + FOLLOWS_MS - BUSY_MS / 2;
-  if (isShown || following >= MOST_FOLLOWING) {
+  if (isShown || (following >= MOST_FOLLOWING && !Number.isNaN(asOf))) {
     heardAt = null;
     return;
   }
@@ -243,7 +248,7 @@ function askForLogin(why) {
   show(banner);
   show(notice);
   main.classList.remove("stale");
-  // All data that the view has shown has to go.
+  // A new view is made, so that no data of the old session is shown.
   view = viewOf(parsed(location.hash), changed);
   redraw(main);
   draw();
@@ -261,7 +266,7 @@ function showCaller(found) {
   fitMenu();
 }
 
-/** Fills an area above the view, or hides it without nodes. */
+/** Fills an area above the view; without nodes, hides it. */
 function show(place, ...nodes) {
   place.hidden = !nodes.length;
   redraw(place, ...nodes);
@@ -299,7 +304,7 @@ function pause() {
   return new Promise((resolve) => {
     wake = () => resolve(false);
     const after = delay();
-    // A hidden page and a missing session stop the polling; the end of either wakes the loop.
+    // The loop stops while the page is hidden or the session is missing, and is woken when that ends.
     if (!document.hidden && !login && after !== null) setTimeout(() => resolve(stream.isOpen && !failures), after);
   });
 }
@@ -318,7 +323,7 @@ document.getElementById("log-out").onclick = async () => {
     const { log_out_url: url } = await logOut();
     if (url) return location.assign(url);
   } catch (error) {
-    // It is no failure if the session has already ended.
+    // If the session has already ended, the log-out has succeeded.
     if (error.status !== 401) return changed(error);
   }
   caller = null;
@@ -342,5 +347,5 @@ listenToKeys();
 listenToWindow();
 navigate();
 run();
-// The first answer is slow, so the time zone is filled in while the page waits for it.
+// The time zone is filled in now, while the page waits for its first answer.
 document.getElementById("zone").textContent = zone();

@@ -1,4 +1,4 @@
-// The menu in one line: the last links go below "More" where the window is too narrow for all of them.
+// The menu in one line: the last links move into "More" if the window is too narrow for all of them.
 
 const nav = document.querySelector("header nav");
 const more = document.getElementById("more");

@@ -1,5 +1,5 @@
-// One notification: its state, what it has told, a test message with the answer, snoozing, and a form with the fields of
-// the API.
+// One notification: its state, the problems that it has reported, a test message with the answer, snoozing, and a form
+// with the fields of the API.
 
 import { deliveryPath, get, getTagged, NEW, post, problemOf, send } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -34,7 +34,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
     const isThere = (await get("v1/notifications")).items.some((each) => each.name === name);
     const latest = isThere ? await getTagged(path) : null;
     found = latest?.document ?? null;
-    // What was edited belongs to the state that the tag is of.
+    // Edits belong to the state that the tag identifies, so that state is kept.
     if (!isEdited) take(latest);
     if (test?.state === "pending") test = await get(deliveryPath(test.id));
   }
@@ -118,7 +118,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
 
   function drawAlerts() {
     const rows = found.alerts.map((each) => ({ key: each.key, cells: [each.severity, each.title, number(each.problems), time(each.began_at)] }));
-    return card("alerts", `Open alerts (${number(rows.length)})`, rows.length ? grid("Open alerts", HEADINGS, rows) : h("p", { class: "quiet" }, "It has told nothing that is still open."));
+    return card("alerts", `Open alerts (${number(rows.length)})`, rows.length ? grid("Open alerts", HEADINGS, rows) : h("p", { class: "quiet" }, "It has reported no problem that is still open."));
   }
 
   const act = (call) => call.then(() => changed(), changed);
@@ -142,7 +142,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
     [failure, said] = [null, null];
     try {
       const answer = await send("PUT", path, values, tag ?? NEW);
-      [said, secret, isEdited] = ["Saved. What is open already is told within seconds.", answer.secret, false];
+      [said, secret, isEdited] = ["Saved. Problems that are already open are reported within seconds.", answer.secret, false];
       changed();
     } catch (error) {
       failure = problemOf(error);

@@ -1,4 +1,4 @@
-// What reads of a table cost, how well its objective is kept, and what its last jobs have saved.
+// The cost of reads of a table, how well its objective is kept, and the savings of its last jobs.
 
 import { get, tablePath } from "./api.js";
 import { card, pairs, time } from "./components.js";

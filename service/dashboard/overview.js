@@ -1,4 +1,4 @@
-// The first page, from one call: what is wrong, active jobs, and a page of tables with their last jobs.
+// The first page, whose data come from one call: problems, active jobs, and a page of tables with their last jobs.
 
 import { Active } from "./active.js";
 import { get } from "./api.js";
@@ -70,7 +70,7 @@ export function overview(changed, query = {}) {
     const answer = await get("v1/overview", known(asked));
     if (asked !== chosen) return;
     await problems.take(answer.problems);
-    // The line above has the forecast.
+    // The forecast is left out here, because the state line above has it.
     active.take(answer.jobs.items, {});
     suggestions.take(answer.suggestions);
     found = answer;
@@ -86,7 +86,7 @@ export function overview(changed, query = {}) {
       search(),
       stateLine(found),
       pauseNotice(found.pause, changed),
-      // A search shows the tables that it has found above everything else.
+      // After a search, the tables that it has found are above everything else.
       ...(isNarrowed() ? [tables(), wrong, work] : [wrong, work, tables()]),
       ...suggestions.draw(),
     ];
@@ -136,7 +136,7 @@ export function overview(changed, query = {}) {
       h("datalist", { id: `every-${name}`, "data-key": `every-${name}` }, ...[...new Set(found.tables.items.flatMap(known))].sort().map((value) => h("option", { value }))),
     ];
     const isChosen = FILTERS.some((name) => name !== "q" && chosen[name]);
-    // Narrow windows show the filters only once somebody wants them.
+    // In narrow windows the filters are hidden until the user opens them.
     return h(
       "details",
       { class: "narrowing", "data-key": "filters", open: isChosen || matchMedia("(min-width: 761px)").matches },
@@ -169,7 +169,7 @@ export function overview(changed, query = {}) {
     },
     isBusy: () => active.isMoving,
     refresh: () => active.refresh(),
-    asOf: () => found && Date.parse(found.problems.as_of),
+    asOf: () => found && Date.parse(found.problems.as_of ?? ""),
     at: () => Date.parse(found.at),
     position: () => found.event_id,
     /** Says the state of the page for screen readers. */
@@ -182,7 +182,8 @@ function known(chosen) {
   return Object.fromEntries([...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]]));
 }
 
-function said({ problems: { counts }, tables: { matching, total } }, chosen) {
+function said({ problems: { counts, as_of: asOf }, tables: { matching, total } }, chosen) {
+  if (!asOf) return "The problems are being counted";
   const words = Object.entries(counts).filter(([, many]) => many > 0).map(([severity, many]) => `${number(many)} ${severity}`);
   const shown = chosen.q || matching !== total ? `, ${count(matching, "matching table")}` : "";
   return `${words.length ? `Problems: ${words.join(", ")}` : "No problems"}${shown}`;

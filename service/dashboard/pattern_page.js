@@ -36,7 +36,7 @@ export function patternPage(pattern, changed) {
 
   async function load() {
     decides = (await get("v1/policies")).items.find((each) => each.pattern === pattern) ?? null;
-    // What was edited belongs to the state that was shown, which the tag is of.
+    // Edits belong to the state that was shown and that the tag identifies, so that state is kept.
     if (!form.edits.size) await fetchPolicy();
     await shadow.load();
   }
@@ -53,7 +53,7 @@ export function patternPage(pattern, changed) {
     return [
       h("h1", { "data-key": "title" }, link("#/policies", "Policy"), " of ", h("code", {}, pattern)),
       h("p", { class: "quiet", "data-key": "about" }, about()),
-      failure && h("div", { "data-key": "failure" }, problem(failure), isConflict && h("div", { class: "actions again" }, h("button", { type: "button", onclick: renew }, "Show what it is now, with my changes"))),
+      failure && h("div", { "data-key": "failure" }, problem(failure), isConflict && h("div", { class: "actions again" }, h("button", { type: "button", onclick: renew }, "Show the present policy with my changes"))),
       said && h("p", { class: "problem good", role: "status", "data-key": "said" }, said),
       h("form", { onsubmit: ask, "data-key": "form" }, ...form.draw(), may("operator") && buttons()),
       preview && drawPreview(),
@@ -64,7 +64,7 @@ export function patternPage(pattern, changed) {
 
   function about() {
     if (!policy) return "It has no policy yet. A value below is the default; each setting that is changed becomes a setting of this pattern.";
-    return decides?.tables ? `It decides a setting of ${count(decides.tables, "table")}: ${decides.table_names.join(", ")}${decides.tables > decides.table_names.length ? " and more" : ""}.` : "It decides nothing: no table matches, or stronger patterns and the tables themselves set the same.";
+    return decides?.tables ? `It gives a setting to ${count(decides.tables, "table")}: ${decides.table_names.join(", ")}${decides.tables > decides.table_names.length ? " and more" : ""}.` : "It has no effect: no table matches, or stronger patterns and the tables themselves have the same settings.";
   }
 
   function buttons() {
@@ -84,7 +84,7 @@ export function patternPage(pattern, changed) {
     changed.redraw();
   }
 
-  /** After a conflict: what somebody else has saved, with the edits on top. */
+  /** After a conflict: loads the policy that somebody else has saved, and keeps the edits. */
   async function renew() {
     await load().then(fetchPolicy).then(() => ([failure, isConflict, preview] = [null, false, null]), (error) => (failure = problemOf(error)));
     changed.redraw();
@@ -139,7 +139,7 @@ export function patternPage(pattern, changed) {
     const words = wanted ? "Save the policy" : "Delete the policy";
     return card(
       "preview",
-      wanted ? "What the edit would change" : "What the deletion would change",
+      wanted ? "Effect of the edit" : "Effect of the deletion",
       h("p", { role: "status" }, found.tables ? `${count(found.tables, "table")} would have another policy.` : "No table would have another policy."),
       found.tables > found.items.length && h("p", { class: "quiet" }, `The first ${number(found.items.length)} are shown.`),
       rows.length > 0 && grid("Settings that change", HEADINGS, rows),
@@ -160,7 +160,7 @@ function known(policy, schemas) {
       const value = valueOf(own, name);
       const isOwn = value !== undefined;
       const usual = name === "precedence" ? 0 : (schema["x-default"] ?? null);
-      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : "the level below", isOwn }];
+      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : "weaker levels", isOwn }];
     }),
   );
 }

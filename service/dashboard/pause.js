@@ -1,4 +1,4 @@
-// Pauses automatic jobs and lets them go on: of all tables, or of one.
+// Pauses and resumes automatic jobs, of all tables or of one.
 
 import { get, send } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -10,7 +10,7 @@ import { may } from "./role.js";
 
 const SERVICE = "v1/pause";
 
-/** Null while nothing is paused. With `changed` an operator can end the pause. */
+/** Returns a notice of the pause; null if there is none. If `changed` is given, an operator can end the pause there. */
 export function pauseNotice({ paused, since, by, reason }, changed) {
   if (!paused) return null;
   return [
@@ -66,7 +66,7 @@ export function pauseOfTable(path, effective, changed) {
     const withPause = (own) => update(path, (latest) => own(ownLevel(latest)));
     try {
       const answer = await withPause(({ paused: _own, ...others }) => (paused ? others : { ...others, paused: true }));
-      // A pattern may pause it too.
+      // The policy of a pattern may pause the table too, so the table's own policy must overrule it.
       if (paused && answer.policy.paused) await withPause((own) => ({ ...own, paused: false }));
       changed();
     } catch (error) {

@@ -1,4 +1,4 @@
-// The policies of all patterns, with what each one sets and the tables that it decides for.
+// The policies of all patterns, with the settings of each and the tables that get settings from it.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -66,7 +66,7 @@ function cells({ pattern, precedence, settings, tables, table_names: names }) {
   ];
 }
 
-/** A line for each kind of job, and one for what is about all. */
+/** Returns a line for each kind of job, and one for the general settings. */
 function settingsInWords(settings) {
   const words = (name, section = "") => `${labelOf(name).toLowerCase()} ${shown(name, (section ? settings[section] : settings)[name])}`;
   const isSection = (name) => settings[name] !== null && typeof settings[name] === "object" && !Array.isArray(settings[name]);

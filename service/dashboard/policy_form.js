@@ -1,4 +1,4 @@
-// The settings of one level of a policy, in groups: values with units, ranges and defaults, and what was edited.
+// The settings of one level of a policy, in groups: values with units, ranges and defaults, and the edits.
 
 import { h } from "./dom.js";
 import { described, kindName } from "./format.js";
@@ -17,10 +17,11 @@ export class PolicyForm {
   constructor(level, touched) {
     this.level = level;
     this.touched = touched;
-    /** By name: the value now, the words for its source, and whether that is this level. */
+    /** The known settings by name: the present value, the words for its source, and whether the source is this
+     * level. */
     this.known = new Map();
     this.schemas = new Map();
-    /** Changes that are not saved; RESET lets the value come from the level below. */
+    /** Changes that are not saved; RESET removes a setting, so that weaker levels apply. */
     this.edits = new Map();
     this.revision = 0;
     this.isDrawn = false;
@@ -31,13 +32,13 @@ export class PolicyForm {
     this.schemas = schemas;
   }
 
-  /** The settings that the level would have, as pairs of a name and a value. */
+  /** Returns the settings that the level would have, as pairs of a name and a value. */
   entries() {
     const own = [...this.known].filter(([name, each]) => each.isOwn && !this.edits.has(name)).map(([name, { value }]) => [name, value]);
     return [...own, ...[...this.edits].filter(([, value]) => value !== RESET)];
   }
 
-  /** The edits on top of what the level has now. */
+  /** Whether the setting was edited. */
   isEdited = (name) => this.edits.has(name);
 
   forget() {
@@ -75,14 +76,14 @@ export class PolicyForm {
     const { value, source, isOwn } = this.known.get(name);
     const edited = this.edits.has(name);
     const isReset = this.edits.get(name) === RESET;
-    const words = edited ? (isReset ? "the level below, when saved" : `${this.level}, when saved`) : source;
+    const words = edited ? (isReset ? "weaker levels, when saved" : `${this.level}, when saved`) : source;
     const canReset = may("operator") && (edited ? !isReset : isOwn);
     const label = labelOf(name);
     const range = rangeOf(name, schema);
     const usual = "x-default" in schema || schema.isOptional ? `default: ${shown(name, schema["x-default"])}` : null;
     const about = [schema.description && `${described(schema)}.`, [range, usual].filter(Boolean).join("; ")].filter(Boolean);
     const entered = edited && !isReset ? this.edits.get(name) : value;
-    // A control with a new key is drawn anew, without the text that was typed into the old one.
+    // The key changes with a reset, so that the control is drawn anew, without the typed text.
     const properties = { "aria-label": `${label} (${name})`, "data-key": `${name} ${this.revision}` };
     return [
       [label, ...about.map((text) => h("div", { class: "quiet" }, h("small", {}, text)))],

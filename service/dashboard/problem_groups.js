@@ -1,4 +1,4 @@
-// What is wrong, one line for each cause; a line opens to the problems of its tables, with what to do.
+// The problems, one line for each cause. A line opens to the problems of its tables, with the remedies.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -13,14 +13,16 @@ export class ProblemGroups {
   constructor() {
     this.groups = null;
     this.counts = {};
+    this.isCounted = false;
     this.isWhole = false;
-    /** The problems of the groups that are open, by key. */
+    /** The problems of the opened groups, by key. */
     this.open = new Map();
   }
 
-  /** Takes the groups that another call has brought, and asks for the problems of the open ones. */
-  async take({ groups, counts }) {
+  /** Takes the groups from the answer of another call, and requests the problems of the opened ones. */
+  async take({ groups, counts, as_of: asOf }) {
     this.groups = groups;
+    this.isCounted = asOf !== null;
     this.counts = counts;
     await Promise.all(groups.filter((each) => this.open.has(keyOf(each))).map((each) => this.#load(each)));
   }
@@ -30,11 +32,11 @@ export class ProblemGroups {
     this.open.set(keyOf(group), items);
   }
 
-  /** `jobs` are active. */
+  /** Draws the groups. `jobs` are the active jobs. */
   draw(jobs, changed) {
     if (!this.groups) return null;
     const total = sum(this.counts);
-    if (!total) return card("problems", "Problems", h("p", { class: "quiet" }, "None that the service knows of."));
+    if (!total) return card("problems", "Problems", h("p", { class: "quiet" }, this.isCounted ? "None that the service knows of." : "They are being counted …"));
     const shown = this.isWhole ? this.groups : this.groups.slice(0, SHOWN);
     const toggle = () => {
       this.isWhole = !this.isWhole;

@@ -1,4 +1,4 @@
-// Values with their units, as people read and write them: 3 GiB, 2 h, 22:00 to 04:30.
+// Values with units in a form for people: 3 GiB, 2 h, 22:00 to 04:30.
 
 import { number, sentence } from "./format.js";
 
@@ -6,10 +6,10 @@ const SIZES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 *
 const TIMES = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
 const HOURS = [["d", 24], ["h", 1]];
 const ENTERED = /^([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)$/i;
-// Bounds such as 2^53 are those of numbers in JSON, and tell nobody anything.
+// Bounds from here on only come from the numbers of JSON, so they are not shown.
 const LARGEST = 2 ** 53;
 
-/** The units of a member by its name, the largest first; null for a plain number. */
+/** Returns the units of a member by its name, the largest first; null for a plain number. */
 export function unitsOf(name) {
   const member = name.split(".").at(-1);
   if (/(^|_)bytes$/.test(member)) return SIZES;
@@ -17,7 +17,7 @@ export function unitsOf(name) {
   return /_hours$/.test(member) ? HOURS : null;
 }
 
-/** The name of a member for people, whose values say their unit themselves. */
+/** Returns the name of a member for people, without the unit, which the values show. */
 export const labelOf = (name) => sentence(name.split(".").at(-1).replace(/_(seconds|hours)$/, ""));
 
 /** A number in the largest unit that keeps it whole. */
@@ -27,7 +27,8 @@ export function quantity(units, value) {
   return `${number(value / size)} ${unit}`;
 }
 
-/** The number that a text such as `3 GiB` means, without a unit in the smallest one; null if it means none. */
+/** Returns the number for a text such as `3 GiB`; a text without unit counts in the smallest one. Null if the text is
+ * invalid. */
 export function quantityIn(units, text) {
   const [, digits, unit] = ENTERED.exec(text.trim().replaceAll(",", "")) ?? [];
   const size = unit ? units.find(([each]) => each.toLowerCase() === unit.toLowerCase())?.[1] : 1;
@@ -46,10 +47,10 @@ export function rangeOf(name, { minimum, exclusiveMinimum, maximum, exclusiveMax
 
 const span = ({ start, end, days }) => `${days?.length ? days.map(sentence).join(", ") : "every day"} ${start} to ${end}`;
 
-/** Windows as times. */
+/** Returns windows as times of day. */
 export const windowsInWords = (windows) => windows.map(span).join("; ");
 
-/** Any value of a setting as words. */
+/** Returns any value of a setting as text. */
 export function shown(name, value) {
   if (value === null || value === undefined) return "none";
   if (typeof value === "boolean") return value ? "yes" : "no";

@@ -11,8 +11,8 @@ const PAGE = 20;
 const FILTERS = ["table_id", "kind", "state"];
 
 export class Recent {
-  /** `fixed` is the part of the filter that users cannot change, such as the table; `query` the rest, if it is in the
-   * address. */
+  /** `fixed` is the part of the filter that users cannot change, such as the table; `query` is the rest, if that is in
+   * the address. */
   constructor(fixed = {}, query = null) {
     this.fixed = fixed;
     this.isRouted = query !== null;
@@ -26,7 +26,7 @@ export class Recent {
     this.isLoaded = false;
   }
 
-  /** The newest page. Older jobs that were loaded before stay. */
+  /** Loads the newest page. Older jobs that were loaded before stay. */
   async load() {
     const asked = this.filter;
     const page = await get("v1/jobs", { ...asked, ...this.fixed, limit: PAGE });
@@ -56,7 +56,7 @@ export class Recent {
     return Object.entries({ ...this.filter, ...this.fixed }).every(([name, value]) => !value || job[name] === value);
   }
 
-  /** `isOfMany`: whether there is a column and a filter of the table. */
+  /** Draws the list. With `isOfMany` there is a column and a filter for the table. */
   draw(isOfMany, changed) {
     const jobs = [...this.seen.values()].sort((a, b) => b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id));
     const headings = ["Job", ...(isOfMany ? ["Table"] : []), "State", "When", "Took", "Outcome"];
@@ -84,7 +84,7 @@ export class Recent {
     );
   }
 
-  /** Those of the jobs that are shown, and the one that is chosen. */
+  /** Returns the tables of the shown jobs, and the chosen one. */
   #tables(jobs) {
     const { table_id: chosen } = this.filter;
     const names = new Map(jobs.map((job) => [job.table_id, job.table_name]));

@@ -1,4 +1,4 @@
-// A form that registers a table. Before it does, it can show what the service finds at the path.
+// A form that registers a table. It can first show what the service finds at the path.
 
 import { post } from "./api.js";
 import { h } from "./dom.js";
@@ -29,7 +29,7 @@ function form({ send, fields, isSending }) {
       { onsubmit: send },
       field("Path", text("base_path", { required: true, maxlength: 4096, placeholder: "s3a://lake/orders" }), "Absolute, or a URI. The service only reads there."),
       field("Name", text("name", { maxlength: 1024 }), "Empty: the name in hoodie.properties."),
-      field("Number of buckets", h("input", { type: "number", name: "num_buckets", min: 1, max: 1_000_000, inputmode: "numeric" }), "Of a bucket index, as the writers have it. Empty: detected from sampled keys."),
+      field("Number of buckets", h("input", { type: "number", name: "num_buckets", min: 1, max: 1_000_000, inputmode: "numeric" }), "For a bucket index: the number in the writers' options. Empty: detected from sampled keys."),
       field("Hash fields", text("hash_fields", {}), "Columns, separated by commas. Needed with the number of buckets."),
       ...fields(),
       h(

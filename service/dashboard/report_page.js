@@ -1,4 +1,5 @@
-// What the service has done in a period, for whom, and what that cost. The period and the groups are in the address.
+// The work of the service in a period, for whom it was done, and its cost. The period and the groups are in the
+// address.
 
 import { get, problemOf, Refused } from "./api.js";
 import { asTable, box, drawing, tracks, WIDTH } from "./chart.js";
@@ -25,7 +26,7 @@ const inHours = (value) => (value > 0 && value < 360 ? (value / 3600).toPrecisio
 const hours = (value) => (value < 3600 ? seconds(value) : `${inHours(value)} h`);
 const gibHours = (value) => `${inHours(value)} GiB h`;
 const whole = (value) => number(Math.round(value));
-/** The figures: name, heading, words, and whether a bar shows it. */
+/** The figures: name, heading, words, and whether a bar shows the value. */
 const FIGURES = [
   ["succeeded", "Succeeded", whole, true],
   ["failed", "Failed", whole, true],
@@ -55,7 +56,7 @@ export function reportPage(changed, query = {}) {
       const [report] = await Promise.all([get("v1/report", { ...period, ...of, limit: MOST }), trend.load(period)]);
       if (asked === chosen) [found, failure] = [report, null];
     } catch (error) {
-      // The form stays, so that the period or the tag can be put right.
+      // The form stays, so that the user can correct the period or the tag.
       if (!(error instanceof Refused) || error.status !== UNPROCESSABLE) throw error;
       if (asked === chosen) [found, failure] = [null, problemOf(error)];
     }
@@ -181,7 +182,7 @@ function problems({ opened, resolved, open, kinds }) {
 
 const kindOf = ({ period, since, until }) => period || (since || until ? "own" : "");
 
-/** What the fields of an own period begin with: the days that were shown before. */
+/** Returns the initial values of the fields for a period of the user's own: the days that were shown before. */
 function ownOf(period, found) {
   if (period !== "own" || !found) return { since: "", until: "" };
   return { since: local(new Date(found.since)), until: local(new Date(Date.parse(found.until) + DAY_MS)) };
@@ -189,7 +190,7 @@ function ownOf(period, found) {
 
 const local = (at) => `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, "0")}-${String(at.getDate()).padStart(2, "0")}`;
 
-/** The beginning and the end of the period, in the time zone of the browser where they are days. */
+/** Returns the beginning and the end of the period; days are in the browser's time zone. */
 function periodOf(chosen) {
   const today = new Date();
   today.setHours(0, 0, 0, 0);
@@ -212,7 +213,7 @@ function periodOf(chosen) {
   }
 }
 
-/** A day of the form, or a moment of a link in a message. What is neither is for the service to refuse. */
+/** Parses a day from the form, or a moment from a link in a message. The service refuses other texts. */
 function instantOf(text) {
   if (!text) return undefined;
   const at = new Date(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00` : text);

@@ -11,7 +11,7 @@ const isPair = (value) => Array.isArray(value) && value.length === 2 && value.ev
 const isPlain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isProblem = (value) => isPlain(value) && "title" in value && "type" in value;
 
-/** The measured values of a job or the plan of a dry run, with the refusals first. */
+/** Shows the measured values of a job or the plan of a dry run, with the refusals first. */
 export function result(job) {
   const { refusals, findings, healthy, notes, nothing_to_do: _shown, ...rest } = job.result;
   return [
@@ -55,7 +55,7 @@ function diagnosed(findings, isHealthy) {
     const words = isHealthy === false ? "Nothing was found, but not all checks could be made." : "Nothing is damaged.";
     return h("p", { class: `problem ${isHealthy === false ? "warn" : "good"}` }, h("strong", {}, words));
   }
-  // A type of damage is no type of problem, and has no page.
+  // The type is left out, because a type of damage has no page of its own.
   return findings.map((each) => problem({ ...each, type: null, hint: [each.effect, each.hint, cure(each)].filter(Boolean).join(" ") }, "bad"));
 }
 
@@ -93,7 +93,7 @@ function list(name, values) {
   return values.length <= LONG ? items : h("details", {}, h("summary", {}, `${number(values.length)} entries`), items);
 }
 
-/** A short summary for a line of a list. */
+/** Returns a short summary for a line of a list. */
 export function summary(job) {
   if (job.error && job.state !== "succeeded") return job.error.title;
   const { refusals, buckets, clean, findings, healthy, ...rest } = job.result ?? {};

@@ -1,10 +1,10 @@
-// What the caller may do. The service refuses the rest; the pages only leave out the forms for it.
+// The role of the caller. The service itself refuses forbidden calls; pages only leave out their forms.
 
 const RANKS = { reader: 1, operator: 2, admin: 3 };
 
 let role = null;
 
-/** Notes the caller, as `whoAmI` answers; null when nobody is logged in. */
+/** Records the caller from the answer of `whoAmI`; null when nobody is logged in. */
 export function learn(caller) {
   role = caller?.role ?? null;
 }

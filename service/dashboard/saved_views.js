@@ -8,7 +8,7 @@ const KEPT = "groundskeeper.views";
 const DENSITY = "groundskeeper.density";
 const MOST = 20;
 
-/** What the browser keeps, or `otherwise`; a browser may keep nothing. */
+/** Returns the value that the browser keeps, or `otherwise`, since a browser may be set to keep nothing. */
 function kept(name, otherwise) {
   try {
     return JSON.parse(localStorage.getItem(name)) ?? otherwise;
@@ -21,7 +21,7 @@ function keep(name, value) {
   try {
     localStorage.setItem(name, JSON.stringify(value));
   } catch {
-    // It lasts as long as the page.
+    // If the browser keeps nothing, the value lasts as long as the page.
   }
 }
 
@@ -67,7 +67,7 @@ export class SavedViews {
     );
   }
 
-  /** The button that changes between many tables and more about each. */
+  /** Draws the button that switches between dense and wide rows. */
   drawDensity(changed) {
     const isDense = this.density === "dense";
     const toggle = () => {

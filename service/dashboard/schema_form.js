@@ -1,4 +1,4 @@
-// The fields of a form for the members of a model, with what the document of the API says about each.
+// The fields of a form for the members of a model, with the texts of the API's document.
 
 import { h } from "./dom.js";
 import { described, sentence } from "./format.js";
@@ -6,8 +6,8 @@ import { field } from "./components.js";
 import { control } from "./controls.js";
 import { membersIn } from "./schemas.js";
 
-/** `values` has what was entered so far; `set` gets the name of a member and its new value. A new `revision` draws the
- * controls anew. */
+/** Returns the fields. `values` has the entered values; `set` gets the name of a member and its new value. A new
+ * `revision` draws the controls anew. */
 export function schemaFields(members, values, set, revision = 0) {
   return [...members].map(([name, schema]) => {
     const label = sentence(name);
@@ -20,10 +20,10 @@ export function schemaFields(members, values, set, revision = 0) {
   });
 }
 
-/** An object with members of its own, which may be missing. */
+/** Returns the fields of an object with members of its own, which may be missing. */
 function part(name, label, schema, value, set, revision) {
   const members = membersIn(schema);
-  // A list without an empty entry shows its first one.
+  // A select without an empty choice shows its first one, so that one is chosen.
   const shown = [...members].filter(([, each]) => each.isRequired && each.enum).map(([member, each]) => [member, each.enum[0]]);
   const toggle = (event) => set(name, event.target.checked ? Object.fromEntries(shown) : null);
   return h(

@@ -1,5 +1,5 @@
-// The API's schemas of the members of its requests. Forms get their fields from them. The service makes the module with
-// the schemas.
+// The API's schemas of requests, from which forms get their fields. The service generates the module that has the
+// schemas.
 
 import { SCHEMAS } from "./form_schemas.js";
 

@@ -1,4 +1,4 @@
-// The tables that are selected in the list, and what can be done with all of them by one call.
+// The tables that are selected in the list, and the actions on all of them in one call.
 
 import { post } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -8,7 +8,7 @@ import { KINDS } from "./kinds.js";
 import { problem, select, tableLink } from "./components.js";
 import { may } from "./role.js";
 
-// The most tables that one call may name.
+// Most tables that one call may name.
 const MOST = 500;
 const ACTIONS = {
   pause: ["Pause", "Their policies start no job any more. Jobs that have begun go on."],
@@ -17,13 +17,13 @@ const ACTIONS = {
   acknowledge: ["Acknowledge", "Their present problems are marked as known until they end. A problem that comes back, or a new one, is shown again."],
   poll: ["Poll", "Their timelines are read now."],
   policy: ["Set policy", "Each table's own policy is changed; its other settings stay."],
-  label: ["Owner and tags", "They are declared of each table. Policies, notifications and reports select tables by them."],
+  label: ["Owner and tags", "Owner and tags are declared for each table. Policies, notifications and reports select tables by them."],
 };
 
 export class Selection {
   constructor(changed) {
     this.changed = changed;
-    /** Names by id, also of tables that are not on this page. */
+    /** The names of the selected tables by id, also of those that are not on this page. */
     this.tables = new Map();
     this.kind = "compaction";
     /** The form that is open, and its action. */
@@ -54,7 +54,7 @@ export class Selection {
 
   #box(label, isChosen, rows) {
     const box = h("input", { type: "checkbox", "aria-label": label, checked: isChosen, onchange: (event) => this.#set(rows, event.target.checked) });
-    // What the user has clicked stays in the property, which a redraw has to follow.
+    // The property keeps what the user has clicked, so a redraw has to set the property.
     box.handlers.checked = isChosen;
     return box;
   }
@@ -84,7 +84,7 @@ export class Selection {
     const isOpen = this.opened === action;
     const send = (more, said) => this.#do(action, more, said);
     const toggle = async () => {
-      // The overview does not wait for the modules of these forms.
+      // These modules are loaded only now, so that the overview need not wait for them.
       const { LabelForm, SettingForm } = await import("./bulk_forms.js");
       this.opened = isOpen ? null : action;
       this.form = isOpen ? null : new (action === "policy" ? SettingForm : LabelForm)(this.changed.redraw, send);

@@ -1,4 +1,4 @@
-// What an edit of a policy would have done with the commits of the last days, beside what the present policy does.
+// The simulated outcome of an edit of a policy with the commits of the last days, compared with the present policy.
 
 import { post, problemOf } from "./api.js";
 import { asTable, drawing, plot, rounded, scale, steps, ticks } from "./chart.js";
@@ -16,7 +16,7 @@ const SIDES = [
   ["actual", "Really"],
 ];
 const CURVES = [
-  ["read_overhead", "What a read costs, compared with one of compacted tables", overhead, 1],
+  ["read_overhead", "Cost of a read, divided by that of compacted tables", overhead, 1],
   ["log_bytes", "Logs that wait for a compaction", bytes, 0],
 ];
 const SUMS = ["", "Jobs", "Work", "GB-hours", "Rewritten", "Read overhead", "Objectives kept", "Longest wait"];
@@ -31,7 +31,8 @@ export class Simulation {
     [this.found, this.failure, this.asked] = [null, null, null];
   }
 
-  /** `wanted` says which tables have which policy, as the API takes it. A later question makes an answer worthless. */
+  /** Requests a simulation. `wanted` is the body of the call. The answer is dropped if another request was made
+   * meanwhile. */
   async ask(wanted) {
     this.forget();
     this.asked = wanted;
@@ -88,7 +89,7 @@ function tableRow(each) {
   return { key: each.id, cells: [tableLink(each.id, each.name), change(each.jobs_now, each.jobs_new, number), change(each.read_overhead_now, each.read_overhead_new, overhead)] };
 }
 
-/** Two lines in one drawing: the present policy below, the new one in front. */
+/** Returns a drawing with two lines: the new policy in front of the present one. */
 function curves([name, title, shown, floor], found) {
   const [from, to] = [Date.parse(found.from), Date.parse(found.to)];
   const values = ["now", "new"].map((side) => found[side].points.map((each) => each[name]));

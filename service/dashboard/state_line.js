@@ -1,4 +1,4 @@
-// The state of the installation in one line; each figure leads to what it counts.
+// The state of the installation in one line. Each figure is a link to what it counts.
 
 import { h } from "./dom.js";
 import { count, number, plural } from "./format.js";
@@ -6,7 +6,7 @@ import { link } from "./components.js";
 import { address } from "./route.js";
 
 /** `found` is the answer of the overview. */
-export function stateLine({ problems: { counts }, jobs, incidents, workers, webhooks, pause }) {
+export function stateLine({ problems: { counts, as_of: asOf }, jobs, incidents, workers, webhooks, pause }) {
   const ill = webhooks.failing + webhooks.disabled;
   const unresolved = incidents.open + incidents.suspected;
   const { default: forecast, ...others } = jobs.forecast;
@@ -15,9 +15,7 @@ export function stateLine({ problems: { counts }, jobs, incidents, workers, webh
   return h(
     "ul",
     { class: "figures", "data-key": "figures", "aria-label": "Figures" },
-    figure("critical", counts.critical, "critical", address([], { health: "critical" }), counts.critical && "bad"),
-    figure("warnings", counts.warning, plural(counts.warning, "warning"), address([], { health: "warning" }), counts.warning && "warn"),
-    figure("notices", counts.notice, plural(counts.notice, "notice"), address([], { health: "notice" }), counts.notice && "note"),
+    ...(asOf ? severities(counts) : [h("li", { "data-key": "counting" }, "The problems are being counted")]),
     figure("incidents", unresolved, plural(unresolved, "incident"), address([], { kind: "incident-standing" }), incidents.open && "bad"),
     figure("running", jobs.leased + jobs.running, "running", address(["jobs"], { state: "running" })),
     figure("queued", jobs.queued, expected.length ? `queued, ${expected.join("; ")}` : "queued", address(["jobs"], { state: "queued" }), "long"),
@@ -27,7 +25,13 @@ export function stateLine({ problems: { counts }, jobs, incidents, workers, webh
   );
 }
 
-/** Submitted jobs may run beside the slots. */
+const severities = (counts) => [
+  figure("critical", counts.critical, "critical", address([], { health: "critical" }), counts.critical && "bad"),
+  figure("warnings", counts.warning, plural(counts.warning, "warning"), address([], { health: "warning" }), counts.warning && "warn"),
+  figure("notices", counts.notice, plural(counts.notice, "notice"), address([], { health: "notice" }), counts.notice && "note"),
+];
+
+/** Submitted jobs may take spare slots, so more slots may be busy than there are. */
 const taken = ({ busy, slots }) => `${Math.min(busy, slots)} of ${count(slots, "slot")} taken${busy > slots ? ` and ${count(busy - slots, "job")} beside` : ""}`;
 
 function figure(key, value, words, where, look) {

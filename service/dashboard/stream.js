@@ -1,4 +1,5 @@
-// The stream of events. A fetch replaces an EventSource, which reports neither the reason of a refusal nor silence.
+// The stream of events. It is read by fetch, because an EventSource reports neither the reason of a refusal nor
+// silence.
 
 import { pathOf } from "./api.js";
 
@@ -9,7 +10,7 @@ const SILENT_MS = 40_000;
 const UNAUTHORIZED = 401;
 
 export class Stream {
-  /** `heard` gets each event; `turned` is called when the stream opens, and when it ends. */
+  /** `heard` gets each event; `turned` is called when the stream opens and when it ends. */
   constructor(heard, turned) {
     this.heard = heard;
     this.turned = turned;
@@ -22,7 +23,8 @@ export class Stream {
     return this.stopping !== null;
   }
 
-  /** Goes on where it was. Opens again by itself, until `close`, or until the session has ended. */
+  /** Opens the stream at its last position. Opens it again after interruptions, until `close`, or until the session has
+   * ended. */
   open() {
     if (this.stopping) return;
     this.stopping = new AbortController();
@@ -51,7 +53,7 @@ export class Stream {
     }
   }
 
-  /** Returns the status when the stream has ended, null if there was no answer. */
+  /** Returns the status when the stream has ended; null if there was no answer. */
   async #listen(stopped) {
     const silent = new AbortController();
     let timer = setTimeout(() => silent.abort(), SILENT_MS);

@@ -1,10 +1,10 @@
-// What is known about a table: what was declared, and what was detected.
+// The facts about a table: declared and detected ones.
 
 import { h } from "./dom.js";
 import { listed, moment, tableType } from "./format.js";
 import { bucketNumber, card, pairs, time } from "./components.js";
 
-/** How the table is made. */
+/** Returns the facts about the table's structure. */
 export function shapeFacts(table, action) {
   const { profile, index } = table;
   const layout = profile.bucket_layout ?? {};
@@ -27,7 +27,7 @@ export function shapeFacts(table, action) {
   );
 }
 
-/** Who writes and reads the table, and with which lock. */
+/** Returns the facts about writers, readers and the lock. */
 export function writerFacts(table) {
   const { lock, writers, readers } = table;
   return card(
@@ -64,7 +64,7 @@ function pending({ profile }) {
   return profile.pending_instants ? h("span", { class: "tag warn" }, String(profile.pending_instants)) : "0";
 }
 
-/** The latest evidence of each engine. */
+/** Returns the latest evidence of each engine. */
 function detected(sightings) {
   const every = Object.entries(sightings ?? {});
   if (!every.length) return null;

@@ -1,4 +1,4 @@
-// The tables of the overview, one line each. The last jobs are small fields: the letters say the kind, the look says the
+// The tables of the overview, one line each. The last jobs are small fields: letters for the kind, and colours for the
 // outcome.
 
 import { drawing, steps, WIDTH } from "./chart.js";
@@ -13,8 +13,8 @@ const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", 
 const SHOWN_JOBS = 4;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
-/** The columns: key, heading, order of the tables, and what a row shows. Those of the owners are shown once a table has
- * one. */
+/** The columns: key, heading, order of the tables, and the content for a row. The column of owners is shown if a table
+ * has one. */
 const COLUMNS = [
   ["name", "Table", "name", name],
   ["owner", "Owner", null, ({ owner }) => h("span", { title: owner }, owner ?? "–")],
@@ -28,7 +28,7 @@ const COLUMNS = [
 ];
 const OPTIONAL = { owner: ({ owner }) => owner !== null, tags: ({ tags }) => Object.keys(tags).length > 0 };
 
-/** `rows` are those of the overview; `query` is that of the address; `selection` is null for those who may only read. */
+/** `rows` come from the overview, `query` from the address; `selection` is null for callers who may only read. */
 export function tableList(rows, query, density, selection) {
   const columns = COLUMNS.filter(([key]) => !OPTIONAL[key] || rows.some(OPTIONAL[key]));
   return h(
@@ -55,7 +55,7 @@ function row(table, columns, selection) {
   );
 }
 
-/** The letters and looks, in words. */
+/** Returns an explanation of the letters and colours. */
 export function legend(rows) {
   const kinds = [...new Set(rows.flatMap((each) => each.jobs.slice(0, SHOWN_JOBS).map((job) => job.kind)))].sort();
   if (!kinds.length) return null;
@@ -84,9 +84,9 @@ function name({ id, name: words, base_path: path, table_type: type, table_versio
   ];
 }
 
-function health({ problems: [first], problem_count: all, warnings, incidents: { suspected } }) {
+function health({ health: severity, problems: [first], problem_count: all, warnings, incidents: { suspected } }) {
   const notes = warnings.length > 0 && h("span", { class: "quiet", title: ["Found when the table was examined:", ...warnings].join("\n") }, ` ${count(warnings.length, "remark")}`);
-  if (!first) return [h("span", { class: "healthy" }, "healthy"), notes];
+  if (!first) return [h("span", { class: severity ?? "quiet" }, severity ?? "…"), notes];
   return [
     tag(first.severity, first.severity),
     h("span", { class: "words" }, ` ${first.title}`),
@@ -117,7 +117,7 @@ const percent = (value) => (value > 0 && value < 0.01 ? "< 1 %" : `${number(Math
 
 function jobs({ jobs: every, name: of }) {
   if (!every.length) return h("span", { class: "quiet" }, "none yet");
-  // One stop of the tab key for each table; the arrow keys go on from there.
+  // Each table is one stop of the tab key; the arrow keys move between its fields.
   return h("span", { class: "fields", role: "group", "aria-label": `Last jobs of ${of}, newest first` }, ...every.slice(0, SHOWN_JOBS).map((job, index) => field(job, index === 0)));
 }
 

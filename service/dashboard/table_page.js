@@ -1,4 +1,4 @@
-// One table: the verdict, what runs and comes next, and tabs with all else.
+// One table: its problems, the running and the next job, and tabs with everything else.
 
 import { get, post, tablePath } from "./api.js";
 import { Active } from "./active.js";
@@ -55,7 +55,7 @@ export function tablePage(id, changed, query = {}) {
   let activeJobs = [];
   let tab = tabOf(query);
 
-  /** What each tab asks for, besides what the head of the page has. */
+  /** The data that each tab loads, in addition to those of the head of the page. */
   const loads = {
     health: () => [Promise.all([trend.load(state.snapshot), outcome.load()]), lock.load()],
     jobs: () => [recent.load(), latest.fill([table])],

@@ -1,10 +1,11 @@
-// Tabs (ARIA): one stop of the tab key, the arrow keys move between them, and the address has the chosen one.
+// Tabs (ARIA): all tabs are one stop of the tab key, the arrow keys move between them, and the address has the chosen
+// one.
 
 import { h } from "./dom.js";
 
 const STEPS = { ArrowLeft: -1, ArrowRight: 1 };
 
-/** `tabs` are [key, title]; `choose` gets a key; `panel` are the nodes of the chosen one. */
+/** `all` are pairs of key and title; `choose` gets a key; `panel` are the nodes of the chosen tab. */
 export function tabs(label, all, chosen, choose, panel) {
   const keys = all.map(([key]) => key);
   const walk = (event) => {

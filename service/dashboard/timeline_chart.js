@@ -15,7 +15,7 @@ const PERIODS = [
   ["24", "the last day"],
   ["168", "the last week"],
 ];
-// Of one thousand units across: what took less could not be seen.
+// The least width of an instant, of one thousand units, so that it can be seen.
 const LEAST = 3;
 const ACTIONS = {
   COMPACT: "compaction",
@@ -37,7 +37,7 @@ export class TimelineChart {
     this.asOf = null;
   }
 
-  /** `snapshot` is the table's, null before the first poll. The commits are asked for only after a change. */
+  /** Loads the commits, if the snapshot has changed. `snapshot` is null before the first poll. */
   async load(snapshot) {
     if (!snapshot) return;
     if (!this.commits || this.asOf !== snapshot.taken_at) {
@@ -92,7 +92,7 @@ function pending(instant, now) {
   return { key: `${requested} ${action}`, action, requested, state: isPlan ? "planned" : state, age, beat, from, to: now, isPending: true };
 }
 
-/** Milliseconds between two instants of Hudi, which both are local times of one zone; null if they are none. */
+/** Returns the milliseconds between two instants of Hudi, which are local times of one zone; null if one is no time. */
 function apart(one, other) {
   const [from, to] = [one, other].map((text) => {
     const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{3})$/.exec(text);

@@ -1,4 +1,4 @@
-// How the backlog and the files of a table have developed.
+// The development of the backlog and the files of a table.
 
 import { get, Refused, tablePath } from "./api.js";
 import { asTable, box, drawing, plot, rounded, scale, steps, ticks } from "./chart.js";

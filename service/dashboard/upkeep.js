@@ -47,8 +47,8 @@ export class Upkeep {
   }
 }
 
-/** The sections of the policy: the name of each, and what it says while it is on. `calendar` is the time of day, if that
- * decides. */
+/** The sections of the policy: the name of each, and its words while it is switched on. `calendar` is the cron
+ * expression in words, if there is one. */
 const SECTIONS = [
   ["Compaction", "compaction", compaction],
   ["Cleaning", "cleaning", (its, calendar) => `${calendar ?? thresholds(its)}; keeps ${count(its.retain, RETAINED[its.policy])}`],
@@ -89,7 +89,7 @@ function policy({ policy, sources }) {
 
 const isOff = ({ enabled, mode }) => enabled === false || mode === "off";
 
-/** Undefined without a calendar. */
+/** Returns the cron expression in words; undefined without one. */
 function calendar(policy, section) {
   const { cron } = policy[section];
   return cron ? `at ${cron} (${policy.time_zone})` : undefined;

@@ -3,7 +3,7 @@
 import { Away } from "./api.js";
 import { overview } from "./overview.js";
 
-/** `changed` is what a view calls after an action. */
+/** Returns the view of an address. The view calls `changed` after an action. */
 export function viewOf({ path: [kind, id, part], query }, changed) {
   if (kind === "tables" && id && part === "policy") return later(() => import("./policy_page.js"), ({ policyPage }) => policyPage(id, changed));
   if (kind === "tables" && id) return later(() => import("./table_page.js"), ({ tablePage }) => tablePage(id, changed, query));
@@ -24,7 +24,7 @@ export function viewOf({ path: [kind, id, part], query }, changed) {
   return overview(changed, query);
 }
 
-/** A view whose modules are fetched with its first data, so that the overview need not wait for them. */
+/** Returns a view whose modules are fetched with its first data, so that the overview need not wait for them. */
 function later(fetched, make) {
   const view = {
     title: () => "Loading",

@@ -1,4 +1,4 @@
-// One webhook. First what holds its deliveries up, and why.
+// One webhook. The delivery that blocks others comes first, with the reason.
 
 import { all, deliveryPath, get, post, send, webhookPath } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -56,11 +56,11 @@ export function webhookPage(id, changed) {
     ];
   }
 
-  /** The delivery that holds others up. */
+  /** Shows the delivery that blocks others. */
   function blocked({ delivery, waiting_behind: behind }) {
     const last = delivery.attempts.at(-1);
     const skip = async () => {
-      const text = "The receiver does not get this event, unless it is replayed. Those behind it are sent at once.";
+      const text = "The receiver does not get this event, unless it is replayed. The deliveries behind it are sent at once.";
       if (await confirmed("Give this event up?", text, "Give it up")) await act(`${deliveryPath(delivery.id)}/skip`);
     };
     return h(
@@ -128,7 +128,8 @@ export function webhookPage(id, changed) {
   return { title: () => (hook ? `Webhook ${hook.description || hook.id}` : "Webhook"), load, draw, isBusy: () => Boolean(hook?.enabled) && deliveries.some((each) => isDue(each, hook)) };
 }
 
-/** Returns whether an attempt may happen at any moment. There are no events about attempts. */
+/** Returns whether an attempt may happen at any moment. Then the page is polled, because there are no events about
+ * attempts. */
 function isDue(delivery, hook) {
   if (delivery.state !== "pending") return false;
   const retry = delivery.attempts.at(-1)?.retry_at;

@@ -103,7 +103,7 @@ function cells(hook, changed) {
   ];
 }
 
-/** The buttons of a webhook; none for those who may not use them. */
+/** Returns the buttons of a webhook; none for callers who may not use them. */
 export function actions(hook, changed) {
   if (!may("operator")) return [];
   const name = hook.description || hook.id;

@@ -1,4 +1,4 @@
-// The workers, what each worker group needs, the jobs that wait, and the pause of all automatic jobs.
+// The workers, the demand of each worker group, the waiting jobs, and the pause of all automatic jobs.
 
 import { all, get } from "./api.js";
 import { h } from "./dom.js";
@@ -66,7 +66,7 @@ export function workersPage(changed) {
     };
   }
 
-  // No event tells that a worker has called.
+  // The page is polled, because there are no events about calls of workers.
   return { title: () => "Workers", load, draw, isBusy: () => Boolean(workers?.length || queued.length) };
 }
 

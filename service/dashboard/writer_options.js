@@ -1,4 +1,4 @@
-// What the writers of a table need: options and SQL for each engine, to copy.
+// The options and SQL that the writers of a table need, for each engine, to copy.
 
 import { get, problemOf, tablePath } from "./api.js";
 import { copyButton } from "./command.js";
@@ -10,7 +10,7 @@ export const ENGINES = [
   ["spark-sql", "Spark SQL"],
   ["flink", "Flink"],
 ];
-// Titles of what the service has as SQL, by purpose.
+// Titles of the SQL texts, by purpose.
 const SQL = { set: "SET statements", with: "WITH clause of CREATE TABLE", create: "CREATE TABLE" };
 
 export class WriterOptions {
@@ -36,7 +36,7 @@ export class WriterOptions {
     this.changed.redraw();
   }
 
-  /** They are asked for when somebody opens them. */
+  /** The options are requested when somebody opens them. */
   draw(table) {
     const declared = [...(table.writers.engines ?? []), ...Object.keys(table.writers.detected ?? {})];
     const open = (event) => {

@@ -1,4 +1,4 @@
-// A part of an axis of time: nearer, farther, earlier and later, by buttons, keys and the pointer.
+// The shown part of an axis of time, which buttons, keys and the pointer move and zoom.
 
 import { h } from "./dom.js";
 
@@ -16,7 +16,7 @@ export class Zoom {
     this.part = null;
   }
 
-  /** The part of a whole that is shown: its begin and its end. */
+  /** Returns the beginning and the end of the shown part. */
   within(from, to) {
     if (!this.part) return [from, to];
     const length = Math.min(this.part.length, to - from);
@@ -24,7 +24,7 @@ export class Zoom {
     return [begin, begin + length];
   }
 
-  /** `at` is the share of what is shown that stays where it is. */
+  /** Changes the shown part. The point at the share `at` of it stays in its place. */
   #change(how, from, to, at = 0.5) {
     const [begin, end] = this.within(from, to);
     const length = end - begin;
@@ -56,7 +56,7 @@ export class Zoom {
     );
   }
 
-  /** Takes keys and double clicks on what is drawn. */
+  /** Adds keys and double clicks to a drawing. */
   around(drawn, from, to, redraw) {
     const press = (event) => {
       const how = KEYS[event.key];

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 NAME: Final = "groundskeeper_job"
 URN: Final = "urn:groundskeeper:facet:job:1"
-"""The `$id` of the schema. The `$id` is a name and no address, because a service cannot know the address at which
-others reach it."""
+"""The `$id` of the schema: a name, not an address, because a service cannot know the address at which others reach
+it."""
 
 
 @cache

@@ -2,7 +2,8 @@
 
 A search takes a quarter of a second for ten thousand tables, and a page requests problems after each event. So each
 process searches once for all callers. Until the new result is there, callers get the previous one. After a start they
-get the problems that the last round of `problem_rounds` has stored, because the first search of a process takes long.
+get the problems that the last round of `problem_rounds` has stored, because the first search computes the problems of
+all tables. Until those are read, an overview of very many tables shows them without their problems.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from service.catalog import table_statistics
+from service.catalog import table_statistics, table_store
 from service.db.engine import reading
-from service.health import overview_store, problem_store
+from service.health import overview, overview_store, problem_store
 from service.health.known_problems import Known
+from service.health.problem_groups import groups
 from service.health.problem_search import ProblemSearch
 from service.health.problems import Found
-from service.health.result_cache import FEW, ResultCache
+from service.health.result_cache import MOST_AGE_AT_ONCE, ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -46,6 +48,7 @@ def _known(search: Search, now: datetime) -> Known:
         backlogs={table_id: each.backlog for table_id, each in search.tables.items() if each.backlog},
         counts=Counter(each.severity for each in found),
         of_tables={table_id: each.part.problems for table_id, each in search.tables.items() if each.part.problems},
+        groups=groups(found),
     )
 
 
@@ -56,12 +59,19 @@ class ProblemCache:
         self._search = ProblemSearch()
         self.written: Mapping[str, HealthProblem] = {}
         """The problems that this process has stored last, by id."""
-        self._looks = ResultCache("problems", self._look, tables=lambda each: len(each.paths), stored=_of_last_round)
-        self._tables = ResultCache("list of tables", _listed, tables=lambda each: len(each.tables))
+        self._looks = ResultCache(
+            "problems", self._look, tables=lambda each: len(each.paths), number=_number, stored=_of_last_round
+        )
+        self._tables = ResultCache("list of tables", self._listed, tables=lambda each: len(each.tables))
 
     def known(self, engine: Engine, clock: Clock) -> Known:
-        """Returns the latest result, which is at most some seconds old. Raises DatabaseUnavailableError."""
-        return self._looks.latest(engine, clock).known
+        """Returns the last result. If there are so many tables that computing it takes long, it may be minutes old, and
+        after a start have the backlogs only. Raises DatabaseUnavailableError."""
+        look = self._looks.at_once(engine, clock)
+        if look is not None:
+            return look.known
+        with reading(engine) as connection:
+            return Known(None, backlogs=table_statistics.backlogs(connection))
 
     def now(self, engine: Engine, clock: Clock) -> Known:
         """Returns the current state; the cached one if there are so many tables that computing it takes long. Raises
@@ -71,7 +81,7 @@ class ProblemCache:
     def tables(self, engine: Engine, clock: Clock) -> Listing:
         """Returns all tables: the current ones, or the cached ones if there are very many. Raises
         DatabaseUnavailableError."""
-        return self._tables.now(engine, clock)
+        return self._tables.now(engine, clock, MOST_AGE_AT_ONCE)
 
     def look(self, engine: Engine, clock: Clock) -> tuple[Found, Mapping[str, str]]:
         """Examines the whole installation now, and caches the result. Also returns the base paths of the tables that
@@ -80,36 +90,46 @@ class ProblemCache:
         return look.found, look.paths
 
     def note_written(self, found: Iterable[HealthProblem], ids: Collection[str]) -> None:
-        """Notes which of the problems were stored, and forgets those that are over."""
+        """Records which of the problems were stored, and forgets the ones that have ended."""
         written = {each.id: each if each.id in ids else self.written.get(each.id) for each in found}
         self.written = {key: each for key, each in written.items() if each is not None}
 
     def prepare(self, engine: Engine) -> bool:
-        """Reads the problems that the last round has stored, and returns whether there are many tables. Raises
-        DatabaseUnavailableError."""
-        return self._looks.of_before(engine) is not None
+        """Reads the problems that the last round has stored, if there are many tables, and returns whether there are.
+        Raises DatabaseUnavailableError."""
+        self._looks.of_before(engine)
+        return self._looks.is_of_many(engine)
 
     def _look(self, engine: Engine, now: datetime) -> _Look:
         search = self._search.run(engine, now)
         paths = {table_id: each.base_path for table_id, each in search.tables.items()}
-        return _Look(search.found, paths, _known(search, now))
+        known = _known(search, now)
+        if (listing := self._tables.last) is not None:
+            overview.arrange(listing, known)
+        return _Look(search.found, paths, known)
+
+    def _listed(self, engine: Engine, _now: datetime) -> Listing:
+        with reading(engine) as connection:
+            listing = overview_store.tables(connection, overview_store.activity(connection).busy)
+        if (look := self._looks.last) is not None:
+            overview.arrange(listing, look.known)
+        return listing
+
+
+def _number(engine: Engine) -> int:
+    with reading(engine) as connection:
+        return table_store.number(connection)
 
 
 def _of_last_round(engine: Engine) -> _Look | None:
-    """Returns the problems that the last round has stored; None for few tables, where a search takes no longer."""
     with reading(engine) as connection:
         as_of, tables = problem_store.last_round(connection), table_statistics.backlogs(connection)
-        if as_of is None or len(tables) <= FEW:
+        if as_of is None:
             return None
         found = problem_store.every(connection)
     of_tables = defaultdict(list)
     for each in found:
         if each.table_id is not None:
             of_tables[each.table_id].append(each)
-    known = Known(as_of, found, tables, Counter(each.severity for each in found), of_tables)
+    known = Known(as_of, found, tables, Counter(each.severity for each in found), of_tables, groups(found))
     return _Look(Found(found), dict.fromkeys(tables, ""), known)
-
-
-def _listed(engine: Engine, _now: datetime) -> Listing:
-    with reading(engine) as connection:
-        return overview_store.tables(connection, overview_store.activity(connection).busy)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from service.health.problem_groups import with_acknowledged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,14 +15,24 @@ if TYPE_CHECKING:
 
     from service.catalog.table_statistics import TableBacklog
     from service.health.problem import HealthProblem, Severity
+    from service.health.problem_groups import ProblemGroup
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
     """The problems and backlogs at one time."""
 
-    as_of: datetime
+    as_of: datetime | None  # None if this process has not computed the problems yet.
     problems: Sequence[HealthProblem] = ()  # The most serious first.
     backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # Of polled tables, by table id.
     counts: Mapping[Severity, int] = field(default_factory=Counter)
     of_tables: Mapping[str, Sequence[HealthProblem]] = field(default_factory=dict)
+    groups: Sequence[ProblemGroup] = ()  # The groups, without regard to acknowledgements.
+
+
+# Results are kept, because many overviews show the groups of one search.
+@lru_cache(maxsize=2)
+def groups_of(known: Known, acknowledged: frozenset[str]) -> Sequence[ProblemGroup]:
+    """Returns the groups with the numbers of `acknowledged` problems. Groups that are acknowledged as a whole come
+    last."""
+    return with_acknowledged(known.groups, known.problems, acknowledged) if acknowledged else known.groups

@@ -19,7 +19,7 @@ BEHIND = Definition(
     ProblemKind.METADATA_TABLE_BEHIND,
     Severity.WARNING,
     "The metadata table is not compacted",
-    "Every reader and writer merges its log files each time, so each plan and each commit becomes slower.",
+    "Readers and writers merge its log files each time, so plans and commits become slower.",
     "Compact the metadata table, or switch `metadata_table` on in the table's policy.",
 )
 
@@ -27,14 +27,14 @@ INCOMPLETE = Definition(
     ProblemKind.METADATA_TABLE_INCOMPLETE,
     Severity.CRITICAL,
     "The metadata table lacks commits",
-    "Readers with the metadata table do not see the rows of these commits.",
+    "Readers that use the metadata table do not see the rows of these commits.",
     "Find the writer that has `hoodie.metadata.enable=false`, stop all writers, and let a `metadata_table` job rebuild"
     " it.",
 )
 
 COMMITS = 30
-"""Deltacommits since the last compaction. Hudi's writers compact it at every tenth one
-(`hoodie.metadata.compact.max.delta.commits`), unless an instant that is pending for long prevents that."""
+"""Number of deltacommits since the last compaction. Hudi's writers compact at every tenth one
+(`hoodie.metadata.compact.max.delta.commits`), unless an instant that has been pending for long prevents that."""
 
 _NAMED = 5
 

@@ -134,8 +134,13 @@ def select(
     )
 
 
+def arrange(listing: Listing, known: Known) -> None:
+    """Puts the tables into their usual order in advance, so that no caller waits for it."""
+    _in_order(listing, known, Order.PROBLEMS)
+
+
 # If there are very many tables, `listing` and `known` are cached, so several calls have the same arguments.
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _in_order(listing: Listing, known: Known, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
     return sorted(((_key(table, known, order), table) for table in listing.tables), key=itemgetter(0))
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.spec import Spec, Told
 from service.health.problem import RANKS, ProblemKind, Severity
 
 if TYPE_CHECKING:
-    from service.health.known_problems import Known
     from service.health.problem import HealthProblem
 
-_TOGETHER = (frozenset({ProblemKind.WEBHOOK_FAILING, ProblemKind.WEBHOOK_DISABLED, ProblemKind.DELIVERIES_GIVEN_UP}),)
+_OF_RECEIVERS = (ProblemKind.DELIVERIES_GIVEN_UP, ProblemKind.WEBHOOK_DISABLED, ProblemKind.WEBHOOK_FAILING)
 """Kinds that one dead receiver causes at once."""
 
 _NAMED = 5
@@ -42,28 +40,36 @@ class ProblemGroup(Told):
     since: Annotated[datetime, Spec("When the oldest one began")]
 
 
-# `known` is computed every few seconds at most, and every overview shows its groups.
-@lru_cache(maxsize=2)
-def groups(known: Known, acknowledged: frozenset[str] = frozenset()) -> Sequence[ProblemGroup]:
-    """Returns the groups, the most serious first, and among equals the largest first. Groups that are `acknowledged` as
-    a whole come last."""
-    found: defaultdict[frozenset[ProblemKind], list[HealthProblem]] = defaultdict(list)
-    for problem in known.problems:
-        found[_kinds(problem.kind)].append(problem)
-    return sorted((_group(each, acknowledged) for each in found.values()), key=_rank)
+def groups(problems: Iterable[HealthProblem]) -> list[ProblemGroup]:
+    """Returns the groups, the most serious first, and among equals the largest first. `problems` are ordered by
+    severity."""
+    found: dict[ProblemKind, list[HealthProblem]] = {}
+    for problem in problems:
+        found.setdefault(_head(problem.kind), []).append(problem)
+    return sorted(map(_group, found.values()), key=_rank)
+
+
+def with_acknowledged(
+    groups: Iterable[ProblemGroup], problems: Iterable[HealthProblem], acknowledged: Collection[str]
+) -> list[ProblemGroup]:
+    """Returns the groups of `problems` with the numbers of those that are `acknowledged`, groups that are so as
+    a whole last."""
+    numbers = Counter(_head(each.kind) for each in problems if each.id in acknowledged)
+    return sorted((replace(each, acknowledged=numbers[_head(each.kinds[0])]) for each in groups), key=_rank)
+
+
+def _head(kind: ProblemKind) -> ProblemKind:
+    """Returns the kind that stands for the group."""
+    return _OF_RECEIVERS[0] if kind in _OF_RECEIVERS else kind
 
 
 def _rank(group: ProblemGroup) -> tuple[bool, int, int, str]:
     return group.acknowledged == group.problems, RANKS[group.severity], -group.objects, group.title
 
 
-def _kinds(kind: ProblemKind) -> frozenset[ProblemKind]:
-    return next((each for each in _TOGETHER if kind in each), frozenset({kind}))
-
-
-def _group(problems: Sequence[HealthProblem], acknowledged: frozenset[str]) -> ProblemGroup:
+def _group(problems: Sequence[HealthProblem]) -> ProblemGroup:
     first = problems[0]
-    names = dict.fromkeys((each.about.id, each.about.name) for each in problems)
+    names = {each.about.id: each.about.name for each in problems}
     return ProblemGroup(
         kinds=sorted({each.kind for each in problems}),
         severity=first.severity,
@@ -71,7 +77,7 @@ def _group(problems: Sequence[HealthProblem], acknowledged: frozenset[str]) -> P
         remedy=first.remedy,
         problems=len(problems),
         objects=len(names),
-        names=[name for _, name in list(names)[:_NAMED]],
-        acknowledged=sum(each.id in acknowledged for each in problems) if acknowledged else 0,
+        names=list(names.values())[:_NAMED],
+        acknowledged=0,
         since=min(each.since for each in problems),
     )

@@ -21,6 +21,7 @@ from service.health.problem_changes import NotComputed
 from service.health.problem_facts import Facts
 from service.health.problems import Found, Part
 from service.health.validity import Present
+from service.model.calls import calls
 from service.model.errors import DatabaseUnavailableError
 from service.policies import pause_store
 from service.policies import store as policy_store
@@ -46,6 +47,8 @@ _COMPUTED_AT_ONCE = 50
 _WITHOUT_REST = 200
 _REST = 1.0
 _MOST_REST_SECONDS = 0.1
+# Before each table it waits so long at most for the calls that are being answered.
+_GIVEN_WAY_SECONDS = 0.005
 
 _Part = TypeVar("_Part")
 
@@ -175,6 +178,7 @@ class _Round:
         tables, unread = _facts(self._engine, self._now, list(digests), rare)
         self.unread |= unread
         for table in tables:
+            calls.give_way(_GIVEN_WAY_SECONDS)
             self._present.start()
             for decision in table.decisions.values():
                 self._present.ends_at(decision.last_at + CURRENT)

@@ -23,13 +23,15 @@ _FRESH_SECONDS = 2.0
 # If the last computation took no longer than this, the caller waits for a new result.
 _AT_ONCE_SECONDS = 0.1
 # A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
-_AFTER_SECONDS = 0.3
+_AFTER_SECONDS = 1.0
 # The first computation of a process takes longest, so it starts after the other work of a start.
 _AFTER_START_SECONDS = 2.0
 # Largest share of the time to spend on computing, as long as results do not become too old.
 _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
 """Age up to which a result is returned, so that even a single call gets recent problems."""
+MOST_AGE_AT_ONCE = timedelta(minutes=10)
+"""The same for callers that prefer an old result to waiting. Rounds of problems come more often."""
 
 FEW = 500
 """Up to this number of tables, computing takes well under a second."""
@@ -39,8 +41,9 @@ _Value = TypeVar("_Value")
 
 class ResultCache(Generic[_Value]):
     """A cached value, safe to use from several threads. `what` names the value in threads and in the log; `tables`
-    returns the number of tables that a value covers. `stored` returns the last value of an earlier process, for calls
-    before the first computation has ended; or None if computing takes no longer than reading."""
+    returns the number of tables that a value covers, `number` that of a value yet to be computed. `stored` returns the
+    last value of an earlier process, or None. If there are many tables, calls get it until the first computation has
+    ended."""
 
     def __init__(
         self,
@@ -48,11 +51,13 @@ class ResultCache(Generic[_Value]):
         compute: Callable[[Engine, datetime], _Value],
         *,
         tables: Callable[[_Value], int],
+        number: Callable[[Engine], int] = lambda _: 0,
         stored: Callable[[Engine], _Value | None] = lambda _: None,
     ) -> None:
         self._what = what
         self._compute_now = compute
         self._tables = tables
+        self._number = number
         self._stored = stored
         self._before: _Value | None = None
         self._reading_before = threading.Lock()
@@ -63,8 +68,27 @@ class ResultCache(Generic[_Value]):
         self._ended_at = 0.0
         self._took = 0.0
 
-    def latest(self, engine: Engine, clock: Clock) -> _Value:
-        """Returns the last value if it is not older than MOST_AGE, and computes a new one for the next call. If
+    @property
+    def last(self) -> _Value | None:
+        """The last value that this process has computed."""
+        return self._last[0] if self._last else None
+
+    def at_once(self, engine: Engine, clock: Clock) -> _Value | None:
+        """Returns the last value, and computes a new one for the next call. If there are many tables, it may be older
+        than MOST_AGE, and it is None as long as there is no value. Raises DatabaseUnavailableError."""
+        last = self._last
+        if last is not None:
+            return self.latest(engine, clock, MOST_AGE if self._tables(last[0]) <= FEW else MOST_AGE_AT_ONCE)
+        if not self.is_of_many(engine):
+            return self.latest(engine, clock)
+        if self._computing.acquire(blocking=False):
+            self._renew_later(engine, clock, _AFTER_START_SECONDS)
+        # Reading what an earlier process has stored takes seconds, too.
+        before = None if self._reading_before.locked() else self.of_before(engine)
+        return self.last or before
+
+    def latest(self, engine: Engine, clock: Clock, most_age: timedelta = MOST_AGE) -> _Value:
+        """Returns the last value if it is not older than `most_age`, and computes a new one for the next call. If
         computing is fast, this call gets the new value. Raises DatabaseUnavailableError."""
         last = self._last
         if last is None and (before := self.of_before(engine)) is not None:
@@ -72,7 +96,7 @@ class ResultCache(Generic[_Value]):
                 self._renew_later(engine, clock, _AFTER_START_SECONDS)
             # Meanwhile another caller may have computed it.
             return self._last[0] if self._last else before
-        if last is None or not timedelta(0) <= clock() - last[1] <= MOST_AGE:
+        if last is None or not timedelta(0) <= clock() - last[1] <= most_age:
             with self._computing:
                 if self._last is last:
                     self._compute(engine, clock)
@@ -85,11 +109,11 @@ class ResultCache(Generic[_Value]):
             self._renew_later(engine, clock, _AFTER_SECONDS)
         return last[0]
 
-    def now(self, engine: Engine, clock: Clock) -> _Value:
+    def now(self, engine: Engine, clock: Clock, most_age: timedelta = MOST_AGE) -> _Value:
         """Returns a new value; if there are many tables, the latest one. Raises DatabaseUnavailableError."""
         last = self._last
         is_small = last is not None and self._tables(last[0]) <= FEW
-        return self.anew(engine, clock) if is_small else self.latest(engine, clock)
+        return self.anew(engine, clock) if is_small else self.latest(engine, clock, most_age)
 
     def anew(self, engine: Engine, clock: Clock) -> _Value:
         """Computes the value now. Concurrent calls share a computation that began after each of them. Raises
@@ -105,11 +129,16 @@ class ResultCache(Generic[_Value]):
         latest = MOST_AGE.total_seconds() - 3 * self._took
         return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / _SHARE, latest))
 
+    def is_of_many(self, engine: Engine) -> bool:
+        """Returns whether a first value would cover many tables. Raises DatabaseUnavailableError."""
+        return self._number(engine) > FEW
+
     def of_before(self, engine: Engine) -> _Value | None:
         """Returns the last value of an earlier process, or None if this process has computed one."""
         with self._reading_before:
             if not self._has_read_before:
-                self._before, self._has_read_before = self._stored(engine), True
+                self._before = self._stored(engine) if self.is_of_many(engine) else None
+                self._has_read_before = True
             return self._before
 
     def _renew_later(self, engine: Engine, clock: Clock, seconds: float) -> None:

@@ -52,7 +52,7 @@ MOST_FAILED = 5000
 
 
 def _raw(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """Returns the column without a conversion of its values, which are only compared."""
+    """Returns the column with unconverted values, because they are only compared."""
     return sa.type_coerce(column, sa.types.NullType())
 
 

@@ -150,16 +150,16 @@ def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, rep
 
 
 def _committed(files: Iterable[Entry], visibility: Visibility) -> dict[str, _Group]:
-    groups: dict[str, _Group] = {}
+    groups: dict[str, _Group] = defaultdict(_Group)
     for entry in files:
         if entry.is_folder:
             continue
         name = entry.name
         if (log := parse_log_file_name(name)) is not None:
             if visibility.is_log_committed(log.instant):
-                groups.setdefault(log.file_id, _Group()).logs.append((log.instant, entry))
+                groups[log.file_id].logs.append((log.instant, entry))
         elif (base := parse_base_file_name(name)) is not None and visibility.is_committed(base.instant):
-            groups.setdefault(base.file_id, _Group()).bases.append((base.instant, entry))
+            groups[base.file_id].bases.append((base.instant, entry))
     return groups
 
 

@@ -166,23 +166,23 @@ def decode(content: bytes, kind: type[Record], where: str) -> Record:
 
 
 def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
-    stats = [(partition, stat) for partition, each in (record.partition_to_write_stats or {}).items() for stat in each]
     replaced = {p: tuple(ids) for p, ids in (record.partition_to_replace_file_ids or {}).items()}
-    groups = {(partition, stat.file_id) for partition, stat in stats}
-    groups.update((partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids)
     base_rows: dict[str, dict[str, int]] = {}
     written: dict[str, dict[str, int]] = {}
     rows_written = rows_deleted = bytes_written = 0
-    for partition, stat in stats:
-        rows, deleted = _count(stat.num_inserts) + _count(stat.num_update_writes), _count(stat.num_deletes)
-        rows_written += rows
-        rows_deleted += deleted
-        bytes_written += _count(stat.total_write_bytes)
-        into = written.setdefault(partition, {})
-        into[stat.file_id] = into.get(stat.file_id, 0) + rows + deleted
-        name = (stat.path or "").rpartition("/")[2]
-        if name and not name.startswith("."):
-            base_rows.setdefault(partition, {})[name] = _count(stat.num_writes)
+    for partition, stats in (record.partition_to_write_stats or {}).items():
+        if stats:
+            into = written[partition] = {}
+        for stat in stats:
+            rows, deleted = _count(stat.num_inserts) + _count(stat.num_update_writes), _count(stat.num_deletes)
+            rows_written += rows
+            rows_deleted += deleted
+            bytes_written += _count(stat.total_write_bytes)
+            into[stat.file_id] = into.get(stat.file_id, 0) + rows + deleted
+            name = (stat.path or "").rpartition("/")[2]
+            if name and name[0] != ".":
+                base_rows.setdefault(partition, {})[name] = _count(stat.num_writes)
+    replaced_groups = sum(len(set(ids).difference(written.get(p, ()))) for p, ids in replaced.items())
     extra = {name: value for name, value in (record.extra_metadata or {}).items() if value is not None}
     schema = extra.get("schema")
     checkpoint = extra.get(FLINK_CHECKPOINT)
@@ -191,8 +191,8 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
         rows_written=_possible(rows_written, where),
         rows_deleted=_possible(rows_deleted, where),
         bytes_written=_possible(bytes_written, where),
-        partitions=tuple(sorted({partition for partition, _ in groups} | set(replaced))),
-        file_groups=len(groups),
+        partitions=tuple(sorted(written.keys() | replaced.keys())),
+        file_groups=sum(map(len, written.values())) + replaced_groups,
         replaced=replaced,
         base_rows=base_rows,
         written=written,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +12,7 @@ from jobs.spec import Spec, Told
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.file_slices import Visibility, latest_slices
 from service.lake.timeline import MAX_FILES, timeline_of
-from service.model.storage_errors import PathNotFoundError
+from service.model.errors import GroundskeeperError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,20 +22,22 @@ if TYPE_CHECKING:
     from service.lake.table_config import TableConfig
     from service.lake.timeline import Timeline
 
+log = logging.getLogger(__name__)
+
 FOLDER = ".hoodie/metadata"
 _EVERY = timedelta(minutes=5)
 _MOST_MISSING = 20
 _MOST_PARTITIONS = 100
-_NAME = re.compile(r"\w[\w.-]*")  # A name with another character is not one of Hudi's, and could be a path.
+_BUILT = "0000"  # Partitions are built by such instants (`HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP` and later ones).
+# Names with other characters are ignored: Hudi does not write them, and they could be paths.
+_NAME = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True)
 class MetadataTableState(Told):
-    """The metadata table of a table. Sizes are in bytes, and of the latest file slices.
-
-    `commits` are the deltacommits since its last compaction: every reader and writer merges their log files. `missing`
-    are the first completed commits of the table that it lacks.
-    """
+    """The state of a table's metadata table. Sizes are in bytes, of the latest file slices. `commits` are the
+    deltacommits since its last compaction, whose log files every reader and writer has to merge. `missing` are the
+    first completed commits of the table that the metadata table lacks."""
 
     read_at: Annotated[datetime, Spec("When it was read", examples=("2026-01-01T12:00:05Z",))]
     commits: Annotated[int, Spec("Deltacommits since its last compaction", examples=(3,))] = 0
@@ -50,26 +53,27 @@ class MetadataTableState(Told):
 def metadata_table_of(
     storage: Storage, config: TableConfig, timeline: Timeline, known: MetadataTableState | None, now: datetime
 ) -> MetadataTableState | None:
-    """Reads the metadata table of the table with this `config` and `timeline`, which must have been read before it.
+    """Reads the metadata table of the table with this `config` and `timeline`; the timeline must have been read first.
 
-    Reads it every few minutes, because its folders are listed; meanwhile returns what is `known`. Returns None if the
-    table has no metadata table. Raises StorageError.
+    Folders are listed only every few minutes; meanwhile `known` is returned. Returns None if the table has no metadata
+    table, or one that cannot be read: the poll goes on, and an audit names the damage.
     """
     if known is not None and config.metadata_partitions and now - known.read_at < _EVERY:
         return known
-    return _read(storage, config, timeline, now)
+    try:
+        return _read(storage, config, timeline, now)
+    except GroundskeeperError as error:
+        log.info("The metadata table of %s cannot be read: %s %s", storage.base_path, error.title, error.detail)
+        return None
 
 
 def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: datetime) -> MetadataTableState | None:
     names = [name for name in config.metadata_partitions[:_MOST_PARTITIONS] if _NAME.fullmatch(name)]
     if not names:
         return None
-    try:
-        # A metadata table has the layout of its table: both are upgraded together.
-        found = storage.list(f"{FOLDER}/{config.timeline_path}", most=MAX_FILES)
-        partitions = {name: storage.list(f"{FOLDER}/{name}") for name in names}
-    except PathNotFoundError:
-        return None
+    # A metadata table has the layout of its table: both are upgraded together.
+    found = storage.list(f"{FOLDER}/{config.timeline_path}", most=MAX_FILES)
+    partitions = {name: storage.list(f"{FOLDER}/{name}") for name in names}
     listed = {entry.name: entry for entry in found if not entry.is_folder}
     own = timeline_of(listed)
     visibility = Visibility.of(own, config.timeline_layout)
@@ -79,7 +83,8 @@ def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: dateti
     pending = own.pending()
     return MetadataTableState(
         read_at=now,
-        commits=sum(each.requested_time > compacted for each in deltas),
+        # A writer plans a compaction within its own commit, which completes later.
+        commits=sum((each.completion_time or each.requested_time) > compacted for each in deltas),
         base_files=sum(each.base_file is not None for each in slices),
         base_bytes=sum(each.base_bytes for each in slices),
         log_files=sum(len(each.logs) for each in slices),
@@ -101,11 +106,11 @@ def _first(pending: set[str], listed: Mapping[str, Entry]) -> datetime | None:
 
 
 def _missing(timeline: Timeline, own: Timeline) -> list[str]:
-    """Returns the completed commits that the metadata table lacks. A writer completes each commit there first, so
-    these are of writers without a metadata table."""
+    """Returns the completed commits that the metadata table lacks. A writer with a metadata table completes each commit
+    there first, so writers without one have made these."""
     known = {each.requested_time for each in own.instants if each.is_completed}
-    # Instants before the first one may have been archived.
-    begin = min(known, default=None)
+    # A metadata table is built from a listing, which covers all commits of before. Earlier instants may be archived.
+    begin = min((each for each in known if not each.startswith(_BUILT)), default=None)
     return [
         each.requested_time
         for each in timeline.instants

@@ -114,7 +114,8 @@ class Storage:
                     status = each.stat()
                 except FileNotFoundError:
                     continue
-                each.name.encode()  # The encoding raises UnicodeError.
+                if not each.name.isascii():
+                    each.name.encode()  # The encoding raises UnicodeError.
                 is_folder, path = S_ISDIR(status.st_mode), each.path[start:]
                 size = status.st_size if S_ISREG(status.st_mode) else 0
                 yield Entry(path, size, is_folder, _EPOCH + timedelta(microseconds=status.st_mtime_ns // 1000))
@@ -178,14 +179,23 @@ class Storage:
         return found
 
     def _check_links(self, found: str) -> None:
-        folder = found.rpartition("/")[0]
-        if folder in self._plain and not os.path.islink(found):  # noqa: PTH114 - for each file
+        if self._is_plain(found.rpartition("/")[0]) and not os.path.islink(found):  # noqa: PTH114 - for each file
             return
         real = os.path.realpath(found)
-        if real == found:
-            self._plain.add(folder)
-        elif not real.startswith(f"{self.root.rstrip('/')}/"):
+        if real != found and not real.startswith(f"{self.root.rstrip('/')}/"):
             raise PathOutsideTableError(f"{found} leads to {real}")
+
+    def _is_plain(self, folder: str) -> bool:
+        """Returns whether nothing on the way to a local folder is a link."""
+        if folder in self._plain:
+            return True
+        if len(folder) <= len(self.root):
+            is_plain = os.path.realpath(folder) == folder
+        else:
+            is_plain = self._is_plain(folder.rpartition("/")[0]) and not os.path.islink(folder)  # noqa: PTH114
+        if is_plain:
+            self._plain.add(folder)
+        return is_plain
 
 
 def _read(path: str, most: int) -> bytes:

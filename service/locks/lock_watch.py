@@ -28,7 +28,7 @@ from service.queue import breaker_store, held_store, job_store, lease_store, loc
 from service.queue.lock_sighting import PATIENCE, LockSighting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -109,8 +109,7 @@ class LockWatch:
         now = self._clock()
         with reading(self._engine) as connection:
             watched = lock_sighting_store.watched(connection)
-            waiting = held_store.waiting_for_lock(connection)
-            wanted = _wanted(connection, waiting, now, watched) | self._one_of_each_server(connection, waiting.keys())
+            wanted = _wanted(connection, now, watched) | self._one_of_each_server(connection)
             is_due = bool(wanted - watched) or lock_sighting_store.is_any_due(connection, now)
         if not is_due and wanted == watched:
             return Looked(len(wanted))
@@ -128,11 +127,14 @@ class LockWatch:
             self.pool.add(sighting)
         return Looked(len(wanted), len(due))
 
-    def _one_of_each_server(self, connection: Connection, waiting: Set[str]) -> set[str]:
+    def _one_of_each_server(self, connection: Connection) -> set[str]:
         """Returns tables that have begun to wait, one for each lock server, so that a silent server is noticed before a
         job has its turn."""
+        if not self._config.lock_hosts:
+            return set()
+        waiting = held_store.waiting_for_lock(connection).keys()
         new, self._waiting = waiting - self._waiting, set(waiting)
-        if new and self._config.lock_hosts:
+        if new:
             of_servers = {_servers(lock): table_id for table_id, lock in table_store.locks(connection, new).items()}
             of_servers.pop((), None)
             self._early.update(of_servers.values())
@@ -210,18 +212,16 @@ def _servers(lock: TableLock) -> tuple[tuple[str, int], ...]:
         return ()
 
 
-def _wanted(connection: Connection, waiting: Mapping[str, str | None], now: datetime, watched: set[str]) -> set[str]:
+def _wanted(connection: Connection, now: datetime, watched: set[str]) -> set[str]:
     """Returns the tables whose locks are to be watched now, among those with a waiting job that takes the lock."""
-    if not waiting:
-        return set()
     first = {
         job.table_id
         for group in queue_statistics.groups(connection, now)
         for job in lease_store.next_due(connection, now, group, NEXT)
     }
-    locked_out = {table_id for table_id, error in waiting.items() if error in (TABLE_LOCKED, LOCK_UNAVAILABLE)}
     held = set(lock_sighting_store.in_the_way(connection)) if watched else set()
-    return (first | locked_out | held) & waiting.keys()
+    near = held_store.waiting_for_lock(connection, first | held) if first | held else {}
+    return near.keys() | held_store.kept_out(connection)
 
 
 def _sighting(connection: Connection, before: LockSighting, found: LockFile, now: datetime) -> LockSighting:
@@ -236,7 +236,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
         state = LockState.FREE
     is_held = state is LockState.HELD
     same = is_held and before.state is LockState.HELD and before.holder == found.holder
-    errors = held_store.waiting_for_lock(connection, before.table_id)
+    errors = held_store.waiting_for_lock(connection, [before.table_id])
     since: datetime | None = None
     if is_held:
         since = found.since or (before.since if same else now)

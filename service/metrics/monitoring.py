@@ -1,4 +1,4 @@
-"""What a process knows about its own work and about future work."""
+"""The state of a process that its calls show: its tasks, metrics, problems, and the forecast of the queue."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Findings:
     """The findings of a round for one notification. Events were read up to `read_to`."""
 
     notification: Notification
@@ -70,21 +70,21 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
     """Raises DatabaseUnavailableError."""
     with reading(database.engine) as connection:
         stored = store.every(connection)
-        looks = []
+        findings = []
         if stored:
             now = _now(connection, database)
-            looks = [_look(connection, database, each, now) for each in stored]
+            findings = [_examined(connection, database, each, now) for each in stored]
     number = 0
-    for look in looks:
-        if look.is_idle:
+    for found in findings:
+        if found.is_idle:
             continue
         with writing(database.engine) as connection:
             # The lock makes replicas take turns, and keeps notifications from changing meanwhile.
             outbox.lock(connection)
             # If another replica has sent messages meanwhile, the stored notification has changed; then the next round
             # decides anew.
-            if store.find(connection, look.notification.name) == look.notification:
-                number += _tell(connection, database, look, price_per_gb_hour)
+            if store.find(connection, found.notification.name) == found.notification:
+                number += _tell(connection, database, found, price_per_gb_hour)
     if number:
         database.notifier.notify()
     return Round(number)
@@ -92,7 +92,7 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
 
 def waiting(connection: Connection, database: Database, notification: Notification) -> int:
     """Returns the number of open problems that are still to be reported."""
-    return _look(connection, database, notification, _now(connection, database)).outcome.waiting
+    return _examined(connection, database, notification, _now(connection, database)).outcome.waiting
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _now(connection: Connection, database: Database) -> _Now:
     return _Now(found, acknowledgement_store.every(connection, database.clock()), page.next_cursor is None)
 
 
-def _look(connection: Connection, database: Database, stored: Notification, now: _Now) -> _Look:
+def _examined(connection: Connection, database: Database, stored: Notification, now: _Now) -> _Findings:
     notification = stored.evolve(tables=_tables(connection, stored.tables))
     webhook = webhook_store.get(connection, notification.webhook_id)
     assert webhook.target is not None
@@ -126,7 +126,7 @@ def _look(connection: Connection, database: Database, stored: Notification, now:
     )
     outcome = compose(notification, facts)
     read_to = notification.read_to if outcome.failures_wait and facts.failures else read_to
-    return _Look(stored, outcome, read_to, stored.report_due(facts.now))
+    return _Findings(stored, outcome, read_to, stored.report_due(facts.now))
 
 
 def table_ids(connection: Connection, patterns: Sequence[str]) -> set[str] | None:
@@ -148,24 +148,24 @@ def _tables(connection: Connection, patterns: Sequence[str]) -> tuple[str, ...]:
     return (*patterns, *found)
 
 
-def _tell(connection: Connection, database: Database, look: _Look, price: float | None) -> int:
-    notification, outcome, now = look.notification, look.outcome, database.clock()
+def _tell(connection: Connection, database: Database, found: _Findings, price: float | None) -> int:
+    notification, outcome, now = found.notification, found.outcome, database.clock()
     store.forget(connection, notification.name, outcome.gone)
     store.keep(connection, notification.name, outcome.kept)
     sent = (*notification.sent_lately(now), *[now] * outcome.counted)
-    reported_at = look.due or notification.reported_at
-    store.change(connection, notification.evolve(sent=sent, read_to=look.read_to, reported_at=reported_at))
+    reported_at = found.due or notification.reported_at
+    store.change(connection, notification.evolve(sent=sent, read_to=found.read_to, reported_at=reported_at))
     webhook = webhook_store.get(connection, notification.webhook_id)
     type_ = EventType.NOTIFICATION_SENT
     events = [
         event_of(type_, webhook, notification.name, each, at=now, nonce=secrets.token_hex(8))
         for each in outcome.messages
     ]
-    if look.due is not None:
+    if found.due is not None:
         within = table_ids(connection, notification.tables)
-        message = weekly_report.read(connection, notification, look.due, within, price)
+        message = weekly_report.read(connection, notification, found.due, within, price)
         # The event of a report has the same id in all replicas, so that it is written once.
-        events.append(event_of(type_, webhook, notification.name, message, at=now, nonce=look.due.isoformat()))
+        events.append(event_of(type_, webhook, notification.name, message, at=now, nonce=found.due.isoformat()))
     new = outbox.write(connection, events)
     # Nothing is queued for a disabled webhook; a replay sends the event later.
     if webhook.is_enabled:

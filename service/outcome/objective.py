@@ -17,7 +17,7 @@ WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class Look:
+class ObjectiveCheck:
     """The result of a check of a table. `overhead` is the cost of a read, divided by its cost after the services that
     are switched on. `missed` says how the objective is missed, as a sentence without a full stop; None if it is
     kept."""
@@ -59,7 +59,7 @@ class ObjectiveState:
         return f"kept {100 * self.week.share:.1f} % of the last week, {100 * used:.0f} % of the error budget used"
 
 
-def look(aim: Aim, snapshot: TableSnapshot, now: datetime, *, merges_files: bool) -> Look:
+def check(aim: Aim, snapshot: TableSnapshot, now: datetime, *, merges_files: bool) -> ObjectiveCheck:
     """Checks a table. Reads of a table that nobody reads cost nothing. `merges_files` says that small files count,
     because clustering is on."""
     objective, cost = aim.objective, aim.cost_of_reads(snapshot)
@@ -74,7 +74,7 @@ def look(aim: Aim, snapshot: TableSnapshot, now: datetime, *, merges_files: bool
     if objective.storage_overhead is not None and stored > objective.storage_overhead:
         most = objective.storage_overhead
         missed.append(f"all files have {stored:.2f} times the size of those in use, at most {most:g}")
-    return Look(overhead, "; ".join(missed) or None)
+    return ObjectiveCheck(overhead, "; ".join(missed) or None)
 
 
 def storage_overhead(snapshot: TableSnapshot) -> float:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.db.upsert import insert_into, upsert
-from service.outcome.objective import WEEK, Kept, Look, ObjectiveState
+from service.outcome.objective import WEEK, Kept, ObjectiveCheck, ObjectiveState
 from service.outcome.read_store import hour_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _LONGEST = timedelta(hours=2)
 _STATE = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 
 
-def record(connection: Connection, table_id: str, found: Look, now: datetime) -> None:
+def record(connection: Connection, table_id: str, found: ObjectiveCheck, now: datetime) -> None:
     """Adds the time since the last check with the result of that check, and stores this result. Clocks of replicas
     differ, and may be set: a check that is earlier than the last one adds no time."""
     last = connection.execute(_STATE, {"of_table": table_id}).one_or_none()

@@ -1,4 +1,4 @@
-"""How often a typical table is read, which stands for those about whose reads nothing is known."""
+"""The reads a day of a typical table, which stand for those of tables about whose reads nothing is known."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from service.db.engine import reading
+from service.model.calls import calls
 from service.queue import cost_store, demand_store, outlook_store, worker_store
 from service.queue.cost_model import Basis
 from service.queue.outlook import Goals, Outlook, outlook
@@ -32,6 +33,8 @@ _FRESH_SECONDS = 1.0
 # If the last computation took no longer than this, the call waits for a new one.
 _AT_ONCE_SECONDS = 0.02
 _MOST_AGE = timedelta(seconds=10)
+# A computation waits at most this long for the calls that are being answered.
+_GIVEN_WAY_SECONDS = 1.0
 # Up to this length of the queue, the outlook always includes a job that has just been submitted.
 _SHORT = 200
 _SHAPE_SECONDS = 3600.0
@@ -60,16 +63,25 @@ class Forecaster:
         self._shapes_read_at: float | None = None
 
     def outlook(
-        self, engine: Engine, clock: Clock, job_ids: Collection[str] = (), *, is_scaled: bool = False
+        self,
+        engine: Engine,
+        clock: Clock,
+        job_ids: Collection[str] = (),
+        *,
+        is_scaled: bool = False,
+        most_age: timedelta = _MOST_AGE,
     ) -> Outlook:
         """Returns the last outlook; if that is old, a new one is computed in the background for later calls. If the
         queue is short, the call waits for a new outlook if the last one lacks one of these active jobs, or if an
-        external scaler uses it. Raises DatabaseUnavailableError."""
+        external scaler uses it. If the queue is long, the call waits if the last outlook is older than `most_age`.
+        Raises DatabaseUnavailableError."""
         asked = time.monotonic()
-        if not self._serves(clock(), job_ids, is_scaled=is_scaled):
+        if self._last is not None and len(self._last.jobs) < _SHORT:
+            most_age = _MOST_AGE
+        if not self._serves(clock(), job_ids, most_age, is_scaled=is_scaled):
             with self._computing:
                 # Another call may have computed it meanwhile.
-                if self._began_at < asked and not self._serves(clock(), job_ids, is_scaled=is_scaled):
+                if self._began_at < asked and not self._serves(clock(), job_ids, most_age, is_scaled=is_scaled):
                     self._compute(engine, clock())
         elif self._is_due() and self._computing.acquire(blocking=False):
             if self._took < _AT_ONCE_SECONDS:
@@ -106,9 +118,9 @@ class Forecaster:
             self._shapes_read_at = now
         self._lessons.go_on(connection)
 
-    def _serves(self, now: datetime, job_ids: Collection[str], *, is_scaled: bool) -> bool:
+    def _serves(self, now: datetime, job_ids: Collection[str], most_age: timedelta, *, is_scaled: bool) -> bool:
         last = self._last
-        if last is None or not timedelta(0) <= now - last.as_of <= _MOST_AGE:
+        if last is None or not timedelta(0) <= now - last.as_of <= most_age:
             return False
         is_wanted_now = is_scaled or any(job_id not in last.jobs for job_id in job_ids)
         return len(last.jobs) >= _SHORT or not is_wanted_now
@@ -125,6 +137,8 @@ class Forecaster:
 
     def _renew(self, engine: Engine, clock: Clock) -> None:
         try:
+            if self._took >= _AT_ONCE_SECONDS:
+                calls.give_way(_GIVEN_WAY_SECONDS)
             self._compute(engine, clock())
         except Exception:
             # The last outlook is kept. Once it is too old for a call, that call computes a new one and gets the error.

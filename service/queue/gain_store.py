@@ -48,7 +48,7 @@ def end(connection: Connection, job_id: str, saved_seconds: float, at: datetime)
     connection.execute(_ENDED, {"of_job": job_id, "saved_seconds": saved_seconds, "ended_at": at})
 
 
-def see(connection: Connection, table_id: str, overhead: float, polled_at: datetime) -> None:
+def record_overhead(connection: Connection, table_id: str, overhead: float, polled_at: datetime) -> None:
     """Stores the overhead of reads that a poll has found with the jobs that had ended before, unless an earlier poll
     did."""
     connection.execute(_SEEN, {"of_table": table_id, "polled_at": polled_at, "overhead_after": overhead})

@@ -29,6 +29,7 @@ _WAITING = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error"
     sa.not_(_j.c.waits_for_writers),
     _j.c.table_id.not_in(sa.select(_j.c.table_id).where(_IS_HELD, _j.c.mutating)),
 )
+_KEPT_OUT = _WAITING.where(_j.c.error["type"].as_string().in_(_OF_LOCK)).with_only_columns(_j.c.table_id)
 
 
 def hold(connection: Connection, job_id: str, *, until: datetime, because: str | None = None) -> None:
@@ -42,15 +43,22 @@ def release(connection: Connection, now: datetime) -> None:
     connection.execute(_j.update().where(is_held_back, _j.c.not_before > now).values(not_before=now))
 
 
-def waiting_for_lock(connection: Connection, table_id: str | None = None) -> dict[str, str | None]:
-    """Returns the tables with a queued job that takes the table's lock, unless a worker holds such a job. The values
-    are the error types of the jobs' last attempts; if a table has several, one about the lock is preferred."""
-    query = _WAITING if table_id is None else _WAITING.where(_j.c.table_id == table_id)
+def waiting_for_lock(connection: Connection, table_ids: Collection[str] | None = None) -> dict[str, str | None]:
+    """Returns the tables, among all or these, with a queued job that takes the table's lock, unless a worker holds such
+    a job. The values are the error types of the jobs' last attempts; if a table has several, one about the lock is
+    preferred."""
+    query = _WAITING if table_ids is None else _WAITING.where(_j.c.table_id.in_(table_ids))
     found: dict[str, str | None] = {}
     for row in connection.execute(query):
         if row.error in _OF_LOCK or row.table_id not in found:
             found[row.table_id] = row.error
     return found
+
+
+def kept_out(connection: Connection) -> set[str]:
+    """Returns the tables, among those of `waiting_for_lock`, whose last attempt found the lock held or its server
+    away."""
+    return set(connection.execute(_KEPT_OUT).scalars())
 
 
 def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:

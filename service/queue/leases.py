@@ -274,6 +274,9 @@ def report(
                     # the whole table.
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
+                if job.kind is JobKind.METADATA_TABLE and state is JobState.SUCCEEDED and not job.dry_run:
+                    # A compaction leaves nothing on the table's own timeline either.
+                    snapshot_store.forget_metadata_table(connection, job.table_id)
                 if state is JobState.UNKNOWN:
                     watch_store.start_over(connection, job.table_id, now)
             case Retry(not_before, error, counts):

@@ -1,4 +1,4 @@
-"""Database access to what a worker repeats, because the answer to its request was lost."""
+"""Database access for requests that a worker repeats because the answer was lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _a = schema.job_attempts
 
 
 def leased_with(connection: Connection, request_id: str, holder: Holder) -> Job | None:
-    """Returns the job that this request of this holder has brought, while the lease lasts."""
+    """Returns the job that was leased by this request of this holder; None once the lease has ended."""
     row = connection.execute(_LEASED_WITH, {"of_request": request_id}).one_or_none()
     job = Job.of_row(row) if row is not None else None
     return job if job is not None and job.is_leased_to(holder) else None
@@ -34,13 +34,13 @@ def extend(connection: Connection, job: Job, deadline: datetime) -> bool:
 
 
 def reported(connection: Connection, job_id: str, attempt: int, outcome: AttemptOutcome, holder: Holder) -> Job | None:
-    """Returns the job if this attempt of this worker has ended, and by a report of this outcome."""
+    """Returns the job if this attempt of this worker has ended by a report with this outcome; else None."""
     ended = {"of_job": job_id, "of_attempt": attempt, "of_worker": holder.worker_id, "ended_as": outcome.value}
     row = connection.execute(_REPORTED, ended).one_or_none()
     return Job.of_row(row) if row is not None else None
 
 
-# Literals, not parameters: only then does SQLite use the partial index.
+# States are literals, because SQLite uses the partial index only with literals.
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
 _LEASED_WITH = sa.select(_j).where(_IS_HELD, _j.c.lease_request == sa.bindparam("of_request"))
 _EXTEND = _j.update().where(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)

@@ -27,8 +27,9 @@ class Given:
 
 @dataclass(frozen=True)
 class PathRule:
-    """Parts between slashes: a text; `*`, any one folder; `**`, any number of folders; or `{key}` with a text before
-    and after it, whose place in the folder's name is the value of the tag `key`, or the owner for `{owner}`."""
+    """A rule has a part for each folder of a path: a name; `*` for any folder; `**` for any number of folders; or a
+    name with `{key}` in it. The text at the place of `{key}` is the value of the tag `key`, or with `{owner}` the
+    owner."""
 
     parts: tuple[str, ...]
 

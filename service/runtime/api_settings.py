@@ -68,8 +68,8 @@ def exposure(chosen: Settings, local_worker: Token) -> Exposure:
 
 
 def identity(chosen: Settings, cipher: SecretCipher) -> Identity | None:
-    """Returns the object that identifies persons; None without a provider. Raises SecretKeyMissingError: browsers keep
-    log-ins encrypted."""
+    """Returns the object that identifies persons; None without a provider. Raises SecretKeyMissingError, because
+    log-ins need a key to be encrypted for browsers."""
     provider = chosen.provider
     if provider is None:
         return None

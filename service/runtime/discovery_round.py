@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry, shown
 from service.access.token import Role
-from service.api.audit_objects import look
+from service.api.audit_objects import read
 from service.api.dependencies import Caller
 from service.api.discovery import DiscoverIn, FoundState, discover
 from service.db import audit_record
@@ -53,7 +53,7 @@ class _Recorder:
         if self._object is None:
             return
         kind, object_id = self._object
-        name, after = look(connection, self._database.cipher, kind, object_id)
+        name, after = read(connection, self._database.cipher, kind, object_id)
         entry = AuditEntry(
             at=self._database.clock(),
             who=SETTING,

@@ -1,8 +1,8 @@
 """Admission of due jobs: the rules for one table, and the limits for all tables.
 
-A table has at most one active job that writes. If several jobs are due, they start in the order of `DECIDED`, but a
-kind that has run since another one began to wait comes after that one. So each kind gets its turn, however often the
-others are due. Everything that prevents a job from starting is a `Wait` with its reason.
+A table has at most one active job that writes. If several kinds of jobs are due, they start in the order of `DECIDED`.
+However, if a kind has run while another one waited, the other one goes first, so that each kind gets its turn.
+Everything that prevents a job from starting is a `Wait` with its reason.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _NEVER = JobHistory()
 class Limits:
     """Maximum numbers of jobs.
 
-    The limits are nested: each counts a part of the jobs that the one before counts. If limits overlapped otherwise,
-    they might never have capacity at the same moment, and a job could wait for ever.
+    The limits are nested: all tables, a worker group, a kind in that group. If limits overlapped in another way, they
+    might never have capacity at the same moment, and a job could wait for ever.
     """
 
     active: int = 100  # Active on all tables.

@@ -27,8 +27,6 @@ def decide(settings: MetadataTableSettings, found: MetadataTableState | None, co
         return Skip("off", "compaction of the metadata table is switched off")
     if found is None:
         return Skip("no-metadata-table", "the table has no metadata table, or it has not been read yet")
-    if context.last_run_at is not None and context.last_run_at >= found.read_at:
-        return Skip("nothing-new", "the metadata table has not been read since its last compaction")
     params = settings.job_params(action="compact")
     because = f"{count(found.commits, 'deltacommit')} since its last compaction, threshold {settings.commits}"
     if not found.commits:

@@ -21,7 +21,7 @@ from service.delivery import outbox
 from service.model.errors import DatabaseUnavailableError
 from service.model.job_errors import FenceLosesFlinkError, JobConflictError
 from service.outcome import objective_store
-from service.outcome.objective import look
+from service.outcome.objective import check
 from service.policies import freeze_store, pause_store
 from service.queue import breaker_store, gain_store, job_changes, job_store
 from service.queue.hand_over import wait_for_writers
@@ -187,9 +187,11 @@ def _decide(
             log.warning("Table %s: %s", table_id, decision.warning)
     decision_store.record(connection, table_id, decisions, inputs.before)
     renew(connection, inputs, facts)
-    gain_store.see(connection, table_id, inputs.aim.cost_of_reads(inputs.snapshot).of_logs, inputs.snapshot.taken_at)
+    gain_store.record_overhead(
+        connection, table_id, inputs.aim.cost_of_reads(inputs.snapshot).of_logs, inputs.snapshot.taken_at
+    )
     if inputs.policy.objective.is_set:
-        found = look(inputs.aim, inputs.snapshot, now, merges_files=inputs.policy.clustering.enabled)
+        found = check(inputs.aim, inputs.snapshot, now, merges_files=inputs.policy.clustering.enabled)
         objective_store.record(connection, table_id, found, now)
     _record_plans(connection, inputs, admissions, job)
     _settle(connection, table_id, inputs, admissions, _next_decision_at(inputs, admissions, job))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.lake.snapshot import Since, TableSnapshot
-from service.outcome.objective import look
+from service.outcome.objective import check
 from service.policies import windows
 from service.policies.freeze import next_start
 from service.policies.settings import CheckSettings
@@ -226,7 +226,7 @@ class SimulatedTable:
         if not self.policy.objective.is_set:
             return None
         at = _moment(now)
-        return look(self._aim(at), self._snapshot(at), at, merges_files=self.policy.clustering.enabled).missed is None
+        return check(self._aim(at), self._snapshot(at), at, merges_files=self.policy.clustering.enabled).missed is None
 
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
         snapshot = self._snapshot(now)

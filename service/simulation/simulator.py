@@ -108,26 +108,24 @@ class _Simulation:
         self.missed = [0] * len(pasts)
         self.rewritten = self.longest_wait = 0.0
         self.points: list[Point] = []
-        self.next_point = begin
 
     def run(self) -> Outcome:
         for number in range(len(self.tables)):
             self._wake_at(number, self.begin + self.phases[number])
+        # The number of moments is fixed, because a period may have no length: that of a shadow that starts now.
         step = (self.end - self.begin) / _POINTS
-        self.next_point = self.begin + step
+        moments = deque([*(self.begin + step * number for number in range(1, _POINTS)), self.end])
         while self.events and self.events[0][0] <= self.end:
             at, _, event = heapq.heappop(self.events)
-            while at > self.next_point:
-                self._look(self.next_point)
-                self.next_point += step
+            while moments and at > moments[0]:
+                self._look(moments.popleft())
             if isinstance(event, int):
                 if self.wakes[event] == at:
                     self._decide(event, at)
             else:
                 self._ended(event, at)
-        while self.next_point <= self.end + step / 2:
-            self._look(min(self.next_point, self.end))
-            self.next_point += step
+        for moment in moments:
+            self._look(moment)
         return self._outcome()
 
     def _push(self, at: float, event: int | _Queued) -> None:

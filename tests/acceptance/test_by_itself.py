@@ -95,7 +95,7 @@ def _serving(request: pytest.FixtureRequest, folder: Path, poll_seconds: str) ->
         ),
     ],
 )
-def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
+def test_policies_run_all_services_that_a_table_needs_and_no_batch_fails(
     request: pytest.FixtureRequest,
     spark: SparkSession,
     lake: Path,

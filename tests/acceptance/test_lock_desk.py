@@ -62,7 +62,7 @@ def test_a_job_that_waits_for_the_lock_of_a_dead_writer_goes_on_when_it_is_broke
 
 
 @pytest.mark.exhaustive
-def test_the_lock_that_our_own_worker_holds_is_not_broken_however_old_it_looks(
+def test_the_lock_of_our_own_worker_is_not_broken_however_old_it_looks(
     daemon: Daemon, spark: SparkSession, lake: Path
 ) -> None:
     base = lake / "ours"

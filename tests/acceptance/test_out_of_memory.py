@@ -21,7 +21,7 @@ ROWS, ROW_BYTES = 30, 8_000_000
 
 
 @pytest.mark.exhaustive
-def test_a_worker_out_of_memory_is_replaced_and_the_others_tables_are_served(
+def test_a_worker_out_of_memory_is_replaced_and_other_tables_are_still_served(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     huge, small = tmp_path / "huge", tmp_path / "small"

@@ -59,7 +59,7 @@ def _untouched(bases: dict[str, Path]) -> Iterator[None]:
         ("plain", "clustering", {"sort_by": ["town"]}, "column-unknown"),
     ],
 )
-def test_a_job_that_cannot_be_done_fails_with_a_type_and_a_dry_run_says_the_same(
+def test_an_impossible_job_fails_with_a_type_and_its_dry_run_has_the_same(
     daemon: Daemon, registered: dict[str, str], table: str, kind: str, params: dict[str, Any], wanted: str
 ) -> None:
     job = daemon.run(registered[table], kind, **params)
@@ -82,7 +82,7 @@ def test_a_job_that_cannot_be_done_fails_with_a_type_and_a_dry_run_says_the_same
         ("vacuum", {}),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused_at_once(
+def test_invalid_parameters_are_refused_at_once(
     daemon: Daemon, registered: dict[str, str], kind: str, params: dict[str, Any]
 ) -> None:
     answer = daemon.call("POST", f"/v1/tables/{registered['merged']}/jobs", {"kind": kind, "params": params})

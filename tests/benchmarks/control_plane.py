@@ -5,10 +5,14 @@ meanwhile.
     python tests/benchmarks/control_plane.py --replicas 2
 
 The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.small_table`). The store adds them to
-the database; REST would examine each of them. Then a real `groundskeeper serve` polls each of them every minute, while
-writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by workers without Spark,
-and clients make every sort of call. The default numbers are those that Uber has published about its tables: 19 500 of
-them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
+the database; REST would examine each of them. Then a real `groundskeeper serve` polls each of them
+every minute, while writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by
+workers without Spark, and clients make every sort of call. The default numbers are those that Uber has published about
+its tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
+
+The callers run in four processes. In one process their threads would wait for each other, and count that as time of the
+service. They share the processors with the service all the same: a time of a call includes the caller's own work, about
+a millisecond, and its wait for a processor. `callers_cpu_share` says how much of a core they take.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import multiprocessing
 import os
 import shutil
 import statistics
@@ -31,7 +36,7 @@ from functools import partial
 from itertools import count
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -50,12 +55,15 @@ from tests.small_table import SmallTable, base_file, bucket_id, instant_at, late
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from multiprocessing.connection import Connection
 
     from _typeshed import DataclassInstance
     from sqlalchemy import Engine
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COMMITS_BEFORE = 20
+_SWITCH_SECONDS = 0.0005  # that of the service; with Python's 5 ms threads would wait for each other
+_forks = multiprocessing.get_context("fork")
 PARTITIONS = ("dt=2026-01-01", "dt=2026-01-02")
 BUCKETS = 4
 
@@ -85,9 +93,9 @@ class Rates:
 
 @dataclass
 class Figures:
-    """`cpu_share` is of one core, of all replicas; `load` is that of the machine at the beginning and at the end.
-    `first_looks_cpu_seconds` are those of the service until each table was polled once. `overdue_seconds` is how late
-    the latest table was polled; sizes are in bytes."""
+    """`cpu_share` is of one core, of all replicas, and `callers_cpu_share` that of all callers. `load` is that of the
+    machine at the beginning and at the end. `first_looks_cpu_seconds` is the CPU time of the service until each table
+    was polled once. `overdue_seconds` is how late the latest table was polled; sizes are in bytes."""
 
     tables: int
     replicas: int
@@ -96,6 +104,7 @@ class Figures:
     first_looks_seconds: float
     first_looks_cpu_seconds: float
     cpu_share: float
+    callers_cpu_share: float
     commits: int
     missed: int
     jobs: int
@@ -137,7 +146,10 @@ def register(engine: Engine, bases: list[Path]) -> dict[str, Path]:
 
 
 class Callers:
-    """Threads that call the replicas in turn until they are stopped. `seconds` are the times of their calls."""
+    """Threads that call the replicas in turn until they are stopped. `seconds` are the times of their calls, `done` is
+    what they have done."""
+
+    done: Any = None
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
@@ -173,13 +185,54 @@ class Callers:
         return answer.raise_for_status()
 
 
+@dataclass
+class Called:
+    """What callers in a process of their own tell at their end."""
+
+    seconds: dict[str, list[float]]
+    done: Any
+    cpu_seconds: float
+
+
+class Apart:
+    """Callers in a process of their own. They start at once."""
+
+    def __init__(self, make: Callable[[], Callers]) -> None:
+        self._ours, theirs = _forks.Pipe()
+        self._process = _forks.Process(target=_call, args=(make, theirs), daemon=True)
+        self._process.start()
+        # Without this an end of the process would not end the wait for it.
+        theirs.close()
+
+    def stop(self) -> Called:
+        self._ours.send(None)
+        called = self._ours.recv()
+        assert isinstance(called, Called)
+        self._process.join()
+        return called
+
+
+def _call(make: Callable[[], Callers], connection: Connection[Called, None]) -> None:
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    callers = make()
+    # The collector would stop the callers for as long as many a call takes.
+    gc.collect()
+    gc.freeze()
+    began = time.process_time()
+    callers.start()
+    connection.recv()
+    cpu_seconds = time.process_time() - began
+    callers.stop()
+    connection.send(Called(dict(callers.seconds), callers.done, cpu_seconds))
+
+
 class Writers(Callers):
     """Commit to one table after the other, `per_minute` of them, and call back as Hudi does."""
 
     def __init__(self, urls: Sequence[str], ids: dict[str, Path], per_minute: float) -> None:
         super().__init__(urls)
         self._ids = list(ids.items())
-        self.committed: dict[tuple[str, str], datetime] = {}
+        self.done = self.committed = dict[tuple[str, str], datetime]()
         # A single thread would be late with so many commits.
         threads = ceil(per_minute / 120)
         for first in range(threads):
@@ -208,7 +261,7 @@ class Workers(Callers):
     def __init__(self, urls: Sequence[str], ids: Iterable[str], per_minute: float) -> None:
         super().__init__(urls)
         self._ids = list(ids)
-        self.ended = 0
+        self.done = 0  # ended jobs
         self._each(60 / per_minute, self._submit)
         for _ in range(self._SLOTS):
             self._each(0.25, self._work)
@@ -231,13 +284,14 @@ class Workers(Callers):
             time.sleep(self._JOB_SECONDS / 2)
         report = {"attempt": order.attempt, "result": Result(Outcome.SUCCEEDED).to_json()}
         self._timed("result", lambda: http.post(f"{path}/result", json=report))
-        self.ended += 1
+        self.done += 1
 
 
 class Clients(Callers):
-    """Each sort of call is made over kept connections: five of them ten times a second, the others twice."""
+    """Clients make each sort of call over kept connections: five sorts ten times a second, the other sorts twice a
+    second. `rates` selects among these two."""
 
-    def __init__(self, urls: Sequence[str], ids: Iterable[str]) -> None:
+    def __init__(self, urls: Sequence[str], ids: Iterable[str], rates: Sequence[int] = (10, 2)) -> None:
         super().__init__(urls)
         every = list(ids)
         body = {"kind": "compaction", "dry_run": True}
@@ -266,7 +320,7 @@ class Clients(Callers):
             "metrics": lambda http, _: http.get("/metrics"),
         }
         for rate, calls in ((10, often), (2, seldom)):
-            for name, call in calls.items():
+            for name, call in calls.items() if rate in rates else ():
                 self._each(1 / rate, partial(self._call, name=name, call=call))
 
     def _call(
@@ -297,26 +351,24 @@ def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas:
         # Most tables have become due again meanwhile.
         while _overdue(engine) > 1:
             time.sleep(2)
-        writers = Writers(urls, ids, 60 * rates.commits_per_second)
-        workers = Workers(urls, ids, 60 * rates.jobs_per_second)
-        clients = Clients(urls, ids)
-        # A garbage collection would stop the clients for as long as some calls take.
-        gc.collect()
-        gc.freeze()
         say(f"first looks took {first_looks:.0f} s; measuring for {minutes:g} minutes")
         cpu, began = sum(map(_cpu_seconds, daemons)), time.monotonic()
         overdue = 0.0
-        for each in (writers, workers, clients):
-            each.start()
+        apart = [
+            Apart(partial(Writers, urls, ids, 60 * rates.commits_per_second)),
+            Apart(partial(Workers, urls, ids, 60 * rates.jobs_per_second)),
+            *(Apart(partial(Clients, urls, ids, rates=(rate,))) for rate in (10, 2)),
+        ]
         while time.monotonic() - began < minutes * 60:
             time.sleep(5)
             overdue = max(overdue, _overdue(engine))
-        share = (sum(map(_cpu_seconds, daemons)) - cpu) / (time.monotonic() - began)
-        for each in (writers, workers, clients):
-            each.stop()
+        took = time.monotonic() - began
+        share = (sum(map(_cpu_seconds, daemons)) - cpu) / took
+        writers, workers, *clients = [each.stop() for each in apart]
+        called = (writers, workers, *clients)
         time.sleep(5)
         bytes_used = sum(process_tree.memory(each.process.pid) for each in daemons)
-    found = lags(engine, writers.committed)
+    found = lags(engine, writers.done)
     return Figures(
         tables=rates.tables,
         replicas=replicas,
@@ -325,14 +377,13 @@ def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas:
         first_looks_seconds=round(first_looks, 1),
         first_looks_cpu_seconds=round(first_cpu, 1),
         cpu_share=round(share, 3),
-        commits=len(writers.committed),
-        missed=len(writers.committed) - len(found),
-        jobs=workers.ended,
+        callers_cpu_share=round(sum(each.cpu_seconds for each in called) / took, 3),
+        commits=len(writers.done),
+        missed=len(writers.done) - len(found),
+        jobs=workers.done,
         overdue_seconds=round(overdue, 1),
         lag=Times.of(found),
-        rest={
-            name: Times.of(seconds) for each in (writers, workers, clients) for name, seconds in each.seconds.items()
-        },
+        rest={name: Times.of(seconds) for each in called for name, seconds in each.seconds.items()},
         memory=bytes_used,
         database=database_bytes(engine),
     )

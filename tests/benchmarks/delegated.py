@@ -1,10 +1,9 @@
-"""Measures the commits of a writer that compacts inline, that leaves compaction to another process, and that delegates
-it to this service: `python tests/benchmarks/delegated.py [--commits 60] [--minutes 8]`
+"""Compares the commits of three writers: one compacts inline, one leaves compaction to the service's policy (async),
+and one delegates its plans to the service: `python tests/benchmarks/delegated.py [--commits 60] [--minutes 8]`
 
-Each writes the same batches to its own copy of one merge-on-read table, with a compaction every five commits. Async:
-the service compacts by its policy, and no writer plans anything. The writers take turns of `TURN` commits. A turn
-begins when the compactions of the previous writer have ended, so the service only works beside the writer for which it
-works.
+Each writes the same batches to its own copy of one merge-on-read table, with a compaction every five commits. The async
+writer plans nothing. The writers take turns of `TURN` commits. A turn begins when the compactions of the previous
+writer have ended, so the service only works beside the writer for which it works.
 """
 
 from __future__ import annotations

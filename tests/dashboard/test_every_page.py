@@ -50,7 +50,7 @@ def test_pages_of_each_kind_are_open_to_everybody_on_a_dark_phone(
 def require_open_pages(new_page: OpenPage, installation: Installation, look: str, names: Iterable[str]) -> None:
     page = new_page(*LOOKS[look])
     for name in names:
-        page.goto("about:blank")  # Otherwise what is awaited may still be that of the page before.
+        page.goto("about:blank")  # The awaited element might otherwise be one of the previous page.
         page.goto(installation.address(name))
         page.wait_for_selector("main h1, main h2")
         page.wait_for_selector("#pulse.live")
@@ -76,7 +76,7 @@ def test_the_page_of_a_table_that_cannot_be_read_is_open_to_everybody(
     new_page: OpenPage, faults_of: dict[Page, Faults], installation: Installation, look: str
 ) -> None:
     page = new_page(*LOOKS[look])
-    faults_of[page].allow("4(04|22)")  # Neither its files nor its lock are there.
+    faults_of[page].allow("4(04|22)")  # Its files and its lock do not exist.
     page.goto(f"{installation.url}/#/tables/{ORDERS}")
     page.wait_for_selector("main h1")
     page.wait_for_selector("#pulse.live")

@@ -56,7 +56,7 @@ def fill(form: Locator, kind: JobKind) -> None:
             form.locator("input[name=sort_by]").fill("city")
 
 
-def test_each_kind_can_be_planned_with_what_the_api_takes(page: Page, installation: Installation) -> None:
+def test_the_form_of_each_kind_can_send_all_parameters_of_the_api(page: Page, installation: Installation) -> None:
     sent = taken(page, installation)
     for kind in JobKind:
         page.goto(installation.address("jobs of a table"))

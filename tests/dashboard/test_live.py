@@ -52,7 +52,7 @@ def settled(asked: Asked, page: Page, seconds: float) -> bool:
     return any(quiet(asked, page, seconds) == [] for _ in range(int(30 / seconds)))
 
 
-def test_progress_is_polled_alone_and_what_has_ended_is_seen_at_once(page: Page, installation: Installation) -> None:
+def test_only_progress_is_polled_and_the_end_of_a_job_is_seen_at_once(page: Page, installation: Installation) -> None:
     asked = open_overview(page, installation)
     # The first poll may precede the check of the page.
     assert set(asked) - {PROGRESS} == {"events", "overview", "session"}
@@ -101,7 +101,7 @@ def test_an_event_is_followed_by_few_requests_and_then_by_none(page: Page, idle:
     assert quiet(asked, page, 10) == []
 
 
-def test_a_page_of_one_table_does_not_mind_the_others(page: Page, idle: Installation) -> None:
+def test_a_page_of_one_table_ignores_events_of_others(page: Page, idle: Installation) -> None:
     asked = Asked(page, idle.url)
     page.goto(f"{idle.url}/#/tables/{TRIPS}")
     page.wait_for_selector("#pulse.live")

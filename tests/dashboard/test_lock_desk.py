@@ -43,7 +43,7 @@ def desk(page: Page) -> Locator:
 
 
 @pytest.mark.exhaustive
-def test_it_is_broken_with_a_reason(installation: Installation, page: Page, lock: Path, desk: Locator) -> None:
+def test_the_lock_is_broken_with_a_reason(installation: Installation, page: Page, lock: Path, desk: Locator) -> None:
     expect(desk).to_contain_text("a writer that Hudi's lock file does not name")
     desk.get_by_label("Why its holder is dead").fill("Its machine was switched off.")
     desk.get_by_role("button", name="Break the lock").click()
@@ -57,7 +57,7 @@ def test_it_is_broken_with_a_reason(installation: Installation, page: Page, lock
 
 
 @pytest.mark.exhaustive
-def test_it_is_kept_if_another_has_taken_it_meanwhile_and_the_page_says_so(
+def test_a_lock_that_another_has_taken_meanwhile_is_kept_and_the_page_says_so(
     page: Page, faults: Faults, lock: Path, desk: Locator
 ) -> None:
     faults.allow("409")

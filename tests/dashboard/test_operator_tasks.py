@@ -126,7 +126,7 @@ def test_see_why_nothing_happens(operator: Operator, sick: Any, fleet: Fleet) ->
     expect(panel).to_contain_text(re.compile("paused", re.IGNORECASE))
 
 
-def test_mend_and_see_it_green(operator: Operator, sick: Any, fleet: Fleet) -> None:
+def test_repair_a_table_and_see_it_green(operator: Operator, sick: Any, fleet: Fleet) -> None:
     name, mend = sick
     page = operator.page
     [found] = problems(fleet)
@@ -169,7 +169,7 @@ def test_give_a_flink_writer_its_options(operator: Operator, fleet: Fleet) -> No
     assert "LAZY" in words
 
 
-def test_be_told_in_slack(operator: Operator, fleet: Fleet, tmp_path: Path) -> None:
+def test_send_problems_to_slack(operator: Operator, fleet: Fleet, tmp_path: Path) -> None:
     file = tmp_path / "slack.json"
     file.write_text(json.dumps({"url": "https://hooks.slack.com/services/T0/B0/XXXX"}))
     operator.count += 1  # The file that has the address.

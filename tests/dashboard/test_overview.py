@@ -76,7 +76,7 @@ def test_filter_order_and_page_go_back_and_forth_with_the_browser(page: Page, in
     expect(page.locator(".matrix tbody strong").first).to_have_text("trips")
 
 
-def test_the_last_jobs_are_one_stop_of_the_tab_key_and_tell_what_they_are(
+def test_the_last_jobs_are_one_stop_of_the_tab_key_and_have_descriptions(
     page: Page, installation: Installation
 ) -> None:
     page.goto(f"{installation.url}/#/?q=orders")

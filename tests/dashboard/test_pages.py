@@ -45,7 +45,7 @@ def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the
     expect(rows).to_have_count(4)
 
 
-def test_what_writers_need_is_copied_from_the_page_of_their_table(page: Page, installation: Installation) -> None:
+def test_the_options_of_writers_are_copied_from_the_page_of_their_table(page: Page, installation: Installation) -> None:
     page.goto(installation.address("writers"))
     page.locator("summary", has_text="What its writers need").focus()
     page.keyboard.press("Enter")
@@ -59,7 +59,7 @@ def test_what_writers_need_is_copied_from_the_page_of_their_table(page: Page, in
     assert barriers(page) == []
 
 
-def test_what_is_declared_about_a_table_is_changed_on_its_page(
+def test_declarations_about_a_table_are_changed_on_its_page(
     page: Page, faults: Faults, installation: Installation
 ) -> None:
     faults.allow("404|412|422")  # There is no such table in the storage, and somebody else changes it.
@@ -133,7 +133,7 @@ def test_a_setting_is_changed_and_reset_and_its_source_is_shown(page: Page, inst
     installation.api.delete("/policies/tri*").raise_for_status()
 
 
-def test_what_the_service_refuses_is_said_and_nothing_is_lost(
+def test_a_refused_edit_shows_the_reason_and_keeps_the_input(
     page: Page, faults: Faults, installation: Installation
 ) -> None:
     faults.allow("422")
@@ -217,7 +217,7 @@ def test_a_dry_run_that_would_be_refused_says_so_and_offers_no_start(page: Page,
     expect(page.get_by_role("button", name="Run it now")).to_be_visible()
 
 
-def test_a_table_is_looked_at_and_then_registered(
+def test_a_table_is_detected_and_then_registered(
     page: Page, faults: Faults, installation: Installation, tmp_path: Path
 ) -> None:
     faults.allow("404")  # It has no snapshot before its first poll.
@@ -348,7 +348,7 @@ def _of_its_own(page: Page, folder: Path) -> Iterator[Installation]:
 
 
 @pytest.mark.exhaustive
-def test_a_reader_sees_everything_and_no_form_for_what_it_may_not_do(
+def test_a_reader_sees_everything_but_no_form_for_actions_without_permission(
     page: Page, faults: Faults, tmp_path: Path
 ) -> None:
     faults.allow("401")
@@ -368,7 +368,7 @@ def test_a_reader_sees_everything_and_no_form_for_what_it_may_not_do(
 
 
 @pytest.mark.exhaustive
-def test_an_operator_runs_jobs_and_has_no_form_for_what_only_an_admin_may_do(
+def test_an_operator_runs_jobs_but_sees_no_form_for_actions_of_admins(
     page: Page, faults: Faults, tmp_path: Path
 ) -> None:
     faults.allow("401")

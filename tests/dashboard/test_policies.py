@@ -1,4 +1,4 @@
-"""Tests the pages of policies, the calendar and notifications, and what a selection gets, mostly by keyboard."""
+"""Tests the pages of policies, the calendar and notifications, and actions on selected tables, mostly by keyboard."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     page.get_by_label("Start of window 1").fill("21:00")
     page.get_by_role("button", name="Preview 3 changes").focus()
     page.keyboard.press("Enter")
-    preview = page.get_by_role("region", name="What the edit would change")
+    preview = page.get_by_role("region", name="Effect of the edit")
     expect(preview).to_contain_text("1 table would have another policy")
     expect(preview).to_contain_text("every day 21:00 to 04:00")
     assert installation.api.get(f"/policies/{PATTERN}").json()["settings"] == {"compaction": {"commits": 8}}
@@ -93,7 +93,7 @@ def test_an_edit_is_tried_on_the_commits_of_the_past(page: Page, installation: I
     page.get_by_role("button", name="Preview the change").click()
     simulation = page.get_by_role("region", name="What it would have done in the last 14 days")
     expect(simulation).to_contain_text("instead of", timeout=30_000)
-    expect(simulation.get_by_role("img", name="What a read costs")).to_be_visible()
+    expect(simulation.get_by_role("img", name="Cost of a read")).to_be_visible()
     expect(simulation.locator(".line.before")).to_have_count(2)
     expect(simulation.get_by_role("table", name="Both policies")).to_contain_text("Present policy")
     assert barriers(page) == []
@@ -106,7 +106,7 @@ def test_an_edit_is_tried_on_the_commits_of_the_past(page: Page, installation: I
     expect(simulation).to_contain_text("instead of", timeout=30_000)
 
 
-def test_a_conflict_is_told_and_loses_neither_side(
+def test_a_conflict_is_shown_and_keeps_the_edits_of_both_sides(
     page: Page, faults: Faults, installation: Installation, pattern: str
 ) -> None:
     faults.allow("412")
@@ -121,7 +121,7 @@ def test_a_conflict_is_told_and_loses_neither_side(
     installation.api.put(f"/policies/{PATTERN}", json=other).raise_for_status()
     save.click()
     expect(page.locator("main .problem.bad")).to_contain_text("changed")
-    page.get_by_role("button", name="Show what it is now, with my changes").click()
+    page.get_by_role("button", name="Show the present policy with my changes").click()
     expect(page.get_by_label("Priority (priority)")).to_have_value("7")
     expect(commits).to_have_value("4")
     page.get_by_role("button", name="Preview the change").click()

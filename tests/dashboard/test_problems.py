@@ -33,7 +33,7 @@ def test_an_overview_without_tables_leads_to_the_form_that_registers_one(fleet: 
 
 
 @pytest.mark.exhaustive
-def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fleet, page: Page) -> None:
+def test_every_problem_is_on_the_page_until_it_is_repaired(fleet: Fleet, page: Page) -> None:
     standing = [(kind, scene(fleet)) for scene, kind in SCENES.items()]
     wrong = [(kind, next(scene), scene) for kind, scene in standing]
 
@@ -91,7 +91,7 @@ def test_a_command_is_copied_with_the_keyboard(fleet: Fleet, page: Page, has_cli
     if not has_clipboard:
         page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     open_overview(page, fleet)
-    notice(page, name, "can never happen").get_by_role("button", name="Copy the command").focus()
+    notice(page, name, "can never run").get_by_role("button", name="Copy the command").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#spoken")).to_have_text("The command is copied.")
     [found] = problems()

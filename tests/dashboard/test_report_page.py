@@ -108,7 +108,7 @@ def test_a_period_is_chosen_by_name_or_by_its_days(page: Page, installation: Ins
     expect(page.locator("main")).to_contain_text("6 Jan 2020, 08:00:00 to 13 Jan 2020, 08:00:00")
 
 
-def test_a_period_that_is_none_is_refused_in_words(page: Page, installation: Installation, faults: Faults) -> None:
+def test_an_invalid_period_is_refused_with_a_message(page: Page, installation: Installation, faults: Faults) -> None:
     faults.allow("422")
     page.goto(f"{installation.url}/#/report?since=2020-02-01&until=2020-01-01")
     expect(page.locator("main .problem")).to_contain_text("must be before `until`")

@@ -34,11 +34,10 @@ class Row:
 class FlinkJob:
     """Sends the numbers `first` to `last`, `rate` a second; number n is version n of key n modulo `keys`.
 
-    `options` override the options of the table; an empty value removes one. Keys from `late` on have their own
-    partition, which does not exist before. The job ends after the last number; if it `stays`, it only makes checkpoints
-    for another hour (because Flink makes all numbers of a sequence at its start). If it `deletes`, a key does not exist
-    while its version is a multiple of 7. If `timestamps` is set, rows have an `at`, n seconds and 123 ms after the
-    beginning of 2024.
+    `options` override the options of the table; an empty value removes one. Keys from `late` on are written to a new
+    partition. The job ends after the last number; if it `stays`, it only makes checkpoints for another hour (because
+    Flink makes all numbers of a sequence at its start). If it `deletes`, a key does not exist while its version is a
+    multiple of 7. If `timestamps` is set, rows have an `at`, n seconds and 123 ms after the beginning of 2024.
     """
 
     base: Path | str

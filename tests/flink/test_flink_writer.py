@@ -39,7 +39,7 @@ def expand(spark: SparkSession, base: Path, num_buckets: int) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
-def test_a_job_is_known_by_what_it_leaves_and_an_idle_one_commits_nothing(
+def test_a_flink_job_is_detected_by_its_files_and_an_idle_one_commits_nothing(
     flink: FlinkCluster, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "numbers"
@@ -65,7 +65,7 @@ def test_a_job_is_known_by_what_it_leaves_and_an_idle_one_commits_nothing(
 
 
 @pytest.mark.exhaustive
-def test_by_default_a_job_says_nothing_of_itself_in_its_commits_and_locks_elsewhere(
+def test_by_default_a_flink_job_leaves_no_mark_in_its_commits_and_locks_elsewhere(
     flink: FlinkCluster, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"

@@ -76,7 +76,7 @@ def test_beside_a_running_flink_job_nothing_is_replaced(
 
 
 @pytest.mark.exhaustive
-def test_what_a_job_that_was_said_to_be_stopped_writes_to_replaced_file_groups_is_found_and_brought_over(
+def test_rows_that_a_wrongly_declared_stopped_job_writes_to_replaced_file_groups_are_repaired(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"

@@ -149,7 +149,7 @@ def test_after_a_clustering_the_job_begins_without_its_state_and_no_row_is_lost(
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(600)
-def test_what_a_job_writes_after_it_was_started_from_its_savepoint_is_an_incident_and_brought_over(
+def test_rows_that_a_job_writes_after_a_start_from_its_savepoint_are_an_incident_and_repaired(
     flink: FlinkCluster, daemon: Daemon, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(flink, daemon, tmp_path / "numbers", MOR)

@@ -105,7 +105,7 @@ def fill(path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_full_disk_is_said_and_lived_through(small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_the_service_survives_it(small_disk: Path) -> None:
     with Serving(small_disk, WEBHOOK_POLL_SECONDS="0.1") as service:
         assert ready(service) == (200, "")
         fill(small_disk / "filler")
@@ -122,7 +122,7 @@ def test_a_full_disk_is_said_and_lived_through(small_disk: Path) -> None:
         assert service.stop() == 0
 
 
-def test_a_disk_that_is_full_is_said_even_where_sqlite_writes_in_place(small_disk: Path) -> None:
+def test_a_full_disk_is_reported_even_if_sqlite_writes_in_place(small_disk: Path) -> None:
     with Serving(small_disk) as service:
         # The log is long enough now to be written again from its start.
         with closing(sqlite3.connect(small_disk / NAME)) as other:
@@ -135,7 +135,7 @@ def test_a_disk_that_is_full_is_said_even_where_sqlite_writes_in_place(small_dis
 
 
 @pytest.mark.exhaustive
-def test_an_overwritten_file_is_said_and_ends_nothing(tmp_path: Path) -> None:
+def test_an_overwritten_database_file_is_reported_and_the_service_goes_on(tmp_path: Path) -> None:
     with Serving(tmp_path) as service:
         for _ in range(50):
             create(service)
@@ -191,7 +191,7 @@ def test_a_service_on_a_broken_database_does_not_start_and_says_why_in_a_line(
 
 
 @pytest.mark.parametrize("mode", [pytest.param(0o000, marks=pytest.mark.exhaustive), 0o444])
-def test_nor_does_it_without_the_permission_to_write(tmp_path: Path, mode: int) -> None:
+def test_a_service_without_the_permission_to_write_does_not_start(tmp_path: Path, mode: int) -> None:
     migrated(tmp_path)
     (tmp_path / NAME).chmod(mode)
     # Root may write to all files unless it gives up this capability.
@@ -224,7 +224,7 @@ def serve_by(prefix: Sequence[str], folder: Path) -> subprocess.CompletedProcess
     )
 
 
-def test_many_who_ask_at_once_cost_one_write_a_second(sqlite: sa.Engine) -> None:
+def test_many_concurrent_probes_cost_one_write_a_second(sqlite: sa.Engine) -> None:
     commits: list[object] = []
     sa.event.listen(sqlite, "commit", lambda connection: commits.append(connection))
     probe = Probe(sqlite)
@@ -236,7 +236,7 @@ def test_many_who_ask_at_once_cost_one_write_a_second(sqlite: sa.Engine) -> None
     assert 4 <= len(commits) <= 5 * (1 + time.monotonic() - started)
 
 
-def test_a_database_that_another_process_locks_is_said_and_holds_up_no_other_call(tmp_path: Path) -> None:
+def test_a_locked_database_is_reported_and_delays_no_call_that_does_not_need_it(tmp_path: Path) -> None:
     with Serving(tmp_path) as service, closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(50) as pool:

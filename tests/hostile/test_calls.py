@@ -55,7 +55,7 @@ def test_a_host_or_origin_that_is_not_surely_of_this_machine_is_refused(
         {"Host": "localhost", "Origin": "http://[::1]:8080"},
     ],
 )
-def test_those_of_this_machine_are_let_in(client: TestClient, headers: dict[str, str]) -> None:
+def test_hosts_and_origins_of_this_machine_are_accepted(client: TestClient, headers: dict[str, str]) -> None:
     assert client.get("/v1/tables", headers=headers).status_code == 200
 
 
@@ -66,7 +66,7 @@ def test_a_service_that_other_machines_reach_is_never_open(app_context: AppConte
         assert client.get("/v1/tables").status_code == 401
 
 
-def test_with_a_token_any_host_will_do(client: TestClient, make_token: Callable[[Role], dict[str, str]]) -> None:
+def test_calls_with_a_token_may_name_any_host(client: TestClient, make_token: Callable[[Role], dict[str, str]]) -> None:
     headers = make_token(Role.READER)
     assert client.get("/v1/tables", headers={**headers, "Host": "groundskeeper.corp"}).status_code == 200
 

@@ -104,7 +104,7 @@ def ended(connection: socket.socket, seconds: float) -> bool:
     ("says", "limit"),
     [(b"", "head_seconds"), (b"G", "head_seconds"), (HALF_HEAD, "head_seconds"), (HALF_BODY, "body_seconds")],
 )
-def test_a_client_that_does_not_go_on_is_not_waited_for(app_context: AppContext, says: bytes, limit: str) -> None:
+def test_a_connection_whose_client_stops_sending_is_closed(app_context: AppContext, says: bytes, limit: str) -> None:
     with (
         serving(create_app(app_context), **{"head_seconds": 30, "body_seconds": 30, limit: 0.3}) as address,
         socket.create_connection(address) as client,
@@ -113,7 +113,7 @@ def test_a_client_that_does_not_go_on_is_not_waited_for(app_context: AppContext,
         assert ended(client, 5)
 
 
-def test_neither_is_one_that_sends_half_of_its_second_request(app_context: AppContext) -> None:
+def test_a_connection_whose_client_stops_in_its_second_request_is_closed(app_context: AppContext) -> None:
     with (
         serving(create_app(app_context), head_seconds=0.5) as address,
         socket.create_connection(address) as client,
@@ -126,7 +126,7 @@ def test_neither_is_one_that_sends_half_of_its_second_request(app_context: AppCo
         assert ended(client, 3)
 
 
-def test_a_client_that_does_not_read_its_answer_is_not_waited_for() -> None:
+def test_a_connection_whose_client_does_not_read_its_answer_is_closed() -> None:
     with serving(slow_or_large, read_seconds=0.5) as address, socket.create_connection(address) as client:
         client.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
         time.sleep(2)
@@ -179,7 +179,7 @@ def test_a_call_is_refused_before_its_body_is_sent(
         assert eventually(lambda: ended(client, 1) or True, 60)
 
 
-def test_two_thousand_half_heads_and_stalled_bodies_hold_nobody_up(tmp_path: Path) -> None:
+def test_two_thousand_incomplete_requests_delay_nobody(tmp_path: Path) -> None:
     with Serving(tmp_path) as service:
         address = ("127.0.0.1", int(service.url.rpartition(":")[2]))
         with flood(address, 2000, HALF_HEAD), flood(address, 150, HALF_BODY):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Headers = dict[str, str]
 
 _READS = {"get", "head"}
-# Calls of readers, which change at most what is their own or when a table is polled.
+# Calls of readers, which change at most objects of their own, or the time of a table's next poll.
 _OF_READERS = re.compile(r"/v1/(session|callbacks/hudi|policy-preview|policies/simulate|tables/\{table_id\}/evaluate)$")
 
 

@@ -42,7 +42,9 @@ def field_of(member: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("member", HOSTILE, ids=field_of)
-def test_they_are_refused_by_name_at_registration_and_in_a_change(client: TestClient, member: dict[str, Any]) -> None:
+def test_dangerous_options_are_refused_by_name_at_registration_and_in_a_change(
+    client: TestClient, member: dict[str, Any]
+) -> None:
     table = client.post("/v1/tables", json={"base_path": BASE})
     for answer in (
         client.post("/v1/tables", json={"base_path": f"{BASE}2", **member}),
@@ -79,7 +81,7 @@ def stored_earlier(app_context: AppContext, table_id: str) -> None:
         connection.execute(sa.update(schema.tables).where(schema.tables.c.id == table_id).values(**bad))
 
 
-def test_a_table_that_has_them_from_before_gets_no_jobs_until_it_is_mended(
+def test_a_table_with_dangerous_options_from_before_gets_no_jobs_until_they_are_removed(
     client: TestClient, app_context: AppContext
 ) -> None:
     table_id = client.post("/v1/tables", json={"base_path": BASE}).json()["id"]
@@ -148,7 +150,7 @@ class NoSpark:
         (Table("hdfs://nn/lake", "t"), "path-not-allowed"),
     ],
 )
-def test_a_worker_refuses_a_work_order_with_them(table: Table, problem: str) -> None:
+def test_a_worker_refuses_a_work_order_with_dangerous_options(table: Table, problem: str) -> None:
     spark: Any = NoSpark()
     order = WorkOrder("job_1", 1, JobKind.AUDIT, table)
 

@@ -37,7 +37,7 @@ def test_an_address_that_no_name_server_can_be_asked_for_is_refused(url: str) ->
 
 
 @pytest.mark.parametrize("url", [*ADDRESSES[:-1], "", "nonsense"])
-def test_one_that_is_stored_all_the_same_is_a_failed_attempt(post: Post, receiver: Receiver, url: str) -> None:
+def test_a_stored_address_that_cannot_be_resolved_is_a_failed_attempt(post: Post, receiver: Receiver, url: str) -> None:
     bad, good = post.webhook(receiver.url).webhook, post.webhook(receiver.url).webhook
     with writing(post.engine) as connection:
         connection.execute(sa.update(schema.webhooks).where(schema.webhooks.c.id == bad.id).values(url=url))

@@ -104,7 +104,7 @@ def test_details_that_are_nested_too_deep_are_refused(client: TestClient) -> Non
         assert refused(client.post("/v1/worker/leases/job_1/result", content=report, headers=JSON))
 
 
-def test_a_result_is_kept_whatever_its_details_say(client: TestClient, table_id: str) -> None:
+def test_a_result_is_stored_whatever_its_details_contain(client: TestClient, table_id: str) -> None:
     job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]
     client.post("/v1/worker/leases", json={"worker_id": "w"})
     rest = '"infinite": 1e400, "text": "a\\u0000b\\ud800", "nested": [[[7]]], "negative": -5'
@@ -139,7 +139,7 @@ def test_a_policy_with_impossible_values_is_refused(client: TestClient, table_id
     assert client.post(f"/v1/tables/{table_id}/evaluate").status_code == 200
 
 
-def test_an_answer_about_a_wrong_method_names_all_that_there_are(client: TestClient, table_id: str) -> None:
+def test_an_answer_about_a_wrong_method_names_all_valid_ones(client: TestClient, table_id: str) -> None:
     allowed = {
         "/v1/tables": "GET, POST",
         f"/v1/tables/{table_id}": "DELETE, GET, PATCH",
@@ -182,6 +182,6 @@ def test_an_address_of_flink_that_no_request_can_be_sent_to_is_refused(url: str)
 
 
 @pytest.mark.parametrize("url", ADDRESSES)
-def test_one_that_is_stored_all_the_same_is_an_error_of_flink(url: str) -> None:
+def test_a_stored_address_to_which_no_request_can_be_sent_is_an_error_of_flink(url: str) -> None:
     with FlinkRest(url, connect_seconds=0.2) as flink, pytest.raises(FlinkError):
         flink.jobs()

@@ -111,7 +111,7 @@ class Daemon:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """The service of two tests, of which the second ends it to read all that it has written."""
+    """The service of two tests; the second test ends it, to read all files that it has written."""
     daemon = Daemon(tmp_path_factory.mktemp("service"))
     yield daemon
     daemon.end()
@@ -324,7 +324,7 @@ def test_secrets_that_an_earlier_version_stored_are_encrypted_and_leave_no_copy(
         assert table_store.get(connection, with_plain_secrets) == stored
 
 
-def test_without_a_key_they_stay_and_the_log_names_the_tables(
+def test_without_a_key_old_secrets_stay_unencrypted_and_the_log_names_their_tables(
     app_context: AppContext, with_plain_secrets: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):

@@ -206,7 +206,7 @@ def test_a_cookie_that_is_none_is_refused(browser: TestClient, issue: Any, monke
         assert browser.get("/v1/tables", headers={"Cookie": cookie}).status_code == 401, value
 
 
-def test_of_a_token_only_the_newest_sessions_go_on_and_old_ones_are_deleted(
+def test_only_the_newest_sessions_of_a_token_continue_and_old_ones_are_deleted(
     browser: TestClient, issue: Any, sqlite: sa.Engine, clock: FakeClock
 ) -> None:
     _, headers = issue()

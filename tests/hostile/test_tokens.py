@@ -124,7 +124,7 @@ def test_a_token_that_has_ended_ends_its_leases_and_streams(
     assert client.get("/v1/tables", headers=reader).status_code == 401
 
 
-def test_a_token_has_no_more_than_its_share_of_the_streams(
+def test_a_token_has_a_limited_share_of_the_event_streams(
     app_context: AppContext, token: Callable[..., tuple[str, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("service.api.events.Streams.most_of_token", 1)

@@ -77,7 +77,9 @@ def test_the_oldest_commits_leave_the_timeline_and_no_row_changes(
 
 
 @pytest.mark.exhaustive
-def test_whatever_still_needs_an_instant_keeps_it_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_instant_that_is_still_needed_stays_and_the_result_names_its_user(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, updates=1, metadata=False)
     saved = run_job(spark, base, "savepoint").details["savepoint"]

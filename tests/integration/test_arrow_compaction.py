@@ -103,7 +103,7 @@ def test_rows_files_and_statistics_are_those_of_hudis_own_compaction(
 def test_files_of_copied_column_chunks_are_those_of_hudis_own_compaction(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str
 ) -> None:
-    # Chunks of small row groups are not copied otherwise.
+    # The chunks of small row groups are by default not copied.
     monkeypatch.setattr(compaction_job, "Compaction", partial(Compaction, copies_from=0))
     base = tmp_path / "orders"
     statistics = {"hoodie.metadata.index.column.stats.enable": "true"}
@@ -255,7 +255,7 @@ REASONS: list[tuple[str, dict[str, Any]]] = [
     ("reason", "shape"),
     [pytest.param(reason, shape, id=f"{reason}-{number}") for number, (reason, shape) in enumerate(REASONS)],
 )
-def test_what_is_not_proved_is_done_by_hudi_with_the_reason_or_refused(
+def test_slices_whose_merge_is_not_proved_are_compacted_by_hudi_or_refused(
     spark: SparkSession, tmp_path: Path, reason: str, shape: dict[str, Any]
 ) -> None:
     base = tmp_path / "orders"

@@ -64,7 +64,7 @@ def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("version", [6, 9])
-def test_whenever_a_compaction_is_killed_nothing_is_lost_doubled_or_left(
+def test_a_kill_of_a_compaction_at_any_step_leaves_no_lost_or_duplicate_row_and_no_file(
     spark: SparkSession, tmp_path: Path, spares: Spares, version: int
 ) -> None:
     print(f"GROUNDSKEEPER_FAULT_SEED={SEED}")

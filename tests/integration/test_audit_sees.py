@@ -228,7 +228,7 @@ def test_instants_of_a_writer_in_another_time_zone(spark: SparkSession, tmp_path
     """The test renames the instants on the timeline; the storage's times remain unchanged."""
     base = tmp_path / "trips"
     tables.write_table(spark, base, count=200, updates=4, partitioned=False)
-    time.sleep(2.5)  # Otherwise both could have been running concurrently.
+    time.sleep(2.5)  # If they were closer together, both could have been running concurrently.
     tables.upsert(tables.rows(spark, 0, 9, ts=9), base, tables.writer_options(base, partitioned=False))
     assert "instants-out-of-order" not in found(spark, base, index=INDEX)
     timeline = base / ".hoodie" / "timeline"

@@ -103,7 +103,7 @@ def test_a_table_is_watched_as_on_a_disk(server: Server, spark: SparkSession, tm
     assert len(slices[0]) == 12
 
 
-def test_what_hadoops_client_asks_is_nothing_that_the_emulator_knows(server: Server, spark: SparkSession) -> None:
+def test_the_emulator_does_not_support_the_requests_of_hadoops_client(server: Server, spark: SparkSession) -> None:
     """If this test fails, Hudi can be tested here as well, and the stand-in of `azure_dfs` can be removed."""
     java: Any = spark._jvm
     conf = java.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())  # type: ignore[attr-defined]

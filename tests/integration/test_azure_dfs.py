@@ -229,9 +229,7 @@ def test_an_abort_in_the_middle_leaves_nothing_on_azure(
 
 
 @pytest.mark.exhaustive
-def test_what_stands_in_the_way_on_azure_is_said_in_the_dry_run(
-    on_azure: SparkSession, server: Server, lock: TableLock
-) -> None:
+def test_a_dry_run_on_azure_reports_all_obstacles(on_azure: SparkSession, server: Server, lock: TableLock) -> None:
     base = f"{ROOT}/refused"
     tables.upsert(rows(on_azure, 0, 20), base, tables.writer_options(base, num_buckets=2, **lock.options))
     conf: Any = on_azure._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
@@ -284,7 +282,7 @@ def test_an_idle_poll_is_one_request_and_a_listing_comes_in_pages(server: Server
 
 
 @pytest.mark.exhaustive
-def test_a_wrong_key_is_said_as_such(server: Server) -> None:
+def test_a_wrong_key_is_reported_as_such(server: Server) -> None:
     options = {**server.options, "fs.azure.account.key": "d3Jvbmc="}
     with pytest.raises(StorageError, match="AuthenticationFailed"):
         examine(f"{ROOT}/trips", allowed_roots=(ROOT,), claimed=None, storage_options=options)

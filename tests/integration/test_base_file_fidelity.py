@@ -285,7 +285,7 @@ def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
         for number in range(first, last):
             place = (number, None, (f"y{number}",)) if number % 2 else None
             inner = [(ts, "n", None), (number, None, ("y",))] if number % 3 else None
-            # No element at all in what is inside the last two columns.
+            # The inner lists and maps of the last two columns have no element at all.
             values.append((f"id{number}", ts, "2026-01-01", place, inner, {"a": place, "b": None}, [], None))
         tables.upsert(spark.createDataFrame(values, schema), base, options)
 

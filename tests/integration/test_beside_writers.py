@@ -27,7 +27,7 @@ MOR_FIRST = ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.ex
 
 
 @pytest.mark.parametrize("table_type", MOR_FIRST)
-def test_what_writers_commit_during_the_split_is_split_as_well(
+def test_commits_of_writers_during_the_split_are_split_as_well(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "trips"

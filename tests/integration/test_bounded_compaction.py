@@ -168,7 +168,7 @@ def test_a_plan_that_cannot_be_executed_uses_up_no_limit(spark: SparkSession, tm
 
 
 @pytest.mark.exhaustive
-def test_what_attempts_without_enough_time_have_left_is_taken_up_until_one_has_enough(
+def test_work_of_attempts_that_timed_out_is_continued_until_one_has_enough_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "orders"

@@ -56,7 +56,7 @@ def test_rules_are_read_as_hudi_reads_them(spark: SparkSession, rounds: int) -> 
         try:
             ours = BucketRules.parse(text, DEFAULT)
         except BucketRulesError as error:
-            # Stricter than Hudi only where it says so.
+            # Only these two checks are stricter than those of Hudi.
             if "at least one bucket" not in str(error) and "the regex" not in str(error):
                 with pytest.raises(Py4JJavaError):
                     engine(text)

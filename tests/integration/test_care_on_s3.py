@@ -38,7 +38,7 @@ def on_s3(spark: SparkSession, server: s3.Server) -> Iterator[SparkSession]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), SHAPES)
-def test_all_of_them_keep_the_rows_and_leave_nothing(
+def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
     on_s3: SparkSession, server: s3.Server, tmp_path: Path, table_type: str, version: int
 ) -> None:
     spark, base = on_s3, f"s3a://lake/{table_type.lower()}{version}"
@@ -117,9 +117,11 @@ def test_all_of_them_keep_the_rows_and_leave_nothing(
 
 
 def _validated_and_rebuilt(job: Any, server: s3.Server, base: str) -> None:
-    """Validates the metadata table; then restores an older copy, which the job finds to be outdated, and rebuilds
-    it."""
+    """Validates and compacts the metadata table; then restores an older copy, which the job finds to be outdated, and
+    rebuilds it."""
     assert job("metadata_table").details["findings"] == []
+    after = job("metadata_table", {"action": "compact"}).details["after"]
+    assert (after["commits"], after["log_files"]) == (0, 0)
     done = job("metadata_table", {"action": "rebuild"}, writers_stopped=True).details
     assert "files" in done["partitions"]
     assert job("metadata_table").details["findings"] == []

@@ -25,7 +25,7 @@ PAUSE_SECONDS = 3.0
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
-def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside_it(
+def test_expansions_beside_a_ceaseless_writer_lose_no_acknowledged_batch(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "trips"
@@ -64,7 +64,7 @@ def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside
 @pytest.mark.exhaustive
 @pytest.mark.timeout(0 if MINUTES > 2 else 900)
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.skipif(MINUTES > 2, reason="one is enough"))])
-def test_the_table_equals_what_the_writer_was_told_whatever_arrow_compacts_beside_it(
+def test_compactions_by_arrow_beside_a_ceaseless_writer_lose_no_acknowledged_batch(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     base = tmp_path / "trips"

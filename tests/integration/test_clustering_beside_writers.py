@@ -80,7 +80,7 @@ def test_a_batch_that_begins_during_a_clustering_is_waited_for_and_kept(
     ("kind", "version"),
     [("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 9)],
 )
-def test_what_lands_during_a_clustering_is_in_its_files(
+def test_rows_that_are_committed_during_a_clustering_are_in_its_files(
     spark: SparkSession, tmp_path: Path, kind: str, version: int
 ) -> None:
     base = tmp_path / "plain"

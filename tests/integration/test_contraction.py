@@ -98,7 +98,9 @@ def proved_by(spark: SparkSession, base: Path, num_buckets: int, index: BucketIn
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_partitions_go_their_own_ways_and_meet_again(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+def test_partitions_with_different_numbers_of_buckets_get_the_same_number_again(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=4, table_type=table_type)
     index = BucketIndex(4, ("id",))
@@ -163,7 +165,7 @@ def test_files_of_several_schemas_are_merged_as_hudi_reads_them(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_what_writers_commit_during_the_merge_is_merged_as_well(
+def test_commits_of_writers_during_the_merge_are_merged_as_well(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "trips"

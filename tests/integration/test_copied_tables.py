@@ -60,7 +60,7 @@ def copied(base: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
-def test_nothing_that_an_owner_removed_comes_back(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+def test_rows_that_an_owner_removed_do_not_come_back(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
     base, target = tmp_path / "trips", tmp_path / "copy" / "trips"
     options = overwritten(spark, base, table_type)
     copied(base, target)
@@ -80,7 +80,9 @@ def test_nothing_that_an_owner_removed_comes_back(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.exhaustive
-def test_an_audit_sees_what_came_back_and_keys_that_no_generator_makes(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_audit_finds_removed_rows_that_came_back_and_keys_that_no_generator_makes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     base = tmp_path / "trips"
     options = tables.writer_options(base, version=6, num_buckets=None)
     tables.upsert(tables.rows(spark, 0, 5, partitions=1), base, options)
@@ -130,7 +132,7 @@ def test_rows_that_were_in_flight_when_an_overwrite_began_have_not_come_back(
 
 
 @pytest.mark.exhaustive
-def test_a_write_to_what_an_overwrite_replaced_comes_over_only_if_a_person_names_it(
+def test_a_write_to_file_groups_of_an_overwrite_is_repaired_only_if_a_person_names_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base, settled = tmp_path / "trips", tmp_path / "settled" / "trips"

@@ -31,7 +31,7 @@ def state_of(base: Path) -> dict[str, int]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_clustering_plan_of_the_original_is_told_refused_and_rolled_back(
+def test_a_clustering_plan_of_the_original_is_reported_refused_and_rolled_back(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     original, copy = tmp_path / "t", tmp_path / "the copy"
@@ -64,7 +64,7 @@ def test_a_clustering_plan_of_the_original_is_told_refused_and_rolled_back(
 
 
 @pytest.mark.exhaustive
-def test_a_dry_run_leaves_out_what_pending_plans_hold(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_dry_run_leaves_out_file_groups_of_pending_plans(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = tables.write_table(spark, base, count=40, updates=1, num_buckets=None, version=6)
     with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK) as client:

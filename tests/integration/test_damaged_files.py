@@ -50,7 +50,7 @@ def _empty(content: bytes) -> bytes:
         pytest.param("cleaning", {"retain": 1}, _last_commit, _nothing, marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_damaged_file_is_named_and_its_return_mends_the_table(
+def test_a_damaged_file_is_named_and_restoring_it_repairs_the_table(
     spark: SparkSession,
     tmp_path: Path,
     kind: str,

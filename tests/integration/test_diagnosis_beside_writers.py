@@ -40,7 +40,7 @@ def diagnosed(spark: SparkSession, base: Path, enough: Callable[[], bool] = lamb
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_whatever_is_written_between_two_readings(
+def test_a_diagnosis_finds_nothing_whatever_is_written_between_its_two_readings(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
 ) -> None:
     base = tmp_path / "trips"
@@ -62,7 +62,9 @@ def test_whatever_is_written_between_two_readings(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), SHAPES[:1])
-def test_beside_a_session_of_spark_sql(spark: SparkSession, tmp_path: Path, table_type: str, version: int) -> None:
+def test_a_diagnosis_finds_nothing_beside_a_session_of_spark_sql(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
     base = tmp_path / "sales"
     with sql_writer.running(tmp_path / "user", base, table_type=table_type, version=version, seed=SEED) as user:
         user.begin({**tables.LOCK, "hoodie.bucket.index.query.pruning": "false"})
@@ -75,7 +77,9 @@ def test_beside_a_session_of_spark_sql(spark: SparkSession, tmp_path: Path, tabl
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), SHAPES)
-def test_beside_a_structured_stream(spark: SparkSession, tmp_path: Path, table_type: str, version: int) -> None:
+def test_a_diagnosis_finds_nothing_beside_a_structured_stream(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
     base = tmp_path / "numbers"
     options = tables.writer_options(base, table_type=table_type, version=version)
     with streaming_sink.running(spark, tmp_path / "stream", base, options):
@@ -103,7 +107,9 @@ def frozen(folder: Path) -> Iterator[None]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_beside_a_writer_that_stands_still_for_a_minute(spark: SparkSession, tmp_path: Path, version: int) -> None:
+def test_a_diagnosis_finds_nothing_beside_a_writer_that_is_frozen_for_a_minute(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
     base = tmp_path / "trips"
     options = tables.writer_options(base, version=version)
     with ceaseless_writer.running(tmp_path / "writer", base, options) as ledger:

@@ -121,7 +121,7 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_jobs_with_nothing_to_do_say_so_dry_and_wet_and_others_do_not(
+def test_only_jobs_with_nothing_to_do_say_so_in_dry_and_real_runs(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     base = tmp_path / "trips"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         ),
     ],
 )
-def test_groups_without_rows_are_served_as_others(
+def test_file_groups_without_rows_get_every_service(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, buckets: int | None
 ) -> None:
     base = tmp_path / "t"

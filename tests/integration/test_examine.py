@@ -159,7 +159,7 @@ def test_replaced_file_groups_do_not_count(spark: SparkSession, tmp_path: Path) 
     assert found.profile.bucket_layout.file_groups == 8
 
 
-def test_consistent_hashing_is_told_from_a_simple_index_and_logs_alone_are_seen(
+def test_consistent_hashing_is_distinguished_from_a_simple_index_and_file_groups_of_logs_are_seen(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = tmp_path / "trips"

@@ -112,7 +112,7 @@ def test_a_dead_writers_instant_is_rolled_back_and_a_living_ones_is_not(spark: S
 
 
 @pytest.mark.exhaustive
-def test_what_table_services_committed_or_planned_is_refused_unless_it_is_a_mere_plan(
+def test_only_plans_of_table_services_are_rolled_back_and_their_commits_are_not(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"

@@ -134,7 +134,7 @@ def test_an_abort_in_the_middle_leaves_nothing_on_hdfs(on_hdfs: SparkSession, cl
 
 
 @pytest.mark.exhaustive
-def test_what_stands_in_the_way_on_hdfs_is_said_in_the_dry_run(on_hdfs: SparkSession, cluster: Cluster) -> None:
+def test_a_dry_run_on_hdfs_reports_all_obstacles(on_hdfs: SparkSession, cluster: Cluster) -> None:
     base = f"{cluster.uri}/lake/refused"
     tables.upsert(rows(on_hdfs, 0, 20), base, tables.writer_options(base, num_buckets=2, table_type="COPY_ON_WRITE"))
     conf: Any = on_hdfs._jsc.hadoopConfiguration()  # type: ignore[attr-defined]

@@ -235,7 +235,9 @@ class EndsAt(JobContext):
 
 
 @pytest.mark.exhaustive
-def test_the_next_attempt_does_what_a_dead_one_left(spark: SparkSession, metastore: Server, tmp_path: Path) -> None:
+def test_the_next_attempt_completes_the_sync_of_a_dead_one(
+    spark: SparkSession, metastore: Server, tmp_path: Path
+) -> None:
     base, target = tmp_path / "halves", into(metastore, "halves")
     options = tables.write_table(spark, base, count=30, **PLAIN)
     delete_partition(spark, base, options, "2026-01-02")
@@ -249,7 +251,7 @@ def test_the_next_attempt_does_what_a_dead_one_left(spark: SparkSession, metasto
 
 
 @pytest.mark.exhaustive
-def test_what_the_metastore_cannot_have_is_refused_before_anything_changes(
+def test_a_sync_that_the_metastore_would_refuse_is_refused_before_anything_changes(
     spark: SparkSession, metastore: Server, tmp_path: Path
 ) -> None:
     base, other = tmp_path / "one" / "trips", tmp_path / "two" / "trips"
@@ -275,7 +277,7 @@ def test_what_the_metastore_cannot_have_is_refused_before_anything_changes(
         with pytest.raises(RefusedError) as caught:
             run_job(spark, path, "sync", target)
         assert caught.value.problem().type == reason
-    # The files of the table at the path are another table's now, with another type of a column.
+    # Now another table lies at the path, in which one column has another type.
     base.rename(tmp_path / "gone")
     retyped.rename(base)
     [refusal] = run_job(spark, base, "sync", into(metastore, "refused"), dry_run=True).details["refusals"]

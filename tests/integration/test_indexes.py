@@ -122,7 +122,7 @@ def test_services_beside_an_index(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [COW, MOR])
 @pytest.mark.parametrize("name", ["global record", "partitioned record", "all", "all by partition"])
-def test_an_index_forgets_rows_that_a_service_takes_away(
+def test_an_index_has_no_entries_of_rows_that_a_service_removes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, table_type: str
 ) -> None:
     base = tmp_path / "trips"
@@ -162,7 +162,7 @@ def test_an_index_forgets_rows_that_a_service_takes_away(
 
 
 @pytest.mark.exhaustive
-def test_a_commit_is_not_made_beside_an_index_that_was_built_since(
+def test_a_replacement_is_not_committed_if_an_index_was_built_meanwhile(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "trips"
@@ -188,7 +188,7 @@ def test_a_commit_is_not_made_beside_an_index_that_was_built_since(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("engine", ["arrow", "hudi"])
-def test_a_compaction_is_not_committed_beside_an_index_that_was_built_since(
+def test_a_compaction_is_not_committed_if_an_index_was_built_meanwhile(
     spark: SparkSession, tmp_path: Path, engine: str
 ) -> None:
     base = tmp_path / "trips"
@@ -231,7 +231,7 @@ KEYS = {
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("where", KEYS)
-def test_a_key_that_is_there_twice_is_named_before_anything_is_planned(
+def test_a_duplicate_key_is_reported_before_anything_is_planned(
     spark: SparkSession, tmp_path: Path, where: str
 ) -> None:
     base = tmp_path / "trips"
@@ -305,7 +305,7 @@ def test_an_expression_index_that_hides_rows_from_other_filters_is_found(
 
 
 @pytest.mark.exhaustive
-def test_an_audit_sees_a_file_whose_entries_lack_what_is_in_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_audit_finds_a_file_whose_index_entries_lack_some_of_its_values(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     of_files = {**indexed.BLOOM, "hoodie.index.type": "BLOOM", **indexed.STATISTICS, **indexed.YEAR}
     options = indexed.write(spark, base, of_files, table_type=COW)

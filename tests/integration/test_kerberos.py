@@ -93,7 +93,7 @@ def _copy(source: Path, files: fs.FileSystem, folder: str, *, back: bool = False
                 output.write(input_.read())
 
 
-def test_a_ticket_is_shown_once_for_a_token_that_all_requests_carry(cluster: Cluster, ticket: Path) -> None:
+def test_a_ticket_is_used_once_to_get_a_token_for_all_requests(cluster: Cluster, ticket: Path) -> None:
     files = _files(cluster)
     client = files.handler._client
     requests: list[httpx.Request] = []
@@ -164,7 +164,7 @@ def _login_refused(cluster: Cluster) -> str:
     return str(refused.value)
 
 
-def test_without_a_login_the_reason_is_said(
+def test_a_missing_login_is_reported_with_the_reason(
     cluster: Cluster, ticket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(tmp_path / "none"))
@@ -172,7 +172,7 @@ def test_without_a_login_the_reason_is_said(
     with monkeypatch.context() as other:
         other.setitem(sys.modules, "gssapi", None)
         assert "pip install 'groundskeeper[kerberos]'" in _login_refused(cluster)
-    # The cluster wants what the options do not say.
+    # The cluster requires a login, but the options do not name one.
     plain = {name: value for name, value in cluster.options.items() if name != hdfs_options.AUTHENTICATION}
     with pytest.raises(LoginError, match="wants a login by Kerberos"):
         hdfs_options.of_hadoop(plain, "localhost").with_short_timeouts().filesystem().get_file_info("/")

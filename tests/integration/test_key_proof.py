@@ -53,7 +53,7 @@ def _damage_what_was_written(base: Path, damage: Callable[[pa.Table], pa.Table])
 
 
 @pytest.mark.exhaustive
-def test_the_result_of_a_compaction_says_how_its_keys_came_about(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_result_of_a_compaction_proves_its_keys(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
     options = tables.write_table(spark, base, count=300, updates=1)
     delete = {**options, "hoodie.datasource.write.operation": "delete"}
@@ -120,7 +120,7 @@ def test_a_clustering_that_changes_the_keys_is_rolled_back(
 
 
 @pytest.mark.exhaustive
-def test_what_a_clustering_merges_from_logs_is_said_not_to_be_compared(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clustering_of_logs_says_that_their_keys_were_not_compared(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
     tables.write_table(spark, base, count=300, num_buckets=None, updates=1)
     before = tables.snapshot(spark, base)

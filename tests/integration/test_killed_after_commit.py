@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("kind", "params"), [("compaction", {}), ("bucket_expansion", {"factor": 2, "settle_seconds": 0})]
 )
-def test_the_next_attempt_finds_the_commit_and_removes_what_was_left_of_its_making(
+def test_the_next_attempt_finds_the_commit_and_removes_its_temporary_files(
     spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]
 ) -> None:
     base = tmp_path / "trips"

@@ -34,7 +34,7 @@ STOPPED = {"writers_stopped": True}
     ],
     ids=["before the second", "before the first", "after the second"],
 )
-def test_a_rebuild_that_was_killed_is_told_and_made_up_for(
+def test_a_killed_rebuild_is_reported_and_completed_by_the_next_one(
     spark: SparkSession, tmp_path: Path, indexes: dict[str, str], at: str, number: int, unbuilt: set[str] | None
 ) -> None:
     base = tmp_path / "trips"

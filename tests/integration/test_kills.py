@@ -187,7 +187,7 @@ def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         *(pytest.param(name, None, id=f"{name}-all", marks=pytest.mark.exhaustive) for name in SHAPES),
     ],
 )
-def test_whenever_the_worker_is_killed_nothing_is_lost_doubled_misplaced_or_left(
+def test_a_kill_of_the_worker_at_any_step_leaves_no_lost_duplicate_or_misplaced_row_and_no_file(
     spark: SparkSession, tmp_path: Path, spares: Spares, shape: str, places: Sequence[int] | None
 ) -> None:
     print(f"GROUNDSKEEPER_FAULT_SEED={SEED}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("table_type", "version"), [("COPY_ON_WRITE", 9), pytest.param("MERGE_ON_READ", 6, marks=pytest.mark.exhaustive)]
 )
-def test_cleaning_removes_what_a_fenced_writer_still_wrote_when_nobody_watched_any_more(
+def test_cleaning_removes_files_that_a_fenced_writer_wrote_after_the_watch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
 ) -> None:
     base = tmp_path / "trips"

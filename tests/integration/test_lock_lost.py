@@ -70,14 +70,14 @@ def spares(spark: SparkSession, server: LockServer, tmp_path_factory: pytest.Tem
         "right after the commit",
     ],
 )
-def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
+def test_commits_of_a_writer_while_the_worker_is_frozen_are_correct(
     spark: SparkSession, tmp_path: Path, server: LockServer, spares: Spares, place: str
 ) -> None:
     base = server.base(tmp_path)
     if isinstance(base, str) and POINTS[place]["at"] == "file":
         pytest.skip("its files are watched on a disk only")
     frozen = Frozen(spark, base, server, place.replace(" ", "_"), updates=0)
-    # A new partition: nothing in Hudi conflicts with it, in whatever buckets its rows are.
+    # The rows go to a new partition, so Hudi finds no conflict, whatever their buckets are.
     new_rows = tables.rows(spark, 10_000, 10_200, ts=5).withColumn("dt", F.lit("2026-02-01"))
     result = frozen.run(spares, EXPANSION, POINTS[place], meanwhile=new_rows)
     num_buckets = 8 if result["outcome"] == "succeeded" else 4

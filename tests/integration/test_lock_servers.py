@@ -49,7 +49,7 @@ def server(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Lock
         yield found
 
 
-def test_it_is_proved_while_it_is_ours_and_not_when_it_was_taken_away(
+def test_the_lock_is_proved_while_it_is_ours_but_not_after_another_has_taken_it(
     spark: SparkSession, tmp_path: Path, server: LockServer
 ) -> None:
     base = server.base(tmp_path)
@@ -70,7 +70,7 @@ def test_it_is_proved_while_it_is_ours_and_not_when_it_was_taken_away(
         lock.verify()
 
 
-def test_the_service_sees_whether_it_is_held_without_hudi(
+def test_the_service_reads_without_hudi_whether_the_lock_is_held(
     spark: SparkSession, tmp_path: Path, server: LockServer
 ) -> None:
     base = server.base(tmp_path)
@@ -95,7 +95,7 @@ def test_the_service_sees_whether_it_is_held_without_hudi(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "pause"), [("compaction", 0.5), ("bucket_expansion", EXPANDABLE_PAUSE_SECONDS)])
-def test_a_writer_that_takes_it_too_loses_nothing(
+def test_a_writer_that_takes_the_same_lock_loses_nothing(
     spark: SparkSession, tmp_path: Path, server: LockServer, kind: str, pause: float
 ) -> None:
     base = server.base(tmp_path)
@@ -163,7 +163,7 @@ class Absence:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "step"), [("compaction", "compacting"), ("bucket_expansion", "rewriting")])
-def test_a_server_that_is_away_for_a_while_delays_a_job_and_no_more(
+def test_a_server_that_is_down_for_a_while_only_delays_a_job(
     spark: SparkSession, tmp_path: Path, server: LockServer, kind: str, step: str
 ) -> None:
     base = server.base(tmp_path)

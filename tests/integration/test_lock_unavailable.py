@@ -157,7 +157,7 @@ def test_a_lock_that_another_holds_is_waited_for_and_no_reason_to_refuse(spark: 
             held.verify()
 
 
-def test_what_needs_a_proof_is_refused_with_a_lock_that_gives_none(spark: SparkSession, base: Path) -> None:
+def test_jobs_that_need_a_proof_are_refused_with_a_lock_that_cannot_give_one(spark: SparkSession, base: Path) -> None:
     lock = TableLock("com.example.Missing")
     for kind, params in (("bucket_expansion", {"factor": 2}), ("clustering", {"sort_by": ["id"]}), ("repair", {})):
         refusals = run_job(spark, base, kind, params, dry_run=True, lock=lock).details["refusals"]

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.errors import CancelledError
+from jobs.contract import JobKind, Table, WorkOrder
+from jobs.table_errors import MetadataTableBusyError
+from service.lake.metadata_table import metadata_table_of
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from service.lake.timeline import read_timeline
+from service.model.clock import utc_now
 from tests.integration import indexed, tables
+from tests.integration.doomed import Doomed
 from tests.integration.indexed import COUNT, assert_right, index_state
 from tests.integration.run import run_job
-from tests.integration.writers import Cancelled, HeldWriter
+from tests.integration.writers import HeldWriter
+from tests.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,59 +28,101 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMPACT = {"action": "compact"}
+REBUILD = {"action": "rebuild"}
+FEW = {**indexed.GLOBAL, **indexed.STATISTICS}
 STREAMING = "hoodie.metadata.streaming.write.enabled"
 
 
+def assert_seen_as_by_hudi(spark: SparkSession, base: Path) -> None:
+    """Asserts that the service, which reads names only, sees what Hudi's view of the metadata table in the JVM has."""
+    storage = open_storage(str(base), {})
+    config = read_table_config(storage)
+    seen = metadata_table_of(storage, config, read_timeline(storage, config), None, utc_now())
+    found = run_job(spark, base, "metadata_table", COMPACT, index=None, dry_run=True).details
+    assert seen is not None
+    assert found["before"] == {
+        "commits": seen.commits,
+        "base_files": seen.base_files,
+        "log_files": seen.log_files,
+        "bytes": seen.base_bytes + seen.log_bytes,
+    }
+    assert (seen.pending, seen.missing) == (found["pending"], ())
+
+
 @pytest.mark.parametrize(
-    ("version", "streaming"),
+    ("version", "streaming", "indexes"),
     [
-        pytest.param(6, "false", marks=pytest.mark.exhaustive),
-        (9, "true"),
-        pytest.param(9, "false", marks=pytest.mark.exhaustive),
+        # Table version 6 knows neither secondary nor expression indexes.
+        pytest.param(6, "false", FEW, marks=pytest.mark.exhaustive),
+        (9, "true", FEW),
+        pytest.param(9, "true", indexed.ALL, marks=pytest.mark.exhaustive),
+        pytest.param(9, "false", indexed.ALL, marks=pytest.mark.exhaustive),
     ],
+    ids=["v6", "v9", "v9-all", "v9-at-the-end"],
 )
-def test_it_is_compacted_beside_a_writer(spark: SparkSession, tmp_path: Path, version: int, streaming: str) -> None:
+def test_it_is_compacted_beside_a_writer(
+    spark: SparkSession, tmp_path: Path, version: int, streaming: str, indexes: dict[str, str]
+) -> None:
     base = tmp_path / "trips"
-    # Table version 6 knows neither secondary nor expression indexes.
-    indexes = {**indexed.GLOBAL, **indexed.STATISTICS} if version == 6 else indexed.ALL
     options = indexed.write(spark, base, indexes, version=version, **{STREAMING: streaming})
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
-    planned = run_job(spark, base, "metadata_table", COMPACT, index=None, dry_run=True).details
-    assert planned["before"]["log_files"] > 0
-    assert "after" not in planned
+    assert_seen_as_by_hudi(spark, base)
 
     writer = HeldWriter(tables.rows(spark, 0, COUNT + 10, ts=5), base, options, tmp_path / "go").start()
     done = run_job(spark, base, "metadata_table", COMPACT, index=None).details
 
     assert done["before"]["commits"] >= 3
+    assert done["before"]["log_files"] > 0
     assert (done["after"]["commits"], done["after"]["log_files"]) == (0, 0)
     assert index_state(spark, base) == state
     for metadata in (True, False):
         assert tables.snapshot(spark, base, metadata=metadata) == rows
     writer.finish()
+    assert_seen_as_by_hudi(spark, base)
     after = tables.snapshot(spark, base, metadata=False)
     assert tables.snapshot(spark, base, metadata=True) == after
     assert len(after) == COUNT + 10
-    if version != 6:
+    if indexes is indexed.ALL:
         assert_right(spark, base)
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
+    run_job(spark, base, "metadata_table", REBUILD, index=None, declared={"writers_stopped": True})
+    assert_seen_as_by_hudi(spark, base)
+    # A writer with this option compacts the metadata table within its own commit, which completes afterwards.
+    at_once = {**options, "hoodie.metadata.compact.max.delta.commits": "1"}
+    for number in (6, 7):
+        tables.upsert(tables.rows(spark, 0, COUNT // 3, ts=number), base, at_once)
+    assert_seen_as_by_hudi(spark, base)
 
-def test_a_job_that_ends_early_leaves_a_right_table_and_the_next_one_has_less_to_do(
-    spark: SparkSession, tmp_path: Path
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("file", ["*.compaction.requested", "*.compaction.inflight", "*_*.commit"])
+def test_a_killed_compaction_leaves_a_right_table_and_is_ended_by_the_next_job(
+    spark: SparkSession, tmp_path: Path, file: str
 ) -> None:
     base = tmp_path / "trips"
-    options = indexed.write(spark, base, indexed.GLOBAL)
-    rows = tables.snapshot(spark, base)
-    with pytest.raises(CancelledError):
-        run_job(spark, base, "metadata_table", COMPACT, index=None, context=Cancelled(after=0, step="compacting"))
-    assert tables.snapshot(spark, base, metadata=True) == rows
+    options = indexed.write(spark, base, indexed.ALL)
+    rows, state = tables.snapshot(spark, base), index_state(spark, base)
+    victim = Doomed(jars_of(spark), tmp_path / "victim.log")
+    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0")
+    plan = WorkOrder("job_1", 1, JobKind.METADATA_TABLE, declared, COMPACT)
+    death = victim.run(plan, {"at": "file", "name": f".hoodie/metadata/.hoodie/timeline/{file}"})
+    assert death.result is None, death
+    for metadata in (True, False):
+        assert tables.snapshot(spark, base, metadata=metadata) == rows
 
-    assert run_job(spark, base, "metadata_table", COMPACT, index=None).details["after"]["commits"] == 0
-    again = run_job(spark, base, "metadata_table", COMPACT, index=None).details
-    assert again["nothing_to_do"] is True
+    if file.endswith("inflight"):
+        with pytest.raises(MetadataTableBusyError):
+            run_job(spark, base, "metadata_table", COMPACT, index=None, job_id="job_1")
+        for beat in (base / ".hoodie" / "metadata" / ".hoodie" / ".heartbeat").glob("[0-9]*"):
+            os.utime(beat, (time.time() - 3600, time.time() - 3600))
+    done = run_job(spark, base, "metadata_table", COMPACT, index=None, job_id="job_1").details
+    assert done.get("nothing_to_do") or (done["after"]["log_files"], done["pending"]) == (0, 0)
+    assert_seen_as_by_hudi(spark, base)
+    assert index_state(spark, base) == state
     tables.upsert(tables.rows(spark, 0, COUNT, ts=7), base, options)
-    assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
+    assert_right(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
 def test_a_table_without_metadata_table_needs_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def instants(base: Path) -> list[str]:
         pytest.param("MERGE_ON_READ", 9, False, marks=pytest.mark.exhaustive),
     ],
 )
-def test_what_needs_no_meta_fields_works_and_the_rest_is_refused(
+def test_jobs_that_need_no_meta_fields_work_and_the_others_are_refused(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
 ) -> None:
     base = tmp_path / "t"
@@ -98,7 +98,7 @@ def test_what_needs_no_meta_fields_works_and_the_rest_is_refused(
 
 
 @pytest.mark.exhaustive
-def test_an_audit_finds_a_key_that_is_there_twice(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_audit_finds_a_duplicate_key(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = write(spark, base, table_type="COPY_ON_WRITE")
     again = {
@@ -127,7 +127,9 @@ def test_a_plan_of_a_writer_is_not_executed_but_rolled_back(spark: SparkSession,
 
 
 @pytest.mark.exhaustive
-def test_rows_are_not_told_to_be_in_their_buckets_without_keys(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_audit_without_keys_does_not_claim_that_rows_are_in_their_buckets(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     base = tmp_path / "t"
     write(spark, base, num_buckets=4)
     audit = run_job(spark, base, "audit").details

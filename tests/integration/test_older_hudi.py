@@ -4,16 +4,21 @@ refused."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jobs.contract import WriterEngine
+from jobs.dataplane import compaction_job
+from jobs.dataplane.compacted_file import Compaction
 from jobs.errors import RefusedError
 from service.lake.table import TableType
 from service.writer_options.options import writer_options
 from service.writer_options.written_table import Callback, Target
+from tests import paged_rows
 from tests.integration import tables
+from tests.integration.both_engines import newest_files
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS, CHANGED = 120, 50
+MANY_ROWS = 48_000  # so many that ISA-L compresses the pages of all buckets
 COLUMNS = ["id", "ts", "fare", "note"]
 OF_INDEX = {
     "simple": {"hoodie.index.type": "SIMPLE"},
@@ -59,12 +65,20 @@ class Story:
 
     @classmethod
     def begin(
-        cls, spark: SparkSession, base: Path, old: OldWriter, table_type: TableType, table_version: int, index: str
+        cls,
+        spark: SparkSession,
+        base: Path,
+        old: OldWriter,
+        table_type: TableType,
+        table_version: int,
+        index: str,
+        *,
+        rows: int = ROWS,
     ) -> Story:
         """Starts a writer with the options that the service prints for this version, except for the index and the
         callback."""
         story = cls(spark, base, old, cls.printed(base, old.version, table_type, table_version, index), index)
-        story.write(0, ROWS, ts=0, create=True)
+        story.write(0, rows, ts=0, create=True)
         story.write(0, CHANGED, ts=1)
         return story
 
@@ -263,7 +277,7 @@ def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(
 
 
 @pytest.mark.exhaustive
-def test_logs_that_0_15_merges_otherwise_are_not_compacted(
+def test_logs_that_0_15_merges_differently_are_not_compacted(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:
     story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")
@@ -275,6 +289,33 @@ def test_logs_that_0_15_merges_otherwise_are_not_compacted(
             run_job(spark, story.base, "compaction", {"engine": engine}, declared={"writers_hudi_version": "0.15.0"})
         assert error.value.reasons[0].type == "log-order-not-proved"
     story.check_by_old()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 8)])
+def test_copied_chunks_and_pages_of_isa_l_are_read_and_changed_by_an_older_hudi(
+    spark: SparkSession,
+    tmp_path: Path,
+    writers: dict[str, OldWriter],
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    table_version: int,
+) -> None:
+    # Chunks of small row groups are not copied otherwise, and pages of small files are Arrow's.
+    monkeypatch.setattr(compaction_job, "Compaction", partial(Compaction, copies_from=0))
+    old = _old(writers, version)
+    base = tmp_path / "trips"
+    story = Story.begin(spark, base, old, TableType.MERGE_ON_READ, table_version, "bucket", rows=MANY_ROWS)
+    assert story.serve("compaction", {"engine": "arrow"}) == "done"
+    # A copied file says still who has encoded it.
+    assert all("parquet-mr" in paged_rows.writer(path) for path in newest_files(base).values())
+    assert story.serve("bucket_expansion", {"num_buckets": 8}, writers_stopped=True) == "done"
+    assert all(paged_rows.has_pages_of_isa_l(path) for path in newest_files(base).values())
+    story.options["hoodie.bucket.index.num.buckets"] = "8"
+    story.go_on()
+    assert story.serve("compaction", {"engine": "arrow"}) == "done"
+    story.go_on()
+    assert tables.misplaced(spark, base, 8) == 0
 
 
 def _old(writers: dict[str, OldWriter], version: str) -> OldWriter:

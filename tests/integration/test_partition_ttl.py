@@ -148,7 +148,7 @@ def test_new_logs_of_an_old_table_version_keep_a_partition(spark: SparkSession, 
 
 
 @pytest.mark.exhaustive
-def test_partitions_go_by_their_creation_the_oldest_first_within_the_limit_and_the_selection(
+def test_partitions_are_dropped_by_creation_time_the_oldest_first_within_limit_and_selection(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
@@ -166,7 +166,7 @@ def test_partitions_go_by_their_creation_the_oldest_first_within_the_limit_and_t
 
 
 @pytest.mark.exhaustive
-def test_what_still_needs_a_partition_withholds_it_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_partition_that_is_still_needed_is_withheld_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     aged(spark, base)
     before = lines(spark, base)
@@ -241,7 +241,7 @@ def test_the_number_of_buckets_of_a_partition_outlives_its_rows(spark: SparkSess
 
 
 @pytest.mark.exhaustive
-def test_a_record_index_forgets_the_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_record_index_has_no_entries_of_dropped_rows(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     indexed = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
     options = {**aged(spark, base, num_buckets=None), **indexed}

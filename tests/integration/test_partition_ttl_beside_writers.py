@@ -90,7 +90,7 @@ def test_the_job_waits_for_a_write_and_finds_its_partition_modified(spark: Spark
     assert len(proved(spark, base, 4)) == 40
 
 
-def test_writers_go_on_meanwhile_and_nothing_of_theirs_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_writers_continue_meanwhile_and_lose_no_row(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = aged(spark, base)
     stopped, versions = threading.Event(), [20]

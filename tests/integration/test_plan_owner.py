@@ -1,5 +1,5 @@
-"""A plan has one runner at a time: a job does not execute the plan of a living client of Hudi, but that of a dead
-client or a dead attempt."""
+"""A plan has one runner at a time: a job executes the plan of a dead client of Hudi or of a dead attempt, but never
+that of a living one."""
 
 from __future__ import annotations
 

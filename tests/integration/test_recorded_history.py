@@ -40,7 +40,8 @@ class Recorder:
 
         @contextmanager
         def recorded_held(lock: TableLock, checkpoint: Callable[[], None]) -> Iterator[TableLock]:
-            # Within the time in which the lock is held: what a writer does right before or after is not under it.
+            # Both times lie within the time for which the lock is held, because a writer's steps right before or after
+            # it are not under it.
             with held(lock, checkpoint) as ours:
                 self.note(What.LOCKED, by=lock._owner)
                 try:

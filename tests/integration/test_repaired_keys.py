@@ -105,7 +105,7 @@ def test_rows_come_back_under_the_keys_that_they_have(
 
 
 @pytest.mark.exhaustive
-def test_a_repair_that_is_not_as_it_should_be_is_taken_back(
+def test_a_repair_with_wrong_rows_is_rolled_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Afterwards no instant marks the stale write as repaired."""

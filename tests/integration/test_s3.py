@@ -253,7 +253,7 @@ def test_the_version_of_a_table_on_s3_changes_if_times_of_files_do_not_matter(
 
 
 @pytest.mark.exhaustive
-def test_rows_that_were_written_to_replaced_file_groups_are_brought_over(
+def test_rows_that_were_written_to_replaced_file_groups_are_repaired(
     on_s3: SparkSession, lake: Lake, lock: TableLock, tmp_path: Path
 ) -> None:
     base = "s3a://lake/repaired"

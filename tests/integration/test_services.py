@@ -10,6 +10,7 @@ import pytest
 
 from jobs.contract import BucketIndex, JobKind, Outcome
 from jobs.errors import RefusedError
+from jobs.kinds.registry import KINDS
 from service.queue.attempt_figures import of_attempt
 from service.queue.job import AttemptOutcome, Job
 from tests.integration import tables
@@ -41,7 +42,7 @@ MISPLACED = [("bucket_expansion", "COPY_ON_WRITE", 4, 2)]
 def figures_of(kind: str, result: Result) -> Figures:
     """Returns the figures that a report sums up, of the real result of a job."""
     job = Job("job", "tbl", JobKind(kind), NOW, NOW, leased_at=NOW, attempt=1)
-    return of_attempt(job, AttemptOutcome.SUCCEEDED, result.to_json()["details"], NOW)
+    return of_attempt(job, AttemptOutcome.SUCCEEDED, KINDS[job.kind].result.parse(result.to_json()["details"]), NOW)
 
 
 def size_of(base: Path) -> int:

@@ -191,7 +191,7 @@ def hit(victim: str, cluster: Cluster, worker: ClusterWorker) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", JOBS)
 @pytest.mark.parametrize("victim", ["executor", "spark-worker", "machine", "driver", "python", "jvm"])
-def test_whatever_dies_in_the_middle_of_a_job_it_is_done_once_and_nothing_is_left(
+def test_a_job_runs_once_and_leaves_no_files_whatever_process_dies_in_its_middle(
     spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path, victim: str, kind: str
 ) -> None:
     with spark_cluster.running(tmp_path / "cluster") as cluster:

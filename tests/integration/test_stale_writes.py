@@ -56,7 +56,7 @@ def written_stale(
         pytest.param(MOR, 6, True, marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_stale_update_is_found_kept_from_cleaning_and_brought_over(
+def test_a_stale_update_is_found_protected_from_cleaning_and_repaired(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, *, partitioned: bool
 ) -> None:
     base = tmp_path / "trips"
@@ -92,7 +92,7 @@ def test_a_stale_update_is_found_kept_from_cleaning_and_brought_over(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_stale_delete_of_merge_on_read_is_brought_over(spark: SparkSession, tmp_path: Path, version: int) -> None:
+def test_a_stale_delete_of_merge_on_read_is_repaired(spark: SparkSession, tmp_path: Path, version: int) -> None:
     base = tmp_path / "trips"
     written_stale(spark, base, DELETE, table_type=MOR, version=version)
     assert not run_job(spark, base, "audit").details["clean"]
@@ -105,7 +105,7 @@ def test_a_stale_delete_of_merge_on_read_is_brought_over(spark: SparkSession, tm
 
 
 @pytest.mark.exhaustive
-def test_stale_deletes_of_copy_on_write_are_told_to_be_lost_until_they_were_run_again(
+def test_stale_deletes_of_copy_on_write_are_reported_as_lost_until_they_are_run_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
@@ -126,7 +126,7 @@ def test_stale_deletes_of_copy_on_write_are_told_to_be_lost_until_they_were_run_
 
 
 @pytest.mark.exhaustive
-def test_what_was_written_or_deleted_after_a_stale_write_stays(spark: SparkSession, tmp_path: Path) -> None:
+def test_later_writes_and_deletes_win_over_a_repaired_stale_write(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = written_stale(spark, base, UPDATE, table_type=MOR)
     cheap = tables.rows(spark, 0, 300, ts=9).where("city < 100")
@@ -147,7 +147,7 @@ def test_what_was_written_or_deleted_after_a_stale_write_stays(spark: SparkSessi
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
-def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
+def test_rows_in_buckets_of_the_old_number_are_moved(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
     base = tmp_path / "trips"

@@ -199,7 +199,7 @@ def test_statements_are_right_after_an_expansion_with_what_writer_options_say(
 
 
 @pytest.mark.exhaustive
-def test_what_hudi_loses_by_default_is_refused_before_it_can_happen(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_expansion_that_would_make_statements_lose_rows_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = Sales(spark, tmp_path / "sales", MOR, 9)
     update(table)
 
@@ -209,7 +209,7 @@ def test_what_hudi_loses_by_default_is_refused_before_it_can_happen(spark: Spark
 
     run_job(spark, table.base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, writers_query_pruning_off=True)
     table.run(f"REFRESH TABLE {table.name}")
-    # Hudi 1.2.0: with pruning on, a filter that is not on the key finds no row. The commit is there, without rows.
+    # Hudi 1.2.0: with pruning on, a filter that is not on the key finds no row. The commit exists, but has no rows.
     table.run(f"UPDATE {table.name} SET qty = -9, ver = 5L WHERE id % 3 = 1")
     table.check()
     table.run(f"SET {PRUNING}=false")

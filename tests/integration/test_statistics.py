@@ -181,7 +181,7 @@ def test_a_compaction_that_waits_for_the_writes_in_flight_hides_nothing(spark: S
         pytest.param("clustering", {"sort_by": ["qty"]}, 2, marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_rewrite_keeps_them_all(
+def test_a_rewrite_keeps_rows_that_statistics_hide(
     spark: SparkSession, base: Path, kind: str, params: dict[str, object], buckets: int
 ) -> None:
     before = tables.snapshot(spark, base)

@@ -90,7 +90,7 @@ def writers_are_told_from_dead_ones(spark: SparkSession, base: str) -> None:
         ),
     ],
 )
-def test_our_instants_go_by_the_writers_clock_and_not_by_that_of_the_storage(
+def test_our_instants_follow_the_writers_clock_instead_of_the_storages(
     spark: SparkSession, lock: TableLock, ahead: timedelta, version: int, kinds: list[str]
 ) -> None:
     with s3.running(ahead=ahead) as server, reached_by(spark, server.options, "s3a://lake"):
@@ -101,7 +101,7 @@ def test_our_instants_go_by_the_writers_clock_and_not_by_that_of_the_storage(
 @pytest.mark.exhaustive
 @pytest.mark.skipif(LIBRARY is None, reason=NOT_INSTALLED)
 @pytest.mark.parametrize("ahead", [-HOUR, 8 * HOUR])
-def test_so_they_do_on_hdfs(spark: SparkSession, lock: TableLock, ahead: timedelta) -> None:
+def test_our_instants_follow_the_writers_clock_on_hdfs(spark: SparkSession, lock: TableLock, ahead: timedelta) -> None:
     with hdfs.running(ahead_seconds=ahead.total_seconds()) as cluster:
         base = f"{cluster.uri}/lake/trips"
         with reached_by(spark, cluster.options, base):

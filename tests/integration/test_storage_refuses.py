@@ -44,7 +44,7 @@ def _fails(spark: SparkSession, base: Path, kind: str = "compaction") -> JobErro
     return failed.value
 
 
-def test_a_lock_file_that_may_not_be_made_is_not_one_that_others_hold(
+def test_a_forbidden_lock_file_does_not_count_as_held_by_others(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     base = tmp_path / "trips"
@@ -73,7 +73,7 @@ def test_a_table_on_a_disk_that_is_mounted_for_reading_takes_no_jobs_that_write(
         assert run_job(spark, base, "audit").details["clean"]
 
 
-def test_a_folder_that_cannot_be_made_has_the_reason_that_java_does_not_tell(
+def test_the_reason_why_a_folder_cannot_be_made_is_reported_although_java_gives_none(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_made_has_the_reason_that_java_does_not_tell(
         require_writable(Jvm(spark), f"{base}/new/folder")
 
 
-def test_a_full_disk_is_named_and_its_table_is_as_before(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_its_table_is_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     with unwritable.small_disk(disk, "64m"):
         base = disk / "trips"

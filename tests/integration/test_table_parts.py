@@ -152,7 +152,7 @@ def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession,
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("partitioned", [True, False])
-def test_a_metadata_table_is_not_built_without_a_partition_that_a_listing_passes_over(
+def test_a_metadata_table_is_not_built_if_a_listing_would_miss_a_partition(
     spark: SparkSession, tmp_path: Path, partitioned: bool
 ) -> None:
     base = tmp_path / "t"

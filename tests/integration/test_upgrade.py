@@ -89,7 +89,7 @@ def test_rows_instants_and_writers_go_on_in_each_version(
         assert spark.read.format("hudi").load(str(base)).where(f"ts = {number}").count() == ROWS // 2
 
 
-def test_what_differs_afterwards_is_taken_back_to_the_byte(
+def test_a_change_with_differences_is_undone_to_the_byte(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "trips"
@@ -117,7 +117,7 @@ def test_what_differs_afterwards_is_taken_back_to_the_byte(
     assert change(spark, base, 8)["rows"] == ROWS
 
 
-def test_what_somebody_writes_into_an_interrupted_change_is_not_taken_back(
+def test_writes_during_an_interrupted_change_are_not_undone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "trips"
@@ -140,7 +140,7 @@ def test_what_somebody_writes_into_an_interrupted_change_is_not_taken_back(
     assert spark.read.format("hudi").load(str(base)).where("ts = 7").count() == 10
 
 
-def test_each_reason_against_a_change_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_reason_against_a_change_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=ROWS, version=6, table_type="COPY_ON_WRITE")
     before = _files(base)
@@ -166,7 +166,7 @@ def test_each_reason_against_a_change_is_told(spark: SparkSession, tmp_path: Pat
     assert _types(change(spark, base, 9, dry_run=True)) == ["upgrade-not-proved"]
 
 
-def test_a_table_whose_rows_would_be_merged_otherwise_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_whose_rows_would_be_merged_differently_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     merging = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
     tables.write_table(spark, base, count=ROWS, version=9, **merging)

@@ -59,7 +59,7 @@ def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     ("before", "to", "points"),
     [*_SHORT, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in _LONG)],
 )
-def test_wherever_the_worker_is_killed_the_next_attempt_ends_it(
+def test_wherever_the_worker_is_killed_the_next_attempt_finishes_the_change(
     spark: SparkSession, tmp_path: Path, spares: Spares, before: int, to: int, points: tuple[dict[str, Any], ...]
 ) -> None:
     base = tmp_path / "trips"

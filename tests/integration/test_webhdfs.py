@@ -114,7 +114,7 @@ def test_an_idle_poll_is_one_request(cluster: Cluster) -> None:
     assert [request.url.params["op"] for request in requests] == ["LISTSTATUS_BATCH"]
 
 
-def test_what_is_abandoned_is_gone_and_a_file_can_be_written_again(cluster: Cluster, files: fs.FileSystem) -> None:
+def test_an_abandoned_file_is_gone_and_can_be_written_again(cluster: Cluster, files: fs.FileSystem) -> None:
     storage = of_hadoop(f"{cluster.uri}/abandoned", cluster.options)
     output = storage.create("p", "file")
     output.stream.write(b"half")
@@ -161,7 +161,7 @@ def test_refusals_of_the_cluster_are_typed_and_short(cluster: Cluster) -> None:
         ({"dfs.namenode.http-address": "127.0.0.1:1"}, StorageError),
     ],
 )
-def test_what_cannot_be_reached_is_said(cluster: Cluster, options: dict[str, str], error: type[Exception]) -> None:
+def test_an_unreachable_cluster_is_reported(cluster: Cluster, options: dict[str, str], error: type[Exception]) -> None:
     with pytest.raises(error) as raised:
         open_storage(f"{cluster.uri}/t", cluster.options | options).list()
     assert any(value in str(raised.value) for value in options.values())

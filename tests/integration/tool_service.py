@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from groundskeeper_client import Client, calls, models
-from jobs.contract import Outcome, Result, WorkOrder
+from jobs.contract import LogLine, Outcome, Result, WorkOrder
 from service.access import token_store
 from service.access.token import Role, issued
 from service.db.engine import writing
@@ -55,10 +55,12 @@ class ToolService:
 
 
 class Work:
-    """A worker that ends each job with the value of `result`; for None the job runs until it is cancelled."""
+    """A worker that sends `log` and ends each job with the value of `result`; for None the job runs until it is
+    cancelled."""
 
     def __init__(self, service: ToolService) -> None:
         self.orders: list[WorkOrder] = []
+        self.log: tuple[LogLine, ...] = ()
         self.result: Callable[[WorkOrder], Result | None] = lambda _order: Result(Outcome.SUCCEEDED)
         self._end = threading.Event()
         headers = {"Authorization": f"Bearer {service.token(Role.WORKER)}"}
@@ -80,6 +82,7 @@ class Work:
                     return
                 if worker.beat(order) == "cancel":
                     result = Result(Outcome.CANCELLED)
+            worker.log(order, *self.log)
             worker.report(order, result)
 
     def close(self) -> None:

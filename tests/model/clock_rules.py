@@ -1,4 +1,4 @@
-"""The rules for the times of our instants, each of which can be switched off, and the clocks of a scenario."""
+"""Rules for the times of our instants, and the clocks of a scenario. Each rule can be switched off."""
 
 from __future__ import annotations
 

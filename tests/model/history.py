@@ -33,11 +33,11 @@ class What(Enum):
     LOCKED = "locked"
     UNLOCKED = "unlocked"
     LOOKED = "looked"  # under the lock: the replacement `instant` knows all instants that have completed by now
-    CONFIG_WRITTEN = "config written"  # of `instant`, or the baseline; `number` of buckets
+    CONFIG_WRITTEN = "config written"  # the config of `instant`, or the baseline, with this `number` of buckets
     CONFIG_REMOVED = "config removed"
     FENCED = "fenced"  # the instant of a live writer, before its rollback
     LATE_FILES_REMOVED = "late files removed"  # for the last time, because the writer has ended
-    JUDGED = "judged"  # found correct; by its keys if its file ids were not enough
+    JUDGED = "judged"  # found correct, by its file ids or else by its keys
     INCIDENT = "incident"
     REPAIRED = "repaired"
     STOPPED = "stopped"  # a Flink job was stopped, or declared as stopped

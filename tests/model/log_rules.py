@@ -1,5 +1,4 @@
-"""The rules by which a compaction's plan gets all logs before table version 8, each of which can be switched off; and
-scenarios."""
+"""Rules that give a compaction's plan all logs before table version 8, and scenarios. Each rule can be switched off."""
 
 from __future__ import annotations
 

@@ -11,7 +11,9 @@ from typing import NamedTuple
 class Proof(Enum):
     """The evidence on which the service takes the runner of an inflight plan for dead."""
 
-    HEARTBEAT_OR_LONG_SILENCE = "its heartbeat has expired, or where there is none, it has long written nothing"
+    HEARTBEAT_OR_LONG_SILENCE = (
+        "its heartbeat has expired; a runner without heartbeats has written nothing for a long time"
+    )
     PAUSE = "it writes nothing at the moment"
     NONE = "every pending plan is taken"
 
@@ -19,7 +21,7 @@ class Proof(Enum):
 class Check(Enum):
     """Checks that our job makes under the lock, right before its commit."""
 
-    OWN = "the instant is inflight, and by this very attempt"
+    OWN = "the instant is inflight, and this attempt has begun it"
     STATE = "the instant is inflight"
     NONE = "nothing"
 

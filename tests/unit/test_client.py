@@ -25,7 +25,7 @@ def test_the_generated_client_is_that_of_the_apis_document() -> None:
     assert {path.name for path in FOLDER.glob("*.py")} == set(files())
 
 
-def test_it_imports_nothing_of_the_service_and_no_framework() -> None:
+def test_the_client_imports_nothing_of_the_service_and_no_framework() -> None:
     code = "import sys, groundskeeper_client; print(*{name.split('.')[0] for name in sys.modules})"
     ran = subprocess.run([sys.executable, "-c", code], cwd=CLIENT, capture_output=True, text=True, check=True)
     assert not {"service", "jobs", "fastapi", "pydantic", "sqlalchemy", "pyspark"} & set(ran.stdout.split())
@@ -59,7 +59,7 @@ def test_words_and_members_of_a_later_service_are_kept_or_ignored() -> None:
     assert got.kind is not models.IncidentKind.STALE_WRITE
 
 
-def test_an_answer_that_breaks_the_documents_promise_is_an_error_of_its_own() -> None:
+def test_an_answer_that_violates_the_schema_has_its_own_error() -> None:
     call = calls.get_job("job_1")
     for content in (b"<html>", b"{}", b"\xff", b"[]"):
         with pytest.raises(NoAnswerError):
@@ -87,7 +87,7 @@ def test_a_call_is_repeated_only_where_that_does_no_harm() -> None:
     assert not Call("PUT", "/", str, headers={"If-Match": '"1"'}).is_repeatable
 
 
-def test_a_service_that_asks_for_patience_gets_it_within_limits() -> None:
+def test_retry_after_is_obeyed_within_limits() -> None:
     retries = Retries(times=2, first=1.0, most=8.0, longest=60.0)
     assert retries.pause(1, retry_after="30") == 30.0
     assert retries.pause(1, retry_after="61") is None
@@ -119,7 +119,7 @@ def test_a_problem_document_becomes_the_error_of_its_type() -> None:
     assert "secret" not in str(foreign)
 
 
-def test_an_address_or_a_token_that_cannot_be_is_refused_at_once() -> None:
+def test_an_invalid_address_or_token_is_refused_at_once() -> None:
     for url in ("nonsense", "ftp://x", "http://"):
         with pytest.raises(Exception, match="no address"):
             options(url, None)

@@ -134,7 +134,7 @@ def test_a_clock_that_was_set_back_is_known_for_two_days(version: int) -> None:
 
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_copy_says_nothing_of_clocks_but_the_last_instant_stays_known(version: int, seed: int) -> None:
+def test_a_copied_table_shows_no_clock_but_its_last_instant_is_known(version: int, seed: int) -> None:
     chance = random.Random(seed)
     files = commits(*[-8 * HOURS] * 6, version=version, every=chance.choice([10 * SECONDS, HOURS]))
     chance.shuffle(files)

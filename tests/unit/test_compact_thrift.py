@@ -47,7 +47,7 @@ def test_a_struct_is_read_as_it_was_written(struct: dict[int, Field], more: byte
 
 
 @given(structs())
-def test_the_first_fields_of_a_struct_may_be_written_anew_before_the_others(struct: dict[int, Field]) -> None:
+def test_first_fields_can_be_replaced_while_the_other_bytes_stay(struct: dict[int, Field]) -> None:
     written = write_struct(struct)
     for last in sorted(struct):
         first, end = read_struct(written, last=last)
@@ -56,7 +56,7 @@ def test_the_first_fields_of_a_struct_may_be_written_anew_before_the_others(stru
 
 
 @given(structs(), st.data())
-def test_a_struct_that_ends_early_is_told_from_a_wrong_one(struct: dict[int, Field], data: st.DataObject) -> None:
+def test_a_struct_that_ends_early_raises_truncated_error(struct: dict[int, Field], data: st.DataObject) -> None:
     written = write_struct(struct)
     with pytest.raises(TruncatedError):
         read_struct(written[: data.draw(st.integers(0, len(written) - 1))])
@@ -82,7 +82,7 @@ def test_hostile_bytes_are_refused(content: bytes) -> None:
         read_struct(content)
 
 
-def test_a_long_list_must_be_there() -> None:
+def test_a_list_longer_than_its_bytes_raises_truncated_error() -> None:
     with pytest.raises(TruncatedError):
         read_struct(b"\x19\xf6\xff\xff\xff\xff\x07" + b"\x00" * 100)
 

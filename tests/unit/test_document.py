@@ -155,7 +155,7 @@ def test_no_schema_is_empty_and_every_array_tells_its_items(document: dict[str, 
 
 @pytest.mark.parametrize("loose", [{}, {"description": "anything"}, {"type": "array"}, {"type": ["array", "null"]}])
 @pytest.mark.parametrize("name", ["example", "default", "properties", "items"])
-def test_it_is_seen_wherever_it_is(document: dict[str, Any], name: str, loose: dict[str, Any]) -> None:
+def test_a_loose_object_is_found_wherever_it_is(document: dict[str, Any], name: str, loose: dict[str, Any]) -> None:
     inside = {"components": {"schemas": {"Some": {"type": "object", "properties": {name: loose}}}}}
     with pytest.raises(AssertionError):
         test_no_schema_is_empty_and_every_array_tells_its_items({**document, **inside})

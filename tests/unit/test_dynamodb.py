@@ -25,7 +25,7 @@ BODY = b'{"TableName": "locks"}'
 @pytest.mark.parametrize(
     ("endpoint", "region"), [("https://dynamodb.eu-central-1.amazonaws.com", "eu-central-1"), ("http://h:8000", "x")]
 )
-def test_it_is_that_of_amazons_client(
+def test_the_signature_is_that_of_amazons_client(
     monkeypatch: pytest.MonkeyPatch, endpoint: str, region: str, token: str | None
 ) -> None:
     ours = dynamodb._signed(BODY, urlsplit(endpoint).netloc, region, Credentials("AKID", "secret/key", token), NOW)

@@ -40,7 +40,7 @@ SPARK_SQL, FLINK = WriterEngine.SPARK_SQL, WriterEngine.FLINK
         ("clean", {}, True, None),
     ],
 )
-def test_who_made_a_commit(
+def test_the_engine_of_a_commit_is_recognized(
     action: str, metadata: dict[str, Any], has_empty_inflight: bool, engine: WriterEngine | None
 ) -> None:
     instant = Instant("001", action, InstantState.COMPLETED, "002")

@@ -28,7 +28,9 @@ SWITCH = Switch(frozenset({("p", OLD)}), BucketChange(BucketRules.uniform(4), Bu
         ({}, {}, Verdict.OPEN),
     ],
 )
-def test_of_an_expansion(groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict) -> None:
+def test_the_verdict_after_an_expansion(
+    groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict
+) -> None:
     assert SWITCH.verdict(Touched(groups, inserts)) is verdict
 
 
@@ -51,18 +53,20 @@ CONTRACTION = BucketChange(BucketRules.uniform(8), BucketRules.uniform(2))
         ({}, {}, Verdict.OPEN),
     ],
 )
-def test_of_a_contraction(groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict) -> None:
+def test_the_verdict_after_a_contraction(
+    groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict
+) -> None:
     switch = Switch(frozenset({("p", OLD)}), CONTRACTION, frozenset({"p"}))
     assert switch.verdict(Touched(groups, inserts)) is verdict
 
 
-def test_of_partitions_that_keep_their_number_nothing_is_asked() -> None:
+def test_writes_to_partitions_that_keep_their_number_are_not_checked() -> None:
     rules = BucketRules(((("^p$"), 4), (".*", 4)), 4), BucketRules((("^p$", 8), (".*", 4)), 4)
     switch = Switch(frozenset(), BucketChange(*rules))
     assert switch.verdict(Touched({"q": {"00000001-b-0": 500}}, {"q": 10})) is Verdict.FRESH
 
 
-def test_of_a_clustering_only_replaced_file_groups_tell() -> None:
+def test_after_a_clustering_only_replaced_file_groups_show_a_stale_write() -> None:
     switch = Switch(frozenset({("p", OLD)}))
     assert switch.verdict(Touched({"p": {OLD: 1}}, {})) is Verdict.STALE
     assert switch.verdict(Touched({"p": {f"{OLD}-0": 1}}, {})) is Verdict.STALE

@@ -31,7 +31,7 @@ def _file(folder: Path, name: str, keys: Sequence[str]) -> str:
 
 
 @given(old=_KEYS, new=_KEYS)
-def test_it_counts_the_keys_that_only_one_file_has(
+def test_a_comparison_counts_the_keys_that_only_one_file_has(
     tmp_path_factory: pytest.TempPathFactory, old: list[str], new: list[str]
 ) -> None:
     folder = tmp_path_factory.mktemp("files")

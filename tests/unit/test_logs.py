@@ -137,7 +137,7 @@ def test_a_stack_trace_is_in_the_log_once() -> None:
     assert second.message.splitlines()[2:] == ["\t(a stack trace that this log has already)", "\tend"]
 
 
-def test_what_a_jvm_writes_gets_the_format_of_the_log_and_the_attempt_that_it_names(
+def test_lines_of_a_jvm_get_the_format_of_the_log_and_the_attempt_that_they_name(
     caplog: pytest.LogCaptureFixture, logger: Callable[..., logging.Logger]
 ) -> None:
     logs = AttemptLogs(str)

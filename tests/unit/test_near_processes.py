@@ -42,7 +42,7 @@ def test_results_come_in_the_order_of_the_pieces_from_other_processes() -> None:
     assert os.getpid() not in run_near(os.getpid, [(), ()], go_on)
 
 
-def test_what_the_function_raises_is_an_error_with_its_text() -> None:
+def test_an_exception_of_the_function_becomes_an_error_with_its_text() -> None:
     with pytest.raises(HudiError, match="RuntimeError: not 3"):
         run_near(fail, [(3,)], go_on)
 

@@ -88,7 +88,7 @@ def before_1_0(versions: list[Version]) -> dict[int, int]:
 @pytest.mark.slow
 @given(VERSIONS, st.booleans())
 @settings(max_examples=400)
-def test_where_the_values_do_not_fall_an_older_hudi_keeps_the_same_record(
+def test_an_older_hudi_keeps_the_same_record_if_ordering_values_do_not_decrease(
     versions: list[Version], by_event_time: bool
 ) -> None:
     numbers = {key: number for number, key in enumerate(dict.fromkeys(each[0] for each in versions))}
@@ -126,7 +126,7 @@ def test_null_is_zero_for_integers_and_cannot_be_compared_with_others() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), -0.0])
-def test_floats_that_java_orders_otherwise_are_refused(value: float) -> None:
+def test_floats_that_java_orders_differently_are_refused(value: float) -> None:
     with pytest.raises(NotProvedError):
         newest(several([(value,), (0.0,)], [pa.float64()]), 1, by_event_time=True)
 

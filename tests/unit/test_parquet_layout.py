@@ -42,7 +42,7 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_what_arrow_can_write_again_is_accepted(name: str) -> None:
+def test_schemas_that_arrow_can_reproduce_are_accepted(name: str) -> None:
     reader = written(SCHEMAS[name])
     parquet_layout.require_reproducible(parquet_layout.of_file(reader), reader.schema, name)
 

@@ -36,13 +36,13 @@ def test_files_of_instants_older_than_the_timeline_are_committed() -> None:
     assert only(found) == (base_file(A, "001"), ())
 
 
-def test_files_of_a_pending_instant_are_not_however_old() -> None:
+def test_files_of_a_pending_instant_do_not_count_however_old() -> None:
     found = listed({base_file(A, "001"): 10}, seen("001.commit.requested", "001.inflight", "005_006.commit"))
     assert found.slices == ()
     assert found.freed_bytes == 0
 
 
-def test_files_that_a_rollback_left_behind_are_not() -> None:
+def test_files_that_a_rollback_left_behind_do_not_count() -> None:
     assert listed({base_file(A, "003"): 10}, seen("001_002.commit", "005_006.commit")).slices == ()
 
 
@@ -95,7 +95,7 @@ def test_a_replaced_group_is_freed_altogether() -> None:
     assert found.freed_bytes == 10
 
 
-def test_other_files_are_none_of_the_tables() -> None:
+def test_other_files_do_not_belong_to_the_table() -> None:
     files = {".hoodie_partition_metadata": 96, "x.crc": 8, log_file(A, "001") + ".cdc": 9}
     assert listed(files, seen("001_002.commit")).groups == frozenset()
 

@@ -68,7 +68,7 @@ def test_a_value_must_be_one_of_its_column(values: tuple[str], types: tuple[str]
     assert misfit(values, types) == reason
 
 
-def test_only_what_differs_changes() -> None:
+def test_only_different_partitions_are_changed() -> None:
     there = {
         ("1",): "file:/lake/trips/dt=1",
         ("2",): "hdfs://nameservice/lake/trips/dt=2/",

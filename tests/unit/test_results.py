@@ -37,7 +37,7 @@ def test_a_name_that_is_no_text_does_not_lose_a_result() -> None:
 
 @pytest.mark.parametrize("kind", JobKind)
 @pytest.mark.parametrize("given", [None, {}, [], "all is well", {"newer": 1}])
-def test_a_worker_may_tell_less_than_the_service_knows_or_something_else(kind: JobKind, given: Any) -> None:
+def test_results_of_unknown_form_are_read_as_empty_results(kind: JobKind, given: Any) -> None:
     assert KINDS[kind].result.parse(given) == KINDS[kind].result()
 
 
@@ -72,7 +72,7 @@ def test_a_member_of_another_type_is_left_out_and_the_others_are_read() -> None:
     )
 
 
-def test_a_finding_counts_although_its_cure_is_of_no_known_form() -> None:
+def test_a_finding_with_an_unknown_cure_is_kept_without_the_cure() -> None:
     told = AuditResult.parse({"findings": [{"type": "dead-write", "cure": "pray"}, "markers"], "checked": ["rows"]})
 
     assert told.findings == (DamageFound(type="dead-write"),)

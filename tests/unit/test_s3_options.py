@@ -19,13 +19,13 @@ ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
 ASSUMED = "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider"
 
 
-def test_without_options_it_is_amazons_own_in_a_region_to_be_found_out() -> None:
+def test_without_options_amazons_endpoint_is_used_and_the_region_is_resolved_later() -> None:
     found = s3.of_hadoop({}, "lake")
     assert (found.endpoint, found.region, found.tls, found.virtual_hosts) == (None, None, True, True)
     assert found.credentials({}) == Credentials()
 
 
-def test_options_of_the_bucket_go_before_those_of_all_and_do_not_count_for_others() -> None:
+def test_options_of_one_bucket_override_general_ones_for_this_bucket_only() -> None:
     options = {
         **KEYS,
         "fs.s3a.endpoint": "http://all:9000",

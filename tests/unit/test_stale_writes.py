@@ -29,7 +29,7 @@ def test_a_write_before_the_replacement_and_one_to_its_new_groups_are_not() -> N
     assert stale_writes([write("10", OLD), replacement(), write("30", NEW)]) == []
 
 
-def test_a_group_that_hudi_made_in_the_place_of_a_replaced_one_is() -> None:
+def test_a_write_to_a_group_that_hudi_made_in_place_of_a_replaced_one_is_stale() -> None:
     made = ("p", "00000000-a-0-0")
     assert stale_writes([replacement(), write("30", made)]) == [StaleWrite("30", "UPSERT", {made: "20"})]
     # A second write of the rows to the same file groups is stale, too.
@@ -40,11 +40,11 @@ def test_a_group_that_hudi_made_in_the_place_of_a_replaced_one_is() -> None:
 
 
 @pytest.mark.parametrize("operation", ["COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE"])
-def test_what_table_services_write_there_brings_no_rows(operation: str) -> None:
+def test_table_services_that_write_to_replaced_groups_bring_no_rows(operation: str) -> None:
     assert stale_writes([replacement(), write("30", OLD, operation=operation)]) == []
 
 
-def test_one_that_was_repaired_is_not_any_more() -> None:
+def test_a_repaired_write_is_not_stale_any_more() -> None:
     mended = write("50", NEW, repaired=("30",))
     assert [each.instant for each in stale_writes([replacement(), write("30", OLD), write("40", OLD), mended])] == [
         "40"
@@ -59,7 +59,7 @@ def test_a_commit_that_slipped_in_before_a_replacement_that_did_not_know_of_it_i
     assert stale_writes([*known, replacement()]) == []
 
 
-def test_what_was_replaced_before_the_first_of_them_counts_too() -> None:
+def test_file_groups_that_were_replaced_before_the_first_commit_count_too() -> None:
     assert stale_writes([write("30", OLD)], {OLD: "05"}) == [StaleWrite("30", "UPSERT", {OLD: "05"})]
 
 
@@ -91,7 +91,7 @@ def test_without_proof_there_is_a_doubt(
     assert (found.instant, found.doubt) == ("30", doubt)
 
 
-def test_what_only_its_instant_puts_behind_an_overwrite_is_not_taken_for_stale() -> None:
+def test_a_write_that_only_its_instant_places_after_an_overwrite_is_not_stale() -> None:
     """The overwrite may have completed later and have removed the write."""
     overwrite = CompletedWrite("20", OVERWRITE, replaced=frozenset({OLD}), is_ordered=False)
     assert stale_writes([overwrite, write("30", OLD, is_ordered=False)]) == []

@@ -25,5 +25,5 @@ def test_each_query_and_each_other_stream_has_its_newest_one() -> None:
 
 
 @pytest.mark.parametrize("broken", ["{", "[1]", "7", "", '"a"', "\ud800"])
-def test_what_is_no_position_is_none(broken: str) -> None:
+def test_other_metadata_are_not_positions(broken: str) -> None:
     assert newest_positions([("1", {SINK: broken})]) == {}

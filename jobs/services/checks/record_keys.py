@@ -26,7 +26,7 @@ PLAIN, NAMED, OTHER = "plain", "named", "other"
 MICROSECONDS, MILLISECONDS, NUMBER, TEXT = "microseconds", "milliseconds", "number", "text"
 FORMS = (PLAIN, NAMED, OTHER, MICROSECONDS, MILLISECONDS, NUMBER, TEXT)
 _TEXTS = frozenset({"string", "tinyint", "smallint", "int", "bigint", "boolean"})
-"""Types of which every key generator makes the same text."""
+"""Types whose values become the same text with every key generator."""
 
 
 def form_of_key(table: HudiTable, frame: DataFrame) -> Column | None:

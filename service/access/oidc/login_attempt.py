@@ -25,7 +25,7 @@ _LONGEST = 8192
 
 @dataclass(frozen=True)
 class LoginAttempt:
-    """`page` is the part of the dashboard to return to, `#/...` or nothing; `began_at` is in seconds."""
+    """`page` is the page of the dashboard to show afterwards: `#/...`, or empty. `began_at` is in seconds."""
 
     state: str
     nonce: str

@@ -1,7 +1,7 @@
 """Schemas made from structs: the results of jobs by kind, the details of incidents, and the objects inside both.
 
-Every member may be missing, because some are only in results of dry runs and others never. Workers of other versions
-may report further members.
+Every member may be missing: some are only in results of dry runs, others only in results of real jobs. Workers of other
+versions may report further members.
 """
 
 from __future__ import annotations

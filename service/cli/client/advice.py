@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from groundskeeper_client import calls
-from groundskeeper_client.generated.models import AdviceIn
+from groundskeeper_client.generated.models import AdviceIn, Answer
 from service.cli.client import arguments
 from service.cli.client.command import command
 from service.cli.client.connection import Connection
@@ -43,7 +43,7 @@ def advice(
     table_id = arguments.table_of(service, table)["id"]
     known, tag = service.tagged(calls.get_advice(table_id))
     if apply or dismiss:
-        wanted: Any = AdviceIn(state="applied" if apply else "dismissed")
+        wanted = AdviceIn(state=Answer.APPLIED if apply else Answer.DISMISSED)
         answer = service.send(calls.put_advice(table_id, wanted, if_match=tag))
         out.answer(answer, f"{'Applied' if apply else 'Dismissed'}: {answer['because']}.")
         return

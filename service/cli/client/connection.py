@@ -102,12 +102,18 @@ class Connection:
 
 def connected(url: str | None, token_file: Path | None) -> Connection:
     """Returns the connection to the service that these options or variables name, else to the service of the context in
-    use. The token of a context is only sent to the context's address."""
+    use."""
+    return Connection(*address_and_token(url, token_file))
+
+
+def address_and_token(url: str | None, token_file: Path | None) -> tuple[str, str | None]:
+    """Returns the address of the service, and the token for it. The token of a context is only sent to the context's
+    address."""
     context = None if url else stored_contexts.read().in_use
     token = token_of(token_file)
     if token is None and context is not None and context.token_file is not None:
         token = token_of(Path(context.token_file))
-    return Connection(url or (context.url if context else DEFAULT_URL), token)
+    return url or (context.url if context else DEFAULT_URL), token
 
 
 def token_of(file: Path | None) -> str | None:

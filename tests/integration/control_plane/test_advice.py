@@ -114,7 +114,7 @@ def test_the_cheapest_setting_that_keeps_reads_cheap_is_advised_and_applied(serv
     assert "GB-hours, read overhead 1." in found.because
     assert found.figures["new_overhead"] <= 1.2
     assert found.figures["new_seconds"] < 0.9 * found.figures["now_seconds"]
-    # It is not computed again for a day.
+    # The advice is not computed again for a day.
     compute(service)
     assert advice(service) == found
     assert policy(service).compaction.commits == 5

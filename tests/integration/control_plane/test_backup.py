@@ -1,4 +1,4 @@
-"""Backups of the database while the service writes to it, and services that are started on what was restored."""
+"""Tests backups of the database while the service writes to it, and services that start on a restored database."""
 
 from __future__ import annotations
 

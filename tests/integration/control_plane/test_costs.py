@@ -46,7 +46,7 @@ def test_a_dry_run_says_what_its_job_would_cost(api: TestClient, clock: FakeCloc
     assert cost["gb_hours"] == pytest.approx(2 * 500 / 3600, rel=0.05)
     assert cost["low_seconds"] <= cost["seconds"] <= cost["high_seconds"]
     assert cost["text"].startswith("about 8 min (")
-    # The next one on the same table is no guess any more, and takes twice as long there.
+    # The cost of the next job on the same table is not a guess any more, and is twice as high.
     run(api, clock, clicks, "compaction", _merged(1), beats=4)
     run(api, clock, clicks, "compaction", _plan(2), beats=1, dry_run=True)
     latest = api.get("/v1/jobs", params={"table_id": clicks, "limit": 1}).json()["items"][0]["cost"]
@@ -78,7 +78,7 @@ def test_the_model_shows_its_error_by_kind(api: TestClient, clock: FakeClock, en
     assert compaction["seconds_per_gib"] == pytest.approx(50, rel=0.05)
     assert compaction["error_on_other_tables"] < 0.05
     assert compaction["error_on_known_tables"] < 0.05
-    # The same follows from what is stored.
+    # A model that is read from the database gives the same.
     lessons = Lessons()
     with reading(engine) as connection:
         lessons.go_on(connection)

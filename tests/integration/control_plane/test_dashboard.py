@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import re
 import time
@@ -60,6 +62,25 @@ def test_the_page_needs_no_token_and_loads_nothing_from_elsewhere(
     assert client.head("/").status_code == 200
 
 
+def test_the_page_asks_for_its_first_data_itself_and_runs_no_other_script(client: TestClient) -> None:
+    answer = client.get("/")
+    [script] = re.findall(r"<script>(.*?)</script>", answer.text, re.DOTALL)
+    assert script == (FOLDER / "preload.js").read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'self' 'sha256-{digest}'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_packed"), [("gzip, br", True), ("br", False), ("gzip;q=0", False), ("", False)]
+)
+def test_files_are_packed_for_those_who_accept_it(client: TestClient, accepted: str, is_packed: bool) -> None:
+    folder = re.findall(r'src="(dashboard/\w+)/main.js"', client.get("/").text)[0]
+    answer = client.get(f"/{folder}/main.js", headers={"Accept-Encoding": accepted})
+    assert (answer.headers.get("content-encoding") == "gzip") == is_packed
+    assert (int(answer.headers["content-length"]) < len(answer.content) / 3) == is_packed
+    assert answer.headers["vary"] == "Accept-Encoding"
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_every_file_is_served_with_its_type_and_revalidated_by_browsers(client: TestClient, name: str) -> None:
     answer = client.get(f"/dashboard/{name}")
@@ -76,13 +97,17 @@ def test_everything_that_the_page_and_its_modules_name_is_there(client: TestClie
     page = client.get("/").text
     references = set(_REFERENCE.findall(page))
     folder = next(each for each in references if each.endswith("/main.js")).removesuffix("/main.js")
+    sheet = client.get(f"/{folder}/style.css").text
+    assert all((FOLDER / name).read_text() in sheet for name in ("style.css", "pages.css", "lists.css"))
     # The preloads are the modules that the entry imports statically.
     within = ["main.js"]
     for module in within:
         found = _MODULE.findall(SCRIPTS[module])
         within += [name for each in found if (name := each.removeprefix("./")) not in within]
     assert len(within) > 10
-    others = [name for name in {*FILES, *SCRIPTS} if name not in {"index.html", *within[1:]}]
+    # The page contains this script, and the first sheet contains the others.
+    parts = {"preload.js", "pages.css", "lists.css"}
+    others = [name for name in {*FILES, *SCRIPTS} if name not in {"index.html", *within[1:], *parts}]
     for module in [name for name in others if name.endswith(".js")]:
         imported = _IMPORTED.findall(client.get(f"/{folder}/{module}").text)
         references |= {f"{folder}/{later or at_once}" for later, at_once in imported}
@@ -121,7 +146,8 @@ def test_a_path_outside_of_the_dashboard_is_answered_with_a_problem_document(cli
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a service of which the tests of this file see a part each. Policies start nothing."""
+    """The URL of a service for all tests of this file; each test looks at another part of it. Policies start
+    nothing."""
     yield from _serving(tmp_path_factory.mktemp("service"), automatic="false")
 
 

@@ -26,7 +26,7 @@ from tests.integration.receiver import Received, Receiver, Reply
 
 
 def test_the_reference_libraries_verify_and_parse_what_is_received(post: Post, receiver: Receiver) -> None:
-    post.clock.advance((utc_now() - post.clock()).total_seconds())  # The library goes by the real time.
+    post.clock.advance((utc_now() - post.clock()).total_seconds())  # The library uses the real time.
     created = post.webhook(receiver.url, headers={"Authorization": "Bearer mine"})
     [published] = post.publish()
     post.deliver()

@@ -1,4 +1,4 @@
-"""Tests freezes: set over REST, they hold what the service starts by itself, and tell why."""
+"""Tests freezes, which are set over REST, hold automatic jobs back, and give the reason."""
 
 from __future__ import annotations
 

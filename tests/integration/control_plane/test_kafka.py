@@ -128,7 +128,7 @@ def produce(url: str, own: dict[str, str] | None = None, **options: Any) -> Send
 
 @MOSTLY_ON_POSTGRESQL
 def test_each_table_arrives_in_order_under_its_key_signed_and_recorded(post: Post, broker: Broker, topic: str) -> None:
-    post.clock.advance((utc_now() - post.clock()).total_seconds())  # The library goes by the real time.
+    post.clock.advance((utc_now() - post.clock()).total_seconds())  # The library uses the real time.
     created = post.webhook(f"kafka://{broker.address}/{topic}", headers={"X-Lake": "eu"})
     wanted = {table: ids(post.publish(60, table)) for table in (1, 2, 3)}
     post.deliver()

@@ -168,7 +168,7 @@ def test_a_lock_beside_a_live_writer_is_not_broken(desk: Desk) -> None:
     desk.broken()
 
 
-def test_the_heartbeat_of_our_job_that_waits_for_the_lock_is_none_of_its_holder(desk: Desk) -> None:
+def test_the_heartbeat_of_our_job_that_waits_for_the_lock_does_not_count_as_its_holders(desk: Desk) -> None:
     operated = desk.operated
     desk.hold(3)
     operated.call("POST", f"/v1/tables/{desk.table.id}/jobs", 202, {"kind": "compaction"})
@@ -245,7 +245,7 @@ def test_a_lock_on_a_server_is_known_only_by_the_jobs_that_wait_for_it(desk: Des
     ["[" * 100_000, '{"owner": 7, "pid": "x", "host": [1]}', "x" * 1_000_000, '{"owner": "a\\u0000\\u001b[2J"}'],
     ids=["deep", "types", "long", "control characters"],
 )
-def test_whatever_somebody_wrote_into_the_lock_it_is_shown_and_broken(desk: Desk, content: str) -> None:
+def test_a_lock_file_with_any_content_is_shown_and_broken(desk: Desk, content: str) -> None:
     desk.hold(3, content)
     shown = desk.shown()
     assert shown["state"] == "held"
@@ -253,7 +253,7 @@ def test_whatever_somebody_wrote_into_the_lock_it_is_shown_and_broken(desk: Desk
     desk.broken(lock_id=shown["id"])
 
 
-def test_a_lock_that_is_no_file_is_not_removed(desk: Desk) -> None:
+def test_a_lock_that_is_not_a_file_is_not_removed(desk: Desk) -> None:
     desk.file.mkdir()
     assert desk.shown()["state"] == "unknown"
     answer = desk.operated.client.delete(desk.path, params=REASON)
@@ -261,7 +261,7 @@ def test_a_lock_that_is_no_file_is_not_removed(desk: Desk) -> None:
     assert desk.file.is_dir()
 
 
-def test_only_the_lock_that_the_caller_has_seen_is_broken(desk: Desk) -> None:
+def test_only_the_lock_with_the_given_id_is_broken(desk: Desk) -> None:
     desk.hold(3)
     seen = desk.shown()["id"]
     desk.file.unlink()

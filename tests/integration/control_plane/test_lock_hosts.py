@@ -51,7 +51,7 @@ def test_one_server_of_several_is_enough(app_context: AppContext) -> None:
 
 
 @pytest.mark.parametrize("hosts", [(), ("127.0.0.1:1",), ("zk",)])
-def test_nobody_learns_from_a_registration_which_ports_are_open(app_context: AppContext, hosts: tuple[str]) -> None:
+def test_a_registration_does_not_reveal_which_ports_are_open(app_context: AppContext, hosts: tuple[str]) -> None:
     app = create_app(changed(app_context, lock_hosts=hosts))
     with TestClient(app, base_url="http://127.0.0.1") as client, socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(0.2)

@@ -105,7 +105,7 @@ def hold(lock: Path, watched: Watched, seconds: float = 7200, content: str = "")
     os.utime(lock, (at, at))
 
 
-def test_a_job_waits_while_the_lock_is_held_and_goes_at_once_when_it_is_free(watched: Watched) -> None:
+def test_a_job_waits_while_the_lock_is_held_and_starts_as_soon_as_it_is_free(watched: Watched) -> None:
     lock = watched.table("a")
     hold(lock, watched)
     job = add(watched.service, "a")
@@ -127,7 +127,7 @@ def test_a_job_waits_while_the_lock_is_held_and_goes_at_once_when_it_is_free(wat
     assert leased(watched.service).id == job.id
 
 
-def test_an_attempt_that_found_it_held_goes_at_once_when_it_is_free(watched: Watched) -> None:
+def test_an_attempt_that_found_the_lock_held_starts_again_as_soon_as_it_is_free(watched: Watched) -> None:
     lock = watched.table("a")
     watched.table("b")
     job = add(watched.service, "a")
@@ -144,7 +144,7 @@ def test_an_attempt_that_found_it_held_goes_at_once_when_it_is_free(watched: Wat
     assert leased(watched.service).id == job.id
 
 
-def test_a_lock_that_the_last_poll_saw_is_looked_at_before_the_first_attempt(watched: Watched) -> None:
+def test_a_lock_that_the_last_poll_saw_held_is_checked_before_the_first_attempt(watched: Watched) -> None:
     lock = watched.table("a")
     hold(lock, watched)
     seen = TableSnapshot(
@@ -172,7 +172,7 @@ def test_the_lock_of_an_earlier_attempt_is_left_to_the_next_one(watched: Watched
     assert watched.service.lease() is None
 
 
-def test_looks_that_stop_hold_nothing_back_for_long(watched: Watched) -> None:
+def test_if_the_checks_stop_jobs_are_not_held_back_for_long(watched: Watched) -> None:
     hold(watched.table("a"), watched)
     add(watched.service, "a")
     watched.look()
@@ -181,7 +181,7 @@ def test_looks_that_stop_hold_nothing_back_for_long(watched: Watched) -> None:
     assert watched.service.lease() is not None
 
 
-def test_only_the_locks_of_jobs_that_are_next_or_were_held_are_looked_at(watched: Watched) -> None:
+def test_only_locks_of_the_next_jobs_and_locks_that_were_held_are_checked(watched: Watched) -> None:
     for number in range(40):
         watched.table(f"t{number:02}")
         add(watched.service, f"t{number:02}")
@@ -203,7 +203,7 @@ def test_only_the_locks_of_jobs_that_are_next_or_were_held_are_looked_at(watched
     assert watched.sighting("held") is None
 
 
-def test_replicas_share_the_looks(watched: Watched) -> None:
+def test_replicas_share_the_checks_of_locks(watched: Watched) -> None:
     for number in range(8):
         hold(watched.table(f"t{number}"), watched)
         add(watched.service, f"t{number}")
@@ -250,7 +250,9 @@ def connections(server: socket.socket) -> int:
     raise AssertionError
 
 
-def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_delays_no_other_check(
+    sqlite: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
     # A look at the server takes three seconds, and one at a file may take longer on a busy machine.
     with ReaderPool(4, ReaderLimits(seconds=60.0)) as readers, silent_server() as server:
         watched = Watched(sqlite, clock, tmp_path, readers)
@@ -269,7 +271,7 @@ def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, cl
         assert watched.service.lease() is None
         said = str(waits_for(watched.service, jobs[0]))
         assert said.startswith("the table's lock, whose server does not answer: ")
-        # The silent server is called rarely, and all others as before.
+        # The service calls the silent server rarely, and all others as often as before.
         clock.advance(2)
         assert watched.watch.run_once().begun == 1
         assert watched.watch.pool.wait(60)
@@ -281,7 +283,9 @@ def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, cl
         assert connections(server) == 0
 
 
-def test_a_silent_server_is_told_before_a_worker_finds_out(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_is_reported_before_a_worker_meets_it(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_lock, "SECONDS", 0.1)
     names = [f"f{number}" for number in range(NEXT)]
     for name in names:
@@ -315,7 +319,7 @@ def awaited(watched: Watched, table_id: str) -> list[ProblemKind]:
     return [each.kind for each in (*fleet.awaited_locks(facts, now), *held_back.held_back(facts, now))]
 
 
-def test_a_server_that_the_service_may_not_ask_holds_nothing_back(watched: Watched) -> None:
+def test_a_server_to_which_the_service_may_not_connect_holds_no_job_back(watched: Watched) -> None:
     lock = TableLock("zookeeper", {**zookeeper.lock_at(1, "a").options, "hoodie.write.lock.zookeeper.url": "zk:2181"})
     watched.table("a", lock=lock)
     add(watched.service, "a")

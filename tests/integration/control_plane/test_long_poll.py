@@ -50,7 +50,7 @@ def submit(url: str, table_id: str, kind: str = "compaction", **more: Any) -> ht
     return httpx.post(f"{url}/v1/tables/{table_id}/jobs", json={"kind": kind, **more}, timeout=30)
 
 
-def test_a_waiting_lease_is_answered_as_soon_as_one_that_comes_after_the_job(url: str) -> None:
+def test_a_waiting_request_for_a_job_is_answered_as_fast_as_one_after_the_submission(url: str) -> None:
     """The additional time over a POST and a lease in a row is the time of a notification, not the pause between two
     polls."""
     table_id = table(url)
@@ -136,7 +136,7 @@ def test_a_worker_that_went_away_while_it_waited_gets_no_job(url: str) -> None:
 
 
 @pytest.mark.mostly_sqlite
-def test_a_service_that_stops_lets_nobody_wait_and_hands_out_nothing(url: str, live: AppContext) -> None:
+def test_a_stopping_service_ends_waiting_calls_and_leases_no_job(url: str, live: AppContext) -> None:
     table_id = table(url)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(lease, url, 20, timeout=60)

@@ -1,4 +1,4 @@
-"""A worker whose connection is cut after the service has done what was asked, on real connections."""
+"""Tests workers whose real connections are cut after the service has executed the call."""
 
 from __future__ import annotations
 

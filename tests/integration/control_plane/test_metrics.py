@@ -205,7 +205,7 @@ def test_the_age_of_a_queue_is_that_of_its_oldest_job_that_is_due(service: Servi
 
 
 @on_sqlite
-def test_groups_beyond_fifty_are_shown_as_one(service: Service, clock: Any) -> None:
+def test_groups_beyond_the_fiftieth_share_one_series(service: Service, clock: Any) -> None:
     with writing(service.engine) as connection:
         for number in range(60):
             worker_store.announce(connection, f"w{number}", WorkerInfo(group=f"g{number:02}", slots=2), clock())
@@ -214,7 +214,7 @@ def test_groups_beyond_fifty_are_shown_as_one(service: Service, clock: Any) -> N
     assert slots["_other",] == 20
 
 
-def test_the_backlog_is_that_of_all_tables_and_of_the_worst_one(engine: sa.Engine, clock: Any) -> None:
+def test_the_metrics_have_the_backlog_of_all_tables_and_of_the_worst_one(engine: sa.Engine, clock: Any) -> None:
     register(engine, clock, 3)
     found = shown(Reader(engine, clock, Forecaster()).read())
     assert found["groundskeeper_tables"] == {(): 3}
@@ -345,7 +345,7 @@ def test_chosen_tables_have_series_of_their_own_up_to_a_limit(engine: sa.Engine,
     assert few["groundskeeper_tables_without_series"] == {(): 1}
 
 
-def test_the_text_is_made_once_a_second_whoever_asks(sqlite: sa.Engine, clock: Any) -> None:
+def test_the_text_is_computed_at_most_once_a_second_for_all_callers(sqlite: sa.Engine, clock: Any) -> None:
     scrapes = Scrapes(sqlite, clock, ProcessMetrics(), Forecaster())
     first = scrapes.latest()
     assert all(scrapes.latest() is first for _ in range(50))
@@ -381,7 +381,7 @@ def test_requests_are_measured_by_the_template_of_their_route(client: TestClient
     }
 
 
-def test_scrapes_need_a_reader_unless_the_settings_let_anybody(
+def test_scrapes_need_the_role_reader_unless_a_setting_opens_them(
     client: TestClient, app_context: AppContext, make_token: Callable[..., dict[str, str]]
 ) -> None:
     assert client.get("/metrics").status_code == 200  # No token exists yet.

@@ -72,7 +72,7 @@ def test_a_worker_of_an_older_version_asks_for_each_job(
     assert worker.must_lease().job_id == second
 
 
-def test_a_worker_that_dies_with_the_next_job_loses_it_as_any_other(
+def test_a_worker_that_dies_with_the_next_job_loses_it_like_any_other_job(
     client: TestClient, worker: Worker, submit: Callable[[str], str], clock: Any, app_context: AppContext
 ) -> None:
     submit("compaction")
@@ -99,7 +99,7 @@ def test_a_report_that_does_not_count_brings_no_job(
     assert state_of(client, second) == "queued"
 
 
-def test_neither_a_job_that_is_tried_again_later_nor_one_of_a_paused_service_is_the_next(
+def test_a_report_brings_neither_a_job_that_waits_for_a_retry_nor_one_that_is_paused(
     client: TestClient, worker: Worker, submit: Callable[[str], str], clock: Any, app_context: AppContext
 ) -> None:
     failed = submit("compaction")

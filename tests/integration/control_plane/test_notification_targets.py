@@ -309,7 +309,7 @@ def test_a_report_by_mail_has_its_figures_in_two_columns(post: Post, mail: MailS
 
 
 @pytest.mark.parametrize("target", SCHEMAS)
-def test_a_test_message_leaves_nothing_open(post: Post, target: Target) -> None:
+def test_a_test_message_opens_no_alert(post: Post, target: Target) -> None:
     with service_of(target) as receiver:
         notification = put(post, target, options_of(target, receiver.url))
         flows.test(post.database, "on-call")
@@ -455,7 +455,9 @@ def test_mail_goes_by_starttls_and_log_in_as_one_thread(post: Post, mail: MailSe
         ({"starttls": False, "host": "127.0.0.1"}, "AUTH extension not supported"),
     ],
 )
-def test_what_a_mail_server_refuses_is_said(post: Post, mail: MailServer, change: dict[str, Any], error: str) -> None:
+def test_the_refusal_of_a_mail_server_is_shown(
+    post: Post, mail: MailServer, change: dict[str, Any], error: str
+) -> None:
     post.tls = mail.trusted
     notification = put(post, Target.EMAIL, mail_options(mail.port, **change))
     assert send(post, notification, a_message()) == ["pending"]
@@ -464,7 +466,7 @@ def test_what_a_mail_server_refuses_is_said(post: Post, mail: MailServer, change
     assert mail.box.mails == []
 
 
-def test_mail_is_not_sent_to_a_server_that_nobody_vouches_for(post: Post, mail: MailServer) -> None:
+def test_mail_is_not_sent_to_a_server_with_an_untrusted_certificate(post: Post, mail: MailServer) -> None:
     notification = put(post, Target.EMAIL, mail_options(mail.port))
     assert send(post, notification, a_message()) == ["pending"]
     [delivery] = post.deliveries(notification.webhook_id)

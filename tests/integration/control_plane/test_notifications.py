@@ -174,7 +174,7 @@ def test_the_report_counts_each_of_a_thousand_problems_that_the_limit_has_put_to
     problems = [a_problem(number, kinds[number % len(kinds)]) for number in range(1000)]
     desk.open(problems)
     desk.announce(problems)
-    # A rise of the severity is announced, and is no further problem.
+    # A rise of the severity is announced, but does not count as another problem.
     desk.announce([replace(problems[0], severity=Severity.CRITICAL)])
     assert len(desk.told()) == 3
     clock.now = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -243,7 +243,7 @@ def test_a_thousand_problems_of_many_causes_stay_within_the_limit_and_none_is_lo
     assert desk.known() == 0
 
 
-def test_without_a_message_left_problems_wait_for_the_next_hour(desk: Desk) -> None:
+def test_problems_wait_for_the_next_hour_if_its_messages_are_used_up(desk: Desk) -> None:
     desk.put(most_per_hour=1)
     desk.open([a_problem(1)])
     assert len(desk.told()) == 1
@@ -260,7 +260,7 @@ def test_without_a_message_left_problems_wait_for_the_next_hour(desk: Desk) -> N
     assert desk.waiting() == 0
 
 
-def test_more_tables_join_an_alert_and_it_is_told_again_once_it_has_doubled(desk: Desk) -> None:
+def test_further_tables_join_an_alert_which_is_sent_again_once_it_has_doubled(desk: Desk) -> None:
     desk.put()
     desk.open([a_problem(1), a_problem(2)])
     [first] = desk.told()
@@ -325,7 +325,7 @@ def test_jobs_that_failed_for_one_reason_are_one_message_once(desk: Desk) -> Non
     assert desk.told() == []
 
 
-def test_events_that_it_does_not_tell_are_no_reason_to_write(desk: Desk) -> None:
+def test_events_that_a_notification_does_not_report_cause_no_database_writes(desk: Desk) -> None:
     desk.put()
     desk.open([a_problem()])
     assert len(desk.told()) == 1
@@ -339,7 +339,7 @@ def test_events_that_it_does_not_tell_are_no_reason_to_write(desk: Desk) -> None
         assert store.get(connection, "on-call").read_to > before.read_to
 
 
-def test_a_snooze_holds_everything_and_then_tells_what_still_is(desk: Desk) -> None:
+def test_a_snooze_holds_all_messages_and_then_tells_the_problems_that_remain(desk: Desk) -> None:
     desk.put()
     flows.snooze(desk.post.database, "on-call", until=desk.clock() + timedelta(hours=1), because="ada")
     desk.open([a_problem(1, severity=Severity.CRITICAL), a_problem(2)])
@@ -378,7 +378,7 @@ def test_an_acknowledged_problem_is_not_told(desk: Desk) -> None:
     assert [each.count for each in desk.told()] == [2]
 
 
-def test_what_is_acknowledged_for_a_time_is_told_again_afterwards(desk: Desk) -> None:
+def test_a_problem_that_was_acknowledged_for_a_time_is_told_again_afterwards(desk: Desk) -> None:
     desk.put()
     desk.open([a_problem(1)])
     [first] = desk.told()

@@ -58,7 +58,7 @@ def test_secrets_are_sealed_and_never_shown(client: TestClient, sqlite: sa.Engin
     }
 
 
-def test_a_put_of_what_was_shown_changes_nothing(client: TestClient, sqlite: sa.Engine) -> None:
+def test_a_put_of_the_shown_notification_changes_nothing(client: TestClient, sqlite: sa.Engine) -> None:
     def stored() -> list[Any]:
         with reading(sqlite) as connection:
             return [connection.execute(each.select()).all() for each in (schema.webhooks, schema.notifications)]
@@ -105,7 +105,7 @@ def test_a_stale_update_is_refused(client: TestClient) -> None:
         ({"time_zone": "Middle/Earth"}, "params-invalid"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(client: TestClient, wanted: dict[str, Any], problem: str) -> None:
+def test_invalid_members_are_refused(client: TestClient, wanted: dict[str, Any], problem: str) -> None:
     answer = client.put(PATH, json={**SLACK, **wanted})
     assert (answer.status_code, answer.json()["type"]) == (422, f"/problems/{problem}")
     assert client.get("/v1/notifications").json()["items"] == []

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.mostly_sqlite
 KEEP = retention.Keep(history=timedelta(days=30), commits=timedelta(days=90), events=timedelta(days=30))
 
 
-def test_news_are_told_in_the_order_of_their_completion_and_the_rest_is_not(watched: Watched, tmp_path: Path) -> None:
+def test_new_commits_are_published_in_the_order_of_completion_and_older_ones_are_not(
+    watched: Watched, tmp_path: Path
+) -> None:
     table = SmallTable(tmp_path / "t", version=9)
     table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)
     table_id = watched.register(table)
@@ -39,7 +41,7 @@ def test_news_are_told_in_the_order_of_their_completion_and_the_rest_is_not(watc
     assert {event.table_id for event in watched.told()} == {table_id}
 
 
-def test_what_was_there_before_the_registration_is_no_news(watched: Watched, tmp_path: Path, version: int) -> None:
+def test_commits_from_before_the_registration_are_not_published(watched: Watched, tmp_path: Path, version: int) -> None:
     table = SmallTable(tmp_path / "t", version=version)
     registered = watched.clock().timestamp()
     table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=registered - 5)
@@ -68,7 +70,7 @@ def test_commits_are_recorded_in_the_order_of_their_completion(watched: Watched,
     assert watched.instants(table_id) == ["003", "001", "005"]
 
 
-def test_before_version_8_times_that_no_requests_confirm_give_no_order(watched: Watched, tmp_path: Path) -> None:
+def test_before_version_8_times_that_no_requests_confirm_do_not_order_commits(watched: Watched, tmp_path: Path) -> None:
     """A copy of the table has changed the times of the files."""
     table = SmallTable(tmp_path / "t", version=6)
     table_id = watched.register(table)
@@ -81,7 +83,7 @@ def test_before_version_8_times_that_no_requests_confirm_give_no_order(watched: 
     assert {c.completed_at for c in found}.isdisjoint({datetime.fromtimestamp(at, UTC) for at in (1000, 2000)})
 
 
-def test_a_commit_whose_file_is_still_empty_is_looked_at_again(watched: Watched, tmp_path: Path, version: int) -> None:
+def test_a_commit_whose_file_is_still_empty_is_read_again(watched: Watched, tmp_path: Path, version: int) -> None:
     table = SmallTable(tmp_path / "t", version=version)
     table_id = watched.register(table)
     table.begin("001")
@@ -104,7 +106,7 @@ def test_a_commit_whose_file_is_still_empty_is_looked_at_again(watched: Watched,
     assert watched.instants(table_id) == ["001", "003"]
 
 
-def test_a_commit_is_recorded_with_what_it_did(watched: Watched, tmp_path: Path, version: int) -> None:
+def test_a_commit_is_recorded_with_its_figures(watched: Watched, tmp_path: Path, version: int) -> None:
     table = SmallTable(tmp_path / "t", version=version)
     table_id = watched.register(table)
     table.commit("20260101120000000", {"p": {base_file(A, "20260101120000000"): 100}}, completed="20260101120001500")
@@ -122,7 +124,7 @@ def test_a_commit_is_recorded_with_what_it_did(watched: Watched, tmp_path: Path,
         assert found.completed_at == datetime(2026, 1, 1, 12, 0, 1, 500_000, UTC)
 
 
-def test_a_changed_schema_is_told_once(watched: Watched, tmp_path: Path) -> None:
+def test_a_changed_schema_is_published_once(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table_id = watched.register(table)
     wider = '{"type":"record","name":"r","fields":[{"name":"id","type":"string"},{"name":"x","type":"int"}]}'
@@ -153,7 +155,7 @@ def test_a_profile_follows_the_properties_and_keeps_what_an_examination_found(wa
     assert (profile["table_type"], profile["pending_instants"]) == ("MERGE_ON_READ", 1)
 
 
-def test_archived_history_is_no_news(watched: Watched, tmp_path: Path, version: int) -> None:
+def test_archived_commits_are_not_published(watched: Watched, tmp_path: Path, version: int) -> None:
     table = SmallTable(tmp_path / "t", version=version)
     for instant in ("001", "003", "005", "007"):
         table.commit(instant)
@@ -168,7 +170,9 @@ def test_archived_history_is_no_news(watched: Watched, tmp_path: Path, version: 
     assert watched.watch(table_id).gap_at is None
 
 
-def test_what_was_archived_between_two_looks_is_read_from_the_history(watched: Watched, tmp_path: Path) -> None:
+def test_commits_that_were_archived_between_two_polls_are_read_from_the_history(
+    watched: Watched, tmp_path: Path
+) -> None:
     table = SmallTable(tmp_path / "t")
     table.commit("001")
     table_id = watched.register(table)
@@ -183,7 +187,7 @@ def test_what_was_archived_between_two_looks_is_read_from_the_history(watched: W
     assert [p.path for p in watched.snapshot(table_id).partitions] == ["p"]
 
 
-def test_a_pending_instant_that_completed_and_was_archived_between_two_looks_is_read_too(
+def test_a_pending_instant_that_completed_and_was_archived_between_two_polls_is_read_too(
     watched: Watched, tmp_path: Path
 ) -> None:
     table = SmallTable(tmp_path / "t")
@@ -198,7 +202,7 @@ def test_a_pending_instant_that_completed_and_was_archived_between_two_looks_is_
     assert watched.instants(table_id) == ["003", "005", "001"]
 
 
-def test_before_version_8_it_is_told_that_instants_were_missed(
+def test_before_version_8_missed_instants_are_reported(
     watched: Watched, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = SmallTable(tmp_path / "t", version=6)
@@ -216,7 +220,7 @@ def test_before_version_8_it_is_told_that_instants_were_missed(
     assert [p.path for p in watched.snapshot(table_id).partitions] == ["p"]
 
 
-def test_of_a_table_that_was_empty_nothing_is_missed(watched: Watched, tmp_path: Path, version: int) -> None:
+def test_no_instant_of_an_empty_table_counts_as_missed(watched: Watched, tmp_path: Path, version: int) -> None:
     table = SmallTable(tmp_path / "t", version=version)
     table_id = watched.register(table)
     watched.poll()
@@ -252,7 +256,9 @@ def test_a_pending_instant_that_was_rolled_back_is_not_missed(watched: Watched, 
     assert watched.watch(table_id).gap_at is None
 
 
-def test_forgotten_commits_that_are_still_on_the_timeline_are_no_news_again(watched: Watched, tmp_path: Path) -> None:
+def test_deleted_commits_that_are_still_on_the_timeline_are_not_published_again(
+    watched: Watched, tmp_path: Path
+) -> None:
     table = SmallTable(tmp_path / "t")
     for instant in ("001", "003", "005"):
         table.commit(instant)
@@ -268,7 +274,7 @@ def test_forgotten_commits_that_are_still_on_the_timeline_are_no_news_again(watc
     assert watched.instants(table_id) == ["003", "005", "007", "009"]
 
 
-def test_the_newest_commit_is_never_forgotten(watched: Watched, tmp_path: Path) -> None:
+def test_the_newest_commit_is_never_deleted(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table.commit("001")
     table.commit("003")

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.mostly_sqlite
 
 
-def test_a_table_that_cannot_be_looked_at_is_told_once_until_it_can(watched: Watched, tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_polled_is_reported_once_until_it_can_be(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t", version=9)
     table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)
     watched.register(table)
@@ -75,7 +75,7 @@ def test_an_unchanged_table_costs_no_write_beyond_the_claim(watched: Watched, tm
     assert writes[0].startswith("UPDATE watches SET next_poll_at")
 
 
-def test_tables_are_looked_at_together_and_only_those_with_news_are_read(
+def test_tables_are_checked_together_and_only_changed_ones_are_read(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
     read = _Counting(engine)
@@ -99,7 +99,7 @@ def test_tables_are_looked_at_together_and_only_those_with_news_are_read(
     assert watched.watch(ids[29]).failures == 1
 
 
-def test_tables_that_cannot_be_looked_at_together_are_polled_one_by_one(
+def test_tables_that_cannot_be_checked_together_are_polled_one_by_one(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
 
@@ -134,12 +134,14 @@ def test_tables_that_a_reader_has_no_time_for_stay_together_in_halves(
     tables[0].commit("001")
     watched.poll()
     assert sorted(asked) == [4, 5, 12]
-    # The halves of what is left over then are single tables.
+    # The remaining halves then have one table each.
     assert len(read.times) == 4
     assert watched.instants(ids[0]) == ["001"]
 
 
-def test_new_tables_are_recorded_together_as_each_alone_is(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
+def test_new_tables_are_recorded_together_with_the_same_result_as_alone(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
     def none(watches: Sequence[Watch], _now: datetime) -> list[ChangedTable | None]:
         return [None for _ in watches]
 
@@ -259,7 +261,7 @@ def test_two_services_share_the_tables(engine: sa.Engine, clock: FakeClock, tmp_
     assert len(ids) + len(rest) == 20
 
 
-def test_what_another_service_has_locked_is_passed_over_and_not_waited_for(
+def test_tables_that_another_service_has_claimed_are_skipped_without_waiting(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
     if engine.dialect.name == "sqlite":
@@ -275,7 +277,7 @@ def test_what_another_service_has_locked_is_passed_over_and_not_waited_for(
     assert {first, second} == set(ids)
 
 
-def test_two_looks_at_once_record_each_commit_once(
+def test_two_concurrent_polls_record_each_commit_once(
     database: str, engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
     table = SmallTable(tmp_path / "t")
@@ -319,7 +321,7 @@ class _Counting:
 
 
 @pytest.mark.parametrize("damage", ["gone", "damaged"])
-def test_a_table_that_cannot_be_read_is_read_ever_less_often_and_within_a_minute_of_being_mended(
+def test_a_table_that_cannot_be_read_is_polled_less_and_less_often_but_within_a_minute_of_its_repair(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path, damage: str
 ) -> None:
     read = _Counting(engine)
@@ -349,7 +351,7 @@ def test_a_table_that_cannot_be_read_is_read_ever_less_often_and_within_a_minute
     assert (watch.failures, watch.error) == (0, None)
 
 
-def test_a_table_that_cannot_be_read_is_read_at_once_for_whoever_insists(watched: Watched, tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_read_is_polled_at_once_on_request(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table.commit("001")
     table_id = watched.register(table)
@@ -371,7 +373,7 @@ def test_a_table_that_cannot_be_read_is_read_at_once_for_whoever_insists(watched
     assert watched.poll_requests.wanted() == watched.poll_requests.insisted() == set()
 
 
-def test_damaged_metadata_is_told_and_later_looks_go_on(watched: Watched, tmp_path: Path) -> None:
+def test_damaged_metadata_is_reported_and_later_polls_continue(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table_id = watched.register(table)
     table.complete("001", "deltacommit", b"Obj\x01half")
@@ -385,9 +387,7 @@ def test_damaged_metadata_is_told_and_later_looks_go_on(watched: Watched, tmp_pa
     assert watched.instants(table_id) == ["001"]
 
 
-def test_a_table_whose_storage_hangs_keeps_no_other_waiting(
-    engine: sa.Engine, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_a_table_whose_storage_hangs_delays_no_other_table(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
     """There are more such tables than threads. Reading a pipe without a writer hangs like a dead file server."""
     reader_pool.preload("service.observation.table_read")
     with ReaderPool(2, ReaderLimits(seconds=3.0)) as readers:
@@ -425,7 +425,7 @@ def _poll_beside_hanging_tables(engine: sa.Engine, clock: FakeClock, tmp_path: P
     assert error.type == "table-too-slow"
 
 
-def test_an_unregistered_table_is_forgotten_with_all_that_was_seen(watched: Watched, tmp_path: Path) -> None:
+def test_everything_that_was_seen_of_an_unregistered_table_is_deleted(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table.commit("001", {"p": {base_file(A, "001"): 10}})
     table_id = watched.register(table)
@@ -438,7 +438,9 @@ def test_an_unregistered_table_is_forgotten_with_all_that_was_seen(watched: Watc
         assert snapshot_store.details(connection, table_id) == {}
 
 
-def test_requested_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched, tmp_path: Path) -> None:
+def test_requested_tables_are_polled_first_and_requests_for_unknown_ones_are_dropped(
+    watched: Watched, tmp_path: Path
+) -> None:
     ids = [watched.register(SmallTable(tmp_path / f"t{number}")) for number in range(3)]
     watched.clock.advance(1)
     now = watched.clock()
@@ -452,7 +454,7 @@ def test_requested_tables_go_first_and_unknown_ones_are_forgotten(watched: Watch
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_table_that_is_changed_while_it_is_looked_at_is_looked_at_again(
+def test_a_table_that_is_changed_during_a_poll_is_polled_again(
     watched: Watched, tmp_path: Path, is_first: bool
 ) -> None:
     """The last call of the clock is after all reads and before anything is recorded."""

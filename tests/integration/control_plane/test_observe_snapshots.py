@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_snapshot_shows_how_the_table_stands(watched: Watched, tmp_path: Path) -> None:
+def test_the_snapshot_shows_the_state_of_the_table(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table_id = watched.register(table)
     table.commit("001", {"p=1": {base_file(A, "001"): 100, base_file(B, "001"): 10}, "p=2": {base_file(A, "001"): 50}})
@@ -98,7 +98,7 @@ def test_replaced_file_groups_are_remembered_when_their_commit_is_archived(watch
     assert (found.base_bytes, found.freed_bytes, found.file_groups) == (25, 10, 2)
 
 
-def test_a_partition_that_lost_all_its_files_is_forgotten(watched: Watched, tmp_path: Path) -> None:
+def test_a_partition_without_files_disappears_from_the_snapshot(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table.commit("001", {"a": {base_file(A, "001"): 10}, "b": {base_file(A, "001"): 10}})
     table_id = watched.register(table)

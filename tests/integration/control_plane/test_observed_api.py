@@ -82,7 +82,7 @@ def callback(base_path: str, **more: Any) -> dict[str, Any]:
         pytest.param({"somethingNew": [[1]]}, id="later"),
     ],
 )
-def test_hudis_own_callback_is_taken_in_every_shape(
+def test_hudis_own_callback_is_accepted_in_every_form(
     client: TestClient, app_context: AppContext, table: SmallTable, table_id: str, more: dict[str, Any]
 ) -> None:
     app_context.lake.poll_requests.taken(table_id)
@@ -115,11 +115,11 @@ def test_an_unknown_table_is_told_with_what_to_do(client: TestClient, table_id: 
 
 
 @pytest.mark.parametrize("body", [{}, {"commitTime": "1"}, {"basePath": "/x"}, {"commitTime": 5, "basePath": "/x"}, []])
-def test_what_is_no_callback_is_refused(client: TestClient, body: Any) -> None:
+def test_an_invalid_callback_is_refused(client: TestClient, body: Any) -> None:
     assert client.post("/v1/callbacks/hudi", json=body).status_code == 422
 
 
-def test_the_same_callback_again_is_no_news(
+def test_a_repeated_callback_changes_nothing(
     client: TestClient, observer: Observer, clock: FakeClock, table: SmallTable, table_id: str
 ) -> None:
     poll(observer, clock)
@@ -159,7 +159,7 @@ def test_without_a_key_a_callback_needs_a_token_once_there_are_tokens(
     assert options["hoodie.write.commit.callback.http.custom.headers"].startswith("Authorization:Bearer ")
 
 
-def test_a_callback_is_answered_within_milliseconds_while_a_look_goes_on(
+def test_a_callback_is_answered_within_milliseconds_during_a_poll(
     client: TestClient, table: SmallTable, table_id: str
 ) -> None:
     body = callback(str(table.base), hoodieWriteStat=[{"fileId": str(n), "path": "p/x" * 20} for n in range(1000)])
@@ -194,7 +194,7 @@ def test_commits_are_listed_the_last_one_first_page_by_page(
 
 
 @pytest.mark.parametrize("params", [{"cursor": "eA"}, {"since": "2026-01-01"}, {"limit": 0}, {"action": "x; y"}])
-def test_a_list_that_makes_no_sense_is_refused(client: TestClient, params: dict[str, Any]) -> None:
+def test_invalid_parameters_of_a_list_are_refused(client: TestClient, params: dict[str, Any]) -> None:
     assert client.get("/v1/commits", params=params).status_code == 422
 
 
@@ -231,7 +231,7 @@ def test_a_timeline_that_cannot_be_read_is_a_problem_and_no_crash(client: TestCl
     assert client.get("/v1/tables/tbl_x/timeline").status_code == 404
 
 
-def test_before_the_first_look_there_is_no_snapshot(
+def test_there_is_no_snapshot_before_the_first_poll(
     client: TestClient, observer: Observer, clock: FakeClock, table_id: str
 ) -> None:
     for what in ("snapshot", "buckets"):
@@ -261,7 +261,7 @@ def test_snapshot_and_buckets_of_a_table(
     assert (one["num_buckets"], one["skew"], two["skew"]) == (4, round(344 * 4 / 444, 3), 4.0)
 
 
-def test_a_changed_index_shows_at_the_next_look(
+def test_a_changed_index_shows_at_the_next_poll(
     client: TestClient, observer: Observer, clock: FakeClock, table: SmallTable, table_id: str
 ) -> None:
     table.commit("001", {"p": {base_file(A, "001"): 300}})

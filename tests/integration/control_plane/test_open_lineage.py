@@ -49,7 +49,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Ite
     name = f"{bucket_id(0)}_0-1-0_20260101120000000.parquet"
     table = SmallTable(tmp_path / "orders")
     table.commit("20260101120000000", {"": {name: 100}}, completed="20260101120001000")
-    # The service does not believe a worker that names an instant that is not there.
+    # The service accepts a reported instant only if the timeline has it.
     table.commit("20260101130000000", action="replacecommit", operation="CLUSTER", completed="20260101130001000")
     columns = {"_hoodie_record_key": ["a"], "id": ["a"], "city": ["Ulm"]}
     pq.write_table(pa.table(columns), tmp_path / "orders" / name)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.posting import Clock
 
 
-def test_what_is_published_twice_is_sent_once(post: Post, receiver: Receiver) -> None:
+def test_an_event_that_is_published_twice_is_sent_once(post: Post, receiver: Receiver) -> None:
     post.webhook(receiver.url)
     [published] = post.publish()
     with writing(post.engine) as connection:
@@ -32,7 +32,9 @@ def test_what_is_published_twice_is_sent_once(post: Post, receiver: Receiver) ->
     assert receiver.ids == [published.event.id]
 
 
-def test_many_that_publish_the_same_at_once_publish_it_once_and_in_one_order(post: Post, receiver: Receiver) -> None:
+def test_concurrent_publications_of_the_same_events_publish_each_once_and_in_one_order(
+    post: Post, receiver: Receiver
+) -> None:
     webhook = post.webhook(receiver.url).webhook
     table, now = a_table(), post.clock()
     events = [commit_published(commit, table) for commit in commits(table, range(20), now)]
@@ -77,7 +79,9 @@ def test_events_are_numbered_in_the_order_of_their_commits(post: Post) -> None:
     assert len(set(seen)) == 120
 
 
-def test_what_waits_is_found_by_an_index_however_much_was_sent_before(sqlite: sa.Engine, clock: Clock) -> None:
+def test_waiting_deliveries_are_found_by_an_index_however_many_were_sent_before(
+    sqlite: sa.Engine, clock: Clock
+) -> None:
     """The test uses SQLite, whose plans do not depend on the rows."""
     with asyncio.Runner() as runner:
         _look_at_plans(Post(sqlite, clock, runner))
@@ -102,7 +106,7 @@ def _look_at_plans(post: Post) -> None:
     post.close()
 
 
-def test_a_state_change_that_is_rolled_back_is_not_told(post: Post, receiver: Receiver) -> None:
+def test_a_state_change_that_is_rolled_back_publishes_no_event(post: Post, receiver: Receiver) -> None:
     def change_and_fail() -> None:
         with writing(post.engine) as connection:
             outbox.publish(connection, [table_registered(a_table(), post.clock())], now=post.clock())
@@ -115,7 +119,7 @@ def test_a_state_change_that_is_rolled_back_is_not_told(post: Post, receiver: Re
     assert receiver.received == []
 
 
-def test_old_events_go_but_not_what_somebody_has_yet_to_get(post: Post, receiver: Receiver) -> None:
+def test_old_events_are_deleted_unless_a_delivery_still_waits(post: Post, receiver: Receiver) -> None:
     with Receiver(Reply(500)) as failing:
         slow = post.webhook(failing.url, tables=("orders_2",)).webhook
         post.webhook(receiver.url)
@@ -157,7 +161,7 @@ def test_two_services_share_the_work_and_send_nothing_twice(post: Post) -> None:
         assert set(post.states(webhook.id)) == {"delivered"}
 
 
-def test_what_a_dead_service_had_claimed_is_sent_by_another_when_the_claim_is_over(post: Post) -> None:
+def test_deliveries_that_a_dead_service_had_claimed_are_sent_by_another_after_the_claim(post: Post) -> None:
     with Receiver(Reply(hang=True)) as receiver:
         webhook = post.webhook(receiver.url).webhook
         published = post.publish(3)
@@ -179,7 +183,7 @@ def test_what_a_dead_service_had_claimed_is_sent_by_another_when_the_claim_is_ov
         assert [each for each in receiver.ids if each][-3:] == ids(published)
 
 
-def test_a_service_that_stops_lets_what_is_under_way_end_and_releases_the_rest(post: Post) -> None:
+def test_a_stopping_service_ends_deliveries_that_have_begun_and_releases_the_others(post: Post) -> None:
     with Receiver() as receiver:
         webhook = post.webhook(receiver.url).webhook
         post.publish(50)

@@ -14,7 +14,7 @@ from service.db.engine import reading, writing
 from service.health import objectives, table_store
 from service.lake.commit import Commit
 from service.outcome import objective_store, read_store
-from service.outcome.objective import Kept, Look
+from service.outcome.objective import Kept, ObjectiveCheck
 from service.outcome.reads import ReadSource
 from service.policies import policy_registry
 from service.queue import attempt_figures, gain_store, job_store, lease_store
@@ -120,7 +120,7 @@ def test_nothing_starves_while_better_jobs_keep_coming(service: Service, clock: 
     assert longest <= 12 + len(tables)
 
 
-def test_a_decision_says_what_the_job_saves_and_its_place(service: Service, clock: FakeClock) -> None:
+def test_a_decision_has_the_savings_of_the_job_and_its_place_in_the_queue(service: Service, clock: FakeClock) -> None:
     forecaster = Forecaster()
     for number in range(5):
         ended = Ended(f"x{number}", "compaction", dry_run=False, seconds=8.0)
@@ -147,7 +147,7 @@ def test_a_decision_says_what_the_job_saves_and_its_place(service: Service, cloc
     assert order(service.engine, clock) == [by_table[f"tbl_{number}"].id for number in (3, 2, 1)]
 
 
-def test_what_a_job_was_expected_to_save_stands_beside_what_it_saved(service: Service, clock: FakeClock) -> None:
+def test_expected_and_real_savings_of_a_job_are_shown_together(service: Service, clock: FakeClock) -> None:
     service.register()
     service.look(commits=5)
     service.plan()
@@ -169,7 +169,7 @@ def test_what_a_job_was_expected_to_save_stands_beside_what_it_saved(service: Se
     assert gain.overhead_after == 1.0
 
 
-def test_a_kind_that_gains_nothing_is_done_more_seldom(service: Service, clock: FakeClock) -> None:
+def test_a_kind_of_job_that_gains_nothing_runs_less_often(service: Service, clock: FakeClock) -> None:
     service.register()
     waits = []
     for _ in range(6):
@@ -227,11 +227,16 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
     assert found() is None
 
 
-def test_time_without_looks_and_steps_of_the_clock_do_not_count(engine: sa.Engine, service: Service) -> None:
+def test_time_without_checks_and_steps_of_the_clock_do_not_count(engine: sa.Engine, service: Service) -> None:
     service.register()
     clock = service.clock
     with writing(engine) as connection:
-        for step, look in ((0, Look(2.0, "much")), (600, Look(1.0)), (-7200, Look(2.0, "much")), (86_400, Look(1.0))):
+        for step, look in (
+            (0, ObjectiveCheck(2.0, "much")),
+            (600, ObjectiveCheck(1.0)),
+            (-7200, ObjectiveCheck(2.0, "much")),
+            (86_400, ObjectiveCheck(1.0)),
+        ):
             clock.advance(step)
             objective_store.record(connection, "tbl_1", look, clock())
         assert objective_store.kept(connection, "tbl_1", clock() - timedelta(days=7)) == Kept(600.0, 600.0)

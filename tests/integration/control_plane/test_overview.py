@@ -19,9 +19,9 @@ from service.catalog.registration import Registration
 from service.db import schema
 from service.db.engine import writing
 from service.events.notifier import Notifier
-from service.health import cached_problems, problem_rounds
+from service.health import problem_rounds, result_cache
 from service.health.cached_problems import ProblemCache
-from service.health.result_cache import MOST_AGE
+from service.health.result_cache import MOST_AGE, MOST_AGE_AT_ONCE
 from service.queue import job_store, worker_store
 from service.queue.job import Job
 from tests.contexts import changed, context_of
@@ -212,7 +212,7 @@ def test_a_past_job_has_the_verdict_that_its_own_page_has(
         assert shown["verdict"] == ("ready" if dry_run else None)
 
 
-def test_what_is_known_is_answered_at_once_and_computed_anew_meanwhile(engine: sa.Engine, clock: FakeClock) -> None:
+def test_a_cached_answer_is_returned_at_once_while_a_new_one_is_computed(engine: sa.Engine, clock: FakeClock) -> None:
     ill(engine, clock, range(1))
     cache = ProblemCache()
     first = cache.known(engine, clock)
@@ -233,7 +233,9 @@ def test_what_is_known_is_answered_at_once_and_computed_anew_meanwhile(engine: s
     assert cache.known(engine, clock).as_of == clock()
 
 
-def test_what_is_computed_in_moments_is_never_older_than_two_seconds(engine: sa.Engine, clock: FakeClock) -> None:
+def test_an_answer_that_is_computed_quickly_is_never_older_than_two_seconds(
+    engine: sa.Engine, clock: FakeClock
+) -> None:
     cache = ProblemCache()
     cache.known(engine, clock)
     ill(engine, clock, range(1))
@@ -244,7 +246,7 @@ def test_what_is_computed_in_moments_is_never_older_than_two_seconds(engine: sa.
     assert "tbl_0" in cache.known(engine, clock).of_tables
 
 
-def test_of_very_many_tables_the_last_list_is_answered(engine: sa.Engine, clock: FakeClock) -> None:
+def test_with_very_many_tables_the_last_list_of_problems_is_returned(engine: sa.Engine, clock: FakeClock) -> None:
     cache = ProblemCache()
     cache.now(engine, clock)
     ill(engine, clock, range(1))
@@ -267,7 +269,7 @@ def test_after_a_start_the_first_answer_is_what_the_last_round_has_stored(
     then, found = clock(), before.known(engine, clock)
     ill(engine, clock, range(3, 4))
     clock.advance(600)
-    monkeypatch.setattr(cached_problems, "FEW", 1)
+    monkeypatch.setattr(result_cache, "FEW", 1)
     cache = ProblemCache()
     first = cache.known(engine, clock)
     assert first.as_of == then
@@ -282,12 +284,49 @@ def test_after_a_start_the_first_answer_is_what_the_last_round_has_stored(
     assert cache.known(engine, clock).as_of == clock()
 
 
+def test_many_tables_are_shown_before_their_problems_are_counted(
+    api: TestClient, engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ill(engine, clock, range(3))
+    monkeypatch.setattr(result_cache, "FEW", 1)
+    monkeypatch.setattr(result_cache, "_AFTER_START_SECONDS", 0.5)
+    first = get(api, sort="backlog")
+    assert first["problems"] == {"as_of": None, "counts": counted(0, 0, 0), "groups": [], "items": []}
+    rows = first["tables"]["items"]
+    assert [(row["name"], row["health"], row["problem_count"]) for row in rows] == [
+        ("t0", None, 0),
+        ("t1", None, 0),
+        ("t2", None, 0),
+    ]
+    assert all(row["backlog"]["log_bytes"] > 0 for row in rows)
+    assert names(api, health="critical") == ["t0", "t1", "t2"]
+    assert get(api)["problems"]["counts"]["critical"] == 3
+
+
+def counted(critical: int, warning: int, notice: int) -> dict[str, int]:
+    return {"critical": critical, "warning": warning, "notice": notice}
+
+
+def test_an_old_answer_about_many_tables_is_better_than_none(
+    engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ill(engine, clock, range(2))
+    cache = ProblemCache()
+    first = cache.now(engine, clock)
+    cache._looks._took = 1.0  # As with thousands of tables.
+    monkeypatch.setattr(result_cache, "FEW", 1)
+    clock.advance(MOST_AGE_AT_ONCE.total_seconds() - 1)
+    assert cache.known(engine, clock) is first
+    clock.advance(2)
+    assert cache.known(engine, clock).as_of == clock()
+
+
 def test_the_answer_about_many_tables_is_prepared_at_a_start(
     engine: sa.Engine, clock: FakeClock, examine: FakeExamine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ill(engine, clock, range(3))
     problem_rounds.run_once(engine, Notifier(), clock, every=timedelta(seconds=30), cache=ProblemCache())
-    monkeypatch.setattr(cached_problems, "FEW", 1)
+    monkeypatch.setattr(result_cache, "FEW", 1)
     context = context_of(engine, examine=examine, clock=clock)
     overview.prepare(context)
     with writing(engine) as connection:

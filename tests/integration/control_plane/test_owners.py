@@ -1,4 +1,4 @@
-"""Tests owners and tags of tables: what is declared, and the filters by them, on both databases."""
+"""Tests the owners and tags of tables, their declaration and the filters by them, on both databases."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_owner_and_tags_are_declared_changed_and_taken_away(api: TestClient, ids
         ({"tags": {f"k{number}": "" for number in range(33)}}, "tags"),
     ],
 )
-def test_what_is_no_owner_or_tag_is_refused(client: TestClient, table_id: str, body: Any, field: str) -> None:
+def test_invalid_owners_and_tags_are_refused(client: TestClient, table_id: str, body: Any, field: str) -> None:
     answer = client.patch(f"/v1/tables/{table_id}", json=body)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"].startswith(field)

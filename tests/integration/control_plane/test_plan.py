@@ -58,7 +58,7 @@ def test_a_job_starts_when_it_is_due_and_says_why(service: Service, clock: FakeC
     assert service.plan() == SchedulerResult()
 
 
-def test_a_table_that_was_never_looked_at_is_left_alone(service: Service, clock: FakeClock) -> None:
+def test_no_job_starts_on_a_table_that_was_never_polled(service: Service, clock: FakeClock) -> None:
     assert service.plan() == SchedulerResult()
     with writing(service.engine) as connection:
         decision_times.wake(connection, "tbl_1", clock())
@@ -110,9 +110,7 @@ def test_cleaning_waits_for_compaction(service: Service, clock: FakeClock) -> No
     assert service.decision(CLEANING).wanted_since is None
 
 
-def test_it_is_known_since_when_a_job_has_been_due_whatever_it_had_to_wait_for(
-    service: Service, clock: FakeClock
-) -> None:
+def test_a_decision_says_since_when_a_job_has_been_due_whatever_delays_it(service: Service, clock: FakeClock) -> None:
     begin = clock()
     service.look(commits=5, freed=3, since_cleaning=10)
     service.plan()
@@ -142,7 +140,7 @@ def test_a_compaction_is_not_repeated_before_its_effect_is_seen(service: Service
     assert service.decision().code == "no-logs"
 
 
-def test_a_job_that_failed_for_good_is_not_asked_for_again_at_once(service: Service, clock: FakeClock) -> None:
+def test_a_policy_does_not_at_once_repeat_a_job_that_failed_for_good(service: Service, clock: FakeClock) -> None:
     service.look(commits=5)
     service.plan()
     service.run(Outcome.FAILED)
@@ -160,14 +158,12 @@ def test_a_job_that_failed_for_good_is_not_asked_for_again_at_once(service: Serv
     clock.advance(60)
     service.look(commits=7)
     assert service.plan().jobs == ()
-    # and so does whoever changes what is asked for.
+    # and so does a change of the policy.
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"commits": 4}})
     assert len(service.plan().jobs) == 1
 
 
-def test_who_cancels_a_job_that_was_started_by_itself_does_not_get_it_back_at_once(
-    service: Service, clock: FakeClock
-) -> None:
+def test_a_policy_does_not_at_once_repeat_a_job_that_a_person_cancelled(service: Service, clock: FakeClock) -> None:
     service.look(commits=5)
     [job_id] = service.plan().jobs
     submission.cancel(service.database, job_id)
@@ -175,7 +171,7 @@ def test_who_cancels_a_job_that_was_started_by_itself_does_not_get_it_back_at_on
     assert service.decision().code == "failed-before"
 
 
-def test_a_pause_takes_back_what_waits_and_lets_go_on_what_has_begun(service: Service, clock: FakeClock) -> None:
+def test_a_pause_withdraws_waiting_jobs_but_not_those_that_have_begun(service: Service, clock: FakeClock) -> None:
     service.register("tbl_2")
     for table_id in ("tbl_1", "tbl_2"):
         service.look(table_id, commits=5)
@@ -209,7 +205,7 @@ def test_a_table_can_be_paused_alone(service: Service, clock: FakeClock) -> None
     assert len(service.plan().jobs) == 1
 
 
-def test_outside_the_window_nothing_starts_and_what_nobody_took_is_taken_back(
+def test_outside_the_window_no_job_starts_and_jobs_without_a_worker_are_withdrawn(
     service: Service, clock: FakeClock
 ) -> None:
     clock.advance(3600)
@@ -298,7 +294,7 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
     assert len(service.plan().jobs) == 1
 
 
-def test_with_a_table_everything_that_was_decided_about_it_goes(service: Service, clock: FakeClock) -> None:
+def test_the_decisions_about_a_table_are_deleted_with_it(service: Service, clock: FakeClock) -> None:
     policy_registry.put_table(service.engine, clock, "tbl_1", {"priority": 1})
     service.look(commits=1)
     service.plan()
@@ -327,7 +323,7 @@ def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
         assert job_store.active(connection, "tbl_1") == []
 
 
-def test_who_posts_a_job_first_is_told_of_in_the_decision(service: Service) -> None:
+def test_a_decision_names_the_person_who_submitted_the_job_first(service: Service) -> None:
     asked = ask(service, COMPACTION)
     service.look(commits=5)
     assert service.plan().jobs == ()

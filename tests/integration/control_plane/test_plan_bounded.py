@@ -48,7 +48,7 @@ def test_jobs_of_a_policy_with_a_limit_follow_each_other_until_nothing_is_left(
         service.look(commits=1)
 
 
-def test_what_a_job_of_a_person_has_left_is_not_taken_up(service: Service, clock: FakeClock) -> None:
+def test_work_that_a_submitted_job_has_left_is_not_continued_by_the_policy(service: Service, clock: FakeClock) -> None:
     service.look(commits=1)
     ask(service, COMPACTION)
     leased = service.lease()

@@ -155,7 +155,7 @@ def test_tables_of_a_full_worker_group_wait_and_the_others_do_not(engine: sa.Eng
     assert (service.job(next_one).table_id, service.job(next_one).worker_group) == ("big_2", "large")
 
 
-def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: FakeClock) -> None:
+def test_a_table_that_waits_for_a_free_place_keeps_its_turn(engine: sa.Engine, clock: FakeClock) -> None:
     service = Service(engine, clock, active=1)
     for name in ("first", "second", "third"):
         service.register(name)
@@ -176,7 +176,9 @@ def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: FakeClock)
     assert order == ["first", "second", "third"]
 
 
-def test_who_waits_for_a_kind_does_not_keep_those_that_wait_for_any(engine: sa.Engine, clock: FakeClock) -> None:
+def test_tables_that_wait_for_one_kind_do_not_block_those_that_wait_for_any(
+    engine: sa.Engine, clock: FakeClock
+) -> None:
     """Two jobs may be active, one of them a cleaning. The cleanings waited first."""
     service = Service(engine, clock, active=2, per_kind={CLEANING: 1})
     for name, look in [
@@ -202,7 +204,7 @@ def test_who_waits_for_a_kind_does_not_keep_those_that_wait_for_any(engine: sa.E
     assert started() == ["clean_2"]
 
 
-def test_two_that_set_the_same_new_policy_at_once_follow_each_other(engine: sa.Engine, clock: FakeClock) -> None:
+def test_two_concurrent_calls_that_set_the_same_new_policy_are_serialized(engine: sa.Engine, clock: FakeClock) -> None:
     together = Barrier(4)
 
     def put(priority: int) -> None:

@@ -144,7 +144,7 @@ def test_every_setting_can_be_set_and_is_shown(client: TestClient, table_id: str
         ([], "", "must be an object"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_field(
+def test_an_invalid_value_is_refused_with_its_field(
     client: TestClient, table_id: str, body: object, field: str, message: str
 ) -> None:
     first = refused(client, f"/v1/tables/{table_id}/policy", body)[0]
@@ -215,7 +215,7 @@ def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[
     return decide
 
 
-def test_before_the_first_look_nothing_is_decided(client: TestClient, table_id: str) -> None:
+def test_nothing_is_decided_before_the_first_poll(client: TestClient, table_id: str) -> None:
     answer = client.post(f"/v1/tables/{table_id}/evaluate")
     assert answer.json() == {"looked_at": None, "decisions": []}
     assert client.get(f"/v1/tables/{table_id}/decisions").json() == {"items": [], "next_cursor": None}
@@ -280,6 +280,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "partition_ttl",
         "cleaning",
         "archival",
+        "metadata_table",
         "sync",
         "diagnosis",
         "audit",
@@ -294,7 +295,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         if cursor is None:
             break
     assert seen == client.get(path).json()["items"]
-    assert len(seen) == 13
+    assert len(seen) == 14
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(

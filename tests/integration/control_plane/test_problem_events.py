@@ -164,7 +164,7 @@ def test_the_problems_of_a_table_that_is_gone_are_resolved(
     assert [(event.type, event.table_name) for event in watchman.told()] == [(OPENED, "t0"), (RESOLVED, "t0")]
 
 
-def test_thousands_that_open_at_once_are_announced_bit_by_bit(
+def test_thousands_of_problems_that_open_at_once_are_announced_in_several_rounds(
     engine: sa.Engine, clock: FakeClock, watchman: Watchman
 ) -> None:
     """The most serious problems come first; a problem that is resolved before its turn is never announced."""
@@ -202,7 +202,7 @@ def test_thousands_that_open_at_once_are_announced_bit_by_bit(
     assert not watchman.standing()
 
 
-def test_a_computation_that_fails_neither_stops_the_others_nor_resolves_its_own(
+def test_a_failing_computation_neither_stops_the_others_nor_resolves_its_problems(
     engine: sa.Engine, clock: FakeClock, watchman: Watchman, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables(engine, clock, range(2))
@@ -279,7 +279,7 @@ def test_two_replicas_announce_each_change_once(engine: sa.Engine, clock: FakeCl
     assert told == {OPENED: 30, RESOLVED: 30}
 
 
-def test_a_kind_of_a_newer_version_is_left_to_its_replica(
+def test_problems_of_a_kind_of_a_newer_version_are_left_to_newer_replicas(
     engine: sa.Engine, clock: FakeClock, watchman: Watchman
 ) -> None:
     pause(engine, clock)

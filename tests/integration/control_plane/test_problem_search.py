@@ -1,5 +1,4 @@
-"""A search that goes on from the last one finds the same as one that computes everything, whatever happens between
-them."""
+"""Tests that an incremental search for problems finds the same as a full one, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -226,7 +225,7 @@ def same(one: Search, other: Search) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in range(1, 9))])
-def test_it_finds_the_same_as_a_search_from_nothing_whatever_happens(
+def test_an_incremental_search_finds_the_same_as_a_full_one_whatever_happens(
     engine: sa.Engine, clock: FakeClock, seed: int
 ) -> None:
     life = Life(engine, clock, random.Random(seed))
@@ -257,7 +256,7 @@ def test_a_changed_policy_is_in_the_problems_of_the_tables_that_it_selects(engin
     same(search.run(engine, clock()), ProblemSearch().run(engine, clock()))
 
 
-def test_tables_of_which_nothing_has_changed_are_not_computed_again(
+def test_problems_of_unchanged_tables_are_not_computed_again(
     engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ill(engine, clock, range(6))

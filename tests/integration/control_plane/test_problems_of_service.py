@@ -102,7 +102,7 @@ def test_a_table_that_the_workers_may_not_write_is_listed_until_a_job_tells_that
     assert "table-not-writable" not in operated.kinds(table_id=table.id)
 
 
-def test_a_refusal_is_listed_where_nobody_else_would_see_it(operated: Operated) -> None:
+def test_a_refused_job_of_a_policy_is_listed_but_not_one_of_a_person(operated: Operated) -> None:
     """A person who submitted the job sees the refusal in the answer; a policy reads no answer."""
     table = operated.table()
     operated.poll()
@@ -211,7 +211,7 @@ def test_a_worker_that_disappears_with_a_job_is_lost_until_another_takes_its_pla
     assert operated.problems() == []
 
 
-def test_a_worker_that_was_stopped_without_a_job_is_none_that_was_lost(operated: Operated) -> None:
+def test_a_worker_that_was_stopped_without_a_job_does_not_count_as_lost(operated: Operated) -> None:
     assert operated.worker.lease() is None
     operated.clock.advance(HOUR)
     assert operated.problems() == []
@@ -264,7 +264,7 @@ def test_deliveries_that_were_given_up_are_listed_until_they_are_replayed(
     assert operated.problems() == []
 
 
-def test_a_failed_test_of_a_webhook_is_no_delivery_that_was_given_up(
+def test_a_failed_test_of_a_webhook_does_not_count_as_given_up(
     operated: Operated, post: Post, receiver: Receiver
 ) -> None:
     hook = post.webhook(receiver.url).webhook.id

@@ -44,7 +44,7 @@ def test_many_long_names_make_no_long_answer(client: TestClient) -> None:
     assert len(answer.content) < 20_000
 
 
-def test_what_later_versions_of_hudi_send_besides_is_ignored(client: TestClient) -> None:
+def test_additional_parameters_of_later_versions_of_hudi_are_ignored(client: TestClient) -> None:
     request = {"action": "REQUEST", "basepath": "/lake/none", "db_name": "shop", "extra_params": "{}"}
     assert client.get("/v1/hoodie/service/compact", params=request).status_code == 200
     reported = client.post("/v1/callbacks/hudi?x=1", json={"commitTime": "1", "basePath": "/lake/none"})

@@ -17,7 +17,7 @@ from tests.integration.control_plane.posting import Post, ids
 from tests.integration.receiver import Receiver, Reply
 
 
-def test_a_test_is_sent_once_and_past_what_is_held_up(post: Post) -> None:
+def test_a_test_event_is_sent_once_and_not_held_up_by_others(post: Post) -> None:
     with Receiver(Reply(500)) as receiver:
         webhook = post.webhook(receiver.url, types=("job.*",)).webhook
         delivery = flows.test(post.database, webhook.id)
@@ -50,7 +50,7 @@ def test_a_dead_letter_is_sent_when_it_is_replayed(post: Post) -> None:
         assert len(post.attempts(delivery.id)) == 3
 
 
-def test_a_replay_of_a_time_sends_what_is_missing_in_order_and_repeats_nothing(post: Post, receiver: Receiver) -> None:
+def test_a_replay_of_a_period_sends_missing_events_in_order_and_repeats_none(post: Post, receiver: Receiver) -> None:
     early = post.publish(2)
     post.clock.advance(60)
     since = post.clock()
@@ -78,7 +78,7 @@ def test_a_replay_of_a_time_sends_what_is_missing_in_order_and_repeats_nothing(p
         replay()
 
 
-def test_a_replay_is_bounded_and_goes_on_when_it_is_repeated(
+def test_a_replay_has_a_limit_and_continues_when_it_is_repeated(
     post: Post, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flows, "MOST_REPLAYED", 10)

@@ -247,7 +247,7 @@ def test_the_trend_has_the_state_of_each_step_and_what_happened_in_it(
         {"tag": "a b"},
     ],
 )
-def test_a_report_of_no_period_or_of_nothing_known_is_refused(client: TestClient, query: dict[str, str]) -> None:
+def test_a_report_with_an_invalid_period_or_selection_is_refused(client: TestClient, query: dict[str, str]) -> None:
     answer = client.get("/v1/report", params=query)
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
 

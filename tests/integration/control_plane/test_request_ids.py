@@ -29,7 +29,7 @@ def test_a_well_formed_id_is_taken(client: TestClient, given: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "x" * 129, "a b", "a\tb", '"x"', "\u00e4", "{}"])
-def test_any_other_one_is_replaced(client: TestClient, given: str) -> None:
+def test_a_malformed_request_id_is_replaced(client: TestClient, given: str) -> None:
     answer = client.get("/v1/jobs/job_none", headers={"X-Request-Id": given.encode("latin-1")})
     assert MADE.fullmatch(answer.headers["x-request-id"])
     assert answer.json()["request_id"] == answer.headers["x-request-id"]

@@ -193,7 +193,7 @@ def test_an_address_that_is_taken_is_one_line_and_exit_code_2(
         (("worker", "--service", "http://127.0.0.1:1", "--conf", "spark.scheduler.mode=FIFO"), {}, "--conf: "),
     ],
 )
-def test_what_a_person_can_mend_is_one_line_and_exit_code_2(
+def test_errors_that_a_person_can_fix_are_one_line_with_exit_code_2(
     run: Callable[..., subprocess.CompletedProcess[str]],
     arguments: tuple[str, ...],
     environment: dict[str, str],
@@ -329,7 +329,7 @@ def test_a_dead_worker_counts_as_lost_when_all_its_processes_are_gone(tmp_path: 
                 os.kill(int(each), signal.SIGKILL)
 
 
-def test_local_workers_are_asked_to_stop_and_do(tmp_path: Path) -> None:
+def test_local_workers_stop_when_asked_to(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, signal, sys, time\n"
         f"folder = pathlib.Path({str(tmp_path)!r})\n"
@@ -347,7 +347,7 @@ def test_local_workers_are_asked_to_stop_and_do(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.ended"))) == 2
 
 
-def test_a_worker_that_cannot_be_started_is_told() -> None:
+def test_a_worker_that_cannot_be_started_is_reported() -> None:
     told: list[str] = []
     workers = LocalWorkers(["/no/such/program"], count=1, environment={}, rng=Random(1))
     workers.start(on_death=told.append)

@@ -79,7 +79,9 @@ def test_the_same_server_is_reached_where_the_settings_allow_it(receiver: Receiv
     "addresses",
     [["127.0.0.1"], ["169.254.169.254"], ["fd00:ec2::254"], ["93.184.216.34", "127.0.0.1"], ["::ffff:10.0.0.1"]],
 )
-def test_a_public_name_that_leads_inside_is_refused_before_anything_is_sent(addresses: list[str]) -> None:
+def test_a_public_name_that_resolves_to_a_private_address_is_refused_before_anything_is_sent(
+    addresses: list[str],
+) -> None:
     with Receiver() as receiver:
         answer = send(f"http://innocent.example:{receiver.port}/", resolve=lambda _: addresses)
         assert "which no webhook may reach" in (answer.error or "")
@@ -106,7 +108,7 @@ def test_a_name_that_changes_between_the_check_and_the_connection_gains_nothing(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_inside_is_an_answer_and_not_followed(status: int) -> None:
+def test_a_redirect_to_a_private_address_is_recorded_and_not_followed(status: int) -> None:
     with Receiver() as inside, Receiver(Reply(status, {"Location": inside.url})) as outside:
         answer = send(outside.url, Guard.of(["127.0.0.1"]))
         assert answer.status == status

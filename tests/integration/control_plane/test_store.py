@@ -107,12 +107,12 @@ def test_a_job_is_read_back_as_it_was_submitted(
     assert read(engine, job.id) == job
 
 
-def test_a_job_of_a_table_that_is_not_there_is_refused(engine: sa.Engine, new_job: Callable[..., Job]) -> None:
+def test_a_job_of_an_unknown_table_is_refused(engine: sa.Engine, new_job: Callable[..., Job]) -> None:
     with pytest.raises(TableNotFoundError):
         submit(engine, new_job(table_id="tbl_none"))
 
 
-def test_a_job_that_is_not_there_is_an_error(engine: sa.Engine) -> None:
+def test_reading_an_unknown_job_is_an_error(engine: sa.Engine) -> None:
     with pytest.raises(JobNotFoundError):
         read(engine, "job_none")
 
@@ -324,7 +324,7 @@ def race(count: int, act: Callable[[int], object]) -> list[object]:
         return list(pool.map(run, range(count)))
 
 
-def test_of_many_workers_that_want_one_job_one_gets_it(
+def test_only_one_of_many_concurrent_workers_gets_a_job(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     submit(engine, new_job())
@@ -350,7 +350,7 @@ def test_many_workers_share_many_jobs_and_none_is_given_twice(
     assert sorted(got) == sorted(made)
 
 
-def test_of_two_writing_jobs_of_a_table_that_are_wanted_at_once_only_one_is_leased(
+def test_only_one_of_two_writing_jobs_of_a_table_is_leased_at_once(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     for _ in range(5):
@@ -364,7 +364,7 @@ def test_of_two_writing_jobs_of_a_table_that_are_wanted_at_once_only_one_is_leas
         finish(engine, other, clock())
 
 
-def test_of_many_that_submit_what_excludes_each_other_one_succeeds(
+def test_only_one_of_many_concurrent_conflicting_submissions_succeeds(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job]
 ) -> None:
     kinds = [JobKind.COMPACTION, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION] * 2
@@ -385,7 +385,7 @@ def test_many_that_submit_with_one_key_get_one_job(
     assert all(isinstance(job, Job) for job in got)
 
 
-def test_of_two_that_end_an_attempt_at_once_one_writes(
+def test_only_one_of_two_concurrent_ends_of_an_attempt_is_stored(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     submit(engine, new_job())

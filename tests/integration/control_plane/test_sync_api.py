@@ -59,7 +59,7 @@ def test_all_hosts_of_a_metastore_must_be_allowed(app_context: AppContext, uris:
 
 
 @pytest.mark.parametrize("uris", ["", "http://metastore", "thrift://", "thrift://a@metastore", "thrift://metastore/x"])
-def test_what_is_no_address_of_a_metastore_is_refused(app_context: AppContext, uris: str) -> None:
+def test_a_malformed_metastore_address_is_refused(app_context: AppContext, uris: str) -> None:
     with client_with(app_context, "metastore") as client:
         assert client.post(f"{registered(client)}/jobs", json=wanted(uris)).status_code in (403, 422)
 
@@ -76,7 +76,7 @@ def test_two_syncs_of_a_table_are_never_active_at_once(app_context: AppContext) 
         assert {worker.must_lease().kind.value for _ in range(2)} == {"sync", "compaction"}
 
 
-def test_a_permission_that_was_withdrawn_ends_the_job(app_context: AppContext) -> None:
+def test_a_sync_fails_if_its_metastore_is_not_allowed_any_more(app_context: AppContext) -> None:
     with client_with(app_context, "metastore") as client:
         job = client.post(f"{registered(client)}/jobs", json=wanted()).json()
     with client_with(app_context) as client:

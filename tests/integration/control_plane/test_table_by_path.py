@@ -73,7 +73,7 @@ def test_the_same_body_is_the_same_table(api: TestClient, clock: FakeClock, exam
         ("writers", {"stopped": True}, None),
     ],
 )
-def test_what_is_declared_otherwise_is_changed(
+def test_members_that_are_declared_differently_are_changed(
     api: TestClient, clock: FakeClock, member: str, value: Any, shown: Any
 ) -> None:
     first = api.put(PATH, json=BODY).json()
@@ -90,7 +90,7 @@ def test_what_is_declared_otherwise_is_changed(
     assert entry["before"][member] != entry["after"][member]
 
 
-def test_what_is_left_out_is_the_default_or_as_it_was_detected(api: TestClient) -> None:
+def test_missing_members_get_their_default_or_detected_value(api: TestClient) -> None:
     first = api.put(PATH, json=BODY).json()
     answer = api.put(PATH, json={"base_path": "/lake/orders"}).json()
     assert (answer["name"], answer["index"]) == (first["name"], first["index"])

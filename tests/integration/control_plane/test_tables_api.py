@@ -51,7 +51,7 @@ def test_a_table_is_registered_and_shown(client: TestClient, examine: Any) -> No
     assert examine.asked[0]["allowed_roots"] is None
 
 
-def test_what_a_registration_would_find_is_shown_and_not_stored(client: TestClient) -> None:
+def test_a_detection_shows_the_findings_of_a_registration_and_stores_nothing(client: TestClient) -> None:
     wanted = {"base_path": "/lake/orders/", "index": {"num_buckets": 4, "hash_fields": ["id"]}}
     found = client.post("/v1/tables/detect", json=wanted)
     assert found.status_code == 200
@@ -125,7 +125,7 @@ def test_a_bucket_number_that_the_keys_contradict_is_refused_with_the_counts(cli
         ([], ""),
     ],
 )
-def test_what_is_wrong_with_a_request_is_listed_by_field(client: TestClient, body: Any, field: str) -> None:
+def test_errors_of_a_request_are_listed_by_field(client: TestClient, body: Any, field: str) -> None:
     answer = client.post("/v1/tables", json=body)
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
@@ -142,7 +142,7 @@ def test_half_a_character_is_refused(client: TestClient) -> None:
     assert answer.status_code == 422
 
 
-def test_a_body_that_is_no_json_is_refused(client: TestClient) -> None:
+def test_a_body_that_is_not_json_is_refused(client: TestClient) -> None:
     answer = client.post("/v1/tables", content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code == 422
     [error] = answer.json()["errors"]
@@ -236,7 +236,7 @@ def test_tables_come_in_pages(client: TestClient, clock: Any) -> None:
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "cursor=garbage", "cursor=W10", "cursor=%00"])
-def test_a_page_that_cannot_be_is_refused(client: TestClient, query: str) -> None:
+def test_an_invalid_page_is_refused(client: TestClient, query: str) -> None:
     for path in ("/v1/tables", "/v1/jobs"):
         answer = client.get(f"{path}?{query}")
         assert answer.status_code == 422

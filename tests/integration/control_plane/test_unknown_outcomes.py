@@ -86,7 +86,7 @@ def lost(watched: Watched, tmp_path: Path) -> Lost:
     return Lost(watched, tmp_path)
 
 
-def test_it_has_succeeded_if_its_instant_has_completed(lost: Lost) -> None:
+def test_an_unknown_job_has_succeeded_if_its_instant_has_completed(lost: Lost) -> None:
     lost.complete()
     lost.lose()
     assert lost.events == ["job.queued", "job.started"]
@@ -95,7 +95,7 @@ def test_it_has_succeeded_if_its_instant_has_completed(lost: Lost) -> None:
     assert lost.events[2:] == ["job.succeeded"]
 
 
-def test_it_has_failed_if_nothing_of_it_was_committed(lost: Lost) -> None:
+def test_an_unknown_job_has_failed_if_nothing_of_it_was_committed(lost: Lost) -> None:
     lost.lose()
     lost.watched.poll(1)
     assert lost.job.state is JobState.FAILED
@@ -107,7 +107,7 @@ def test_it_has_failed_if_nothing_of_it_was_committed(lost: Lost) -> None:
     assert lost.events[2:] == ["job.failed"]
 
 
-def test_it_stays_unknown_as_long_as_the_table_cannot_be_read(lost: Lost) -> None:
+def test_a_job_stays_unknown_as_long_as_its_table_cannot_be_read(lost: Lost) -> None:
     lost.complete()
     lost.lose()
     properties = lost.table.base / ".hoodie" / "hoodie.properties"

@@ -78,13 +78,13 @@ def compact(table: SmallTable, instant: str) -> None:
     table.commit(instant, {"p": {base_file(A, instant): 10}}, action="commit", operation="COMPACT")
 
 
-def test_it_succeeds_if_all_its_instants_have_completed_or_are_archived(reported: Reported) -> None:
+def test_a_job_succeeds_if_all_its_instants_have_completed_or_are_archived(reported: Reported) -> None:
     compact(reported.table, "007")
     assert reported.report("003", "007") == "succeeded"
 
 
 @pytest.mark.parametrize("state", ["absent", "requested", "inflight"])
-def test_what_has_not_completed_is_unknown_and_then_failed(
+def test_a_job_whose_instant_has_not_completed_is_unknown_and_then_failed(
     reported: Reported, sqlite: sa.Engine, clock: FakeClock, state: str
 ) -> None:
     watched = Watched(sqlite, clock)
@@ -105,7 +105,7 @@ def test_what_has_not_completed_is_unknown_and_then_failed(
     assert reported.ended == ["job.failed"]
 
 
-def test_what_completes_before_the_next_poll_has_succeeded(
+def test_a_job_whose_instant_completes_before_the_next_poll_has_succeeded(
     reported: Reported, sqlite: sa.Engine, clock: FakeClock
 ) -> None:
     assert reported.report("007") == "unknown"

@@ -1,4 +1,4 @@
-"""A job changes the table version: what is asked of the service, and what polls record while the timeline moves."""
+"""Tests jobs that change the table version: the calls of the API, and what polls record while the timeline moves."""
 
 from __future__ import annotations
 

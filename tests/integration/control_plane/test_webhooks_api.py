@@ -78,7 +78,7 @@ def test_a_secret_is_shown_once_and_stored_sealed(client: TestClient, sqlite: sa
     assert "mine-alone" not in str(row)
 
 
-def test_what_is_not_given_is_everything(client: TestClient) -> None:
+def test_a_webhook_without_filters_gets_all_events(client: TestClient) -> None:
     made = create(client)
     assert (made["types"], made["tables"], made["headers"]) == (["*"], [], {})
     assert (made["enabled"], made["pending"], made["dead"]) == (True, 0, 0)
@@ -100,7 +100,7 @@ def test_what_is_not_given_is_everything(client: TestClient) -> None:
         ({"description": "a\0b"}, "params-invalid"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(client: TestClient, wanted: dict[str, Any], problem: str) -> None:
+def test_invalid_members_are_refused(client: TestClient, wanted: dict[str, Any], problem: str) -> None:
     answer = client.post("/v1/webhooks", json={**HOOK, **wanted})
     assert (answer.status_code, answer.json()["type"]) == (422, f"/problems/{problem}")
     assert client.get("/v1/webhooks").json()["items"] == []
@@ -137,7 +137,7 @@ def test_a_mask_stands_for_the_stored_header(client: TestClient, app_context: Ap
         ("https://hooks.example.com/", "https://hooks.example.com/"),
     ],
 )
-def test_only_admins_see_what_lets_everybody_write_to_a_chat(
+def test_only_admins_see_the_secret_urls_of_chats(
     client: TestClient, make_token: Callable[[Role], dict[str, str]], url: str, shown: str
 ) -> None:
     made = create(client, url=url)
@@ -294,7 +294,7 @@ BROKEN = Problem("x", "It broke", retriable=True)
 INSTANT = ("20260101120000000",)
 
 
-def test_the_life_of_a_job_is_told(client: TestClient, table_id: str, sqlite: sa.Engine) -> None:
+def test_each_state_of_a_job_has_an_event(client: TestClient, table_id: str, sqlite: sa.Engine) -> None:
     job = submit(client, table_id, kind="compaction")
     lease(client)
     for _ in range(3):
@@ -313,7 +313,7 @@ def test_a_job_that_is_repeated_by_its_key_is_queued_once(client: TestClient, ta
     assert types(sqlite).count("job.queued") == 1
 
 
-def test_each_attempt_is_told(client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock) -> None:
+def test_each_attempt_has_an_event(client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock) -> None:
     job = submit(client, table_id, kind="compaction")
     for attempt in (1, 2, 3):
         lease(client)  # Too short for a heartbeat.
@@ -332,7 +332,7 @@ def test_each_attempt_is_told(client: TestClient, table_id: str, sqlite: sa.Engi
     assert published(sqlite)[-1].data["job"]["error"]["title"] == "It broke"
 
 
-def test_a_lost_worker_is_told(
+def test_a_lost_worker_has_an_event(
     client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock, app_context: AppContext
 ) -> None:
     submit(client, table_id, kind="compaction")
@@ -344,7 +344,7 @@ def test_a_lost_worker_is_told(
     assert published(sqlite)[-1].data["job"]["error"]["type"] == "worker-lost"
 
 
-def test_a_cancelled_job_is_told_when_it_has_ended(client: TestClient, table_id: str, sqlite: sa.Engine) -> None:
+def test_a_cancelled_job_has_an_event_when_it_has_ended(client: TestClient, table_id: str, sqlite: sa.Engine) -> None:
     queued = submit(client, table_id, kind="compaction")
     for _ in range(2):
         client.post(f"/v1/jobs/{queued}/cancel")
@@ -356,7 +356,7 @@ def test_a_cancelled_job_is_told_when_it_has_ended(client: TestClient, table_id:
     assert types(sqlite).count("job.cancelled") == 2
 
 
-def test_an_expansion_is_told_once_each_step(client: TestClient, table_id: str, sqlite: sa.Engine) -> None:
+def test_each_step_of_an_expansion_has_one_event(client: TestClient, table_id: str, sqlite: sa.Engine) -> None:
     job = submit(client, table_id, **EXPANSION)
     lease(client)
     beat(client, job, "planning")
@@ -376,7 +376,7 @@ def test_an_expansion_is_told_once_each_step(client: TestClient, table_id: str, 
     assert published(sqlite)[3].data["expansion"]["instant"] == INSTANT[0]
 
 
-def test_an_expansion_whose_steps_were_too_short_to_be_seen_is_committed_all_the_same(
+def test_an_expansion_with_steps_too_short_to_be_seen_still_has_the_event_of_its_commit(
     client: TestClient, table_id: str, sqlite: sa.Engine
 ) -> None:
     job = submit(client, table_id, **EXPANSION)
@@ -415,7 +415,7 @@ def test_a_dry_run_of_an_expansion_expands_nothing(client: TestClient, table_id:
     assert published(sqlite)[-1].data["job"]["dry_run"] is True
 
 
-def test_the_webhook_of_a_table_hears_of_that_table(client: TestClient, table_id: str) -> None:
+def test_a_webhook_for_one_table_gets_the_events_of_that_table(client: TestClient, table_id: str) -> None:
     hook = create(client, tables=["ord*"], types=["job.*"])
     other = create(client, tables=["custo*"])
     submit(client, table_id, kind="audit")

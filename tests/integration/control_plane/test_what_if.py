@@ -158,7 +158,7 @@ def test_a_simulation_foresees_what_the_scheduler_then_does(lake: Lake) -> None:
     lake.run(80)
     found = simulate(lake, {"compaction": {"commits": 10}}, begin)
     assert (found.commits, found.names) == (40, {TABLE: TABLE})
-    # What is simulated of the present policy is what was.
+    # The simulation of the present policy equals what really happened.
     really = {each.kind: each.jobs for each in found.actual.kinds}
     assert really[JobKind.COMPACTION] == done(lake, JobKind.COMPACTION, begin) >= 7
     for each in found.now.kinds:

@@ -88,7 +88,7 @@ def test_an_attempt_links_to_the_spark_application_that_ran_it(client: TestClien
         {"application_id": "../other?x="},
     ],
 )
-def test_a_worker_cannot_make_a_page_link_to_what_is_no_address(client: TestClient, change: dict[str, str]) -> None:
+def test_a_worker_cannot_make_a_page_link_to_an_invalid_address(client: TestClient, change: dict[str, str]) -> None:
     answer = client.post("/v1/worker/announcements", json={"worker_id": "w1", "worker": {**INFO, **change}})
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
 
@@ -102,7 +102,7 @@ def test_a_template_that_leads_to_no_application_is_refused(url: str) -> None:
     assert Settings(spark_ui_url="https://h:18080/history/{application_id}").spark_ui_url is not None
 
 
-def test_a_worker_of_an_older_version_says_nothing_of_itself(client: TestClient) -> None:
+def test_a_worker_of_an_older_version_is_listed_without_details(client: TestClient) -> None:
     client.post("/v1/worker/leases", json={"worker_id": "w1"})
     [worker] = client.get("/v1/workers").json()["items"]
     nothing = {**dict.fromkeys(INFO), "group": "default", "spark_conf": {}, "spare_slots": 0}

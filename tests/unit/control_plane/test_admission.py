@@ -81,17 +81,17 @@ def waits(admissions: dict[JobKind, Admission]) -> dict[JobKind, str]:
         (set(DECIDED), REPAIR),
     ],
 )
-def test_of_all_that_is_due_one_starts_and_the_others_wait(due: set[JobKind], first: JobKind) -> None:
+def test_only_one_of_all_due_jobs_starts_and_the_others_wait(due: set[JobKind], first: JobKind) -> None:
     admissions = ruled(*due)
     assert started(admissions) == [first]
     assert waits(admissions) == dict.fromkeys(due - {first}, "not-its-turn")
 
 
-def test_what_waits_says_for_whom() -> None:
+def test_a_waiting_decision_names_the_job_that_goes_first() -> None:
     assert ruled(COMPACTION, CLEANING)[CLEANING].because == "cleaning is due; but compaction goes first"
 
 
-def test_a_kind_that_had_its_turn_lets_those_go_first_that_waited_meanwhile() -> None:
+def test_kinds_that_waited_go_before_a_kind_that_has_just_run() -> None:
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(5))}
     waiting = {CLEANING: minutes_ago(9)}
     assert started(ruled(COMPACTION, CLEANING, history=history, wanted_since=waiting)) == [CLEANING]
@@ -112,7 +112,7 @@ def test_nothing_starts_beside_a_job_that_writes(active: JobKind, state: JobStat
 
 
 @pytest.mark.parametrize("kind", sorted(READING))
-def test_a_job_that_only_reads_disturbs_nobody(kind: JobKind) -> None:
+def test_a_job_that_only_reads_does_not_delay_others(kind: JobKind) -> None:
     assert started(ruled(COMPACTION, active=[job(kind)])) == [COMPACTION]
 
 
@@ -123,13 +123,13 @@ def test_a_sync_starts_beside_no_other_one_and_hinders_nobody() -> None:
     assert waits(ruled(SYNC, active=[job(COMPACTION)])) == {SYNC: "table-busy"}
 
 
-def test_a_pause_keeps_everything() -> None:
+def test_a_pause_keeps_all_jobs_from_starting() -> None:
     admissions = ruled(*DECIDED, paused="anna paused all upkeep")
     assert waits(admissions) == dict.fromkeys(DECIDED, "paused")
     assert admissions[COMPACTION].because == "compaction is due; but anna paused all upkeep"
 
 
-def test_while_rows_are_astray_nothing_starts_that_could_take_away_what_they_are_repaired_from() -> None:
+def test_while_stale_writes_are_unrepaired_no_job_starts_that_could_remove_their_files() -> None:
     admissions = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, misplaced_rows="rows of 1 commit are astray")
     assert started(admissions) == [COMPACTION]
     assert waits(admissions) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
@@ -166,7 +166,7 @@ def test_between_two_jobs_of_a_kind_there_is_a_rest() -> None:
     assert started(ruled(COMPACTION, history=history, rest={COMPACTION: 120})) == [COMPACTION]
 
 
-def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> None:
+def test_polls_from_before_the_last_job_of_a_kind_do_not_start_another_one() -> None:
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(4), began_at=minutes_ago(3), ended_at=minutes_ago(1))}
     before = {"history": history, "polled_at": minutes_ago(2), "ran_at": {COMPACTION: minutes_ago(9)}}
     wait = ruled(COMPACTION, **before)[COMPACTION]
@@ -256,11 +256,11 @@ def test_a_diagnosis_waits_for_any_job_and_keeps_only_another_one_waiting() -> N
     assert started(ruled(COMPACTION, DIAGNOSIS, wanted_since=since, history=history)) == [DIAGNOSIS]
 
 
-def test_what_waits_for_something_else_wants_no_room() -> None:
+def test_a_job_that_waits_for_another_reason_takes_no_place() -> None:
     assert capacity_wanted("paused", EXPANSION, "default") is None
 
 
-def test_what_one_group_has_too_much_of_does_not_keep_another() -> None:
+def test_a_worker_group_at_its_limit_does_not_block_another_group() -> None:
     limits = Limits(per_group={"large": 1}, per_kind={COMPACTION: 1})
     load = Load({(COMPACTION, "large"): 1})
     assert started(ruled(COMPACTION, limits=limits, load=load, group="large")) == []

@@ -26,7 +26,7 @@ ON = ArchivalSettings(enabled=True, commits=60, retain=30)
         (ON, 61, {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_it_is_not_due(settings: ArchivalSettings, commits: int, context: dict[str, Any], code: str) -> None:
+def test_the_kind_is_not_due(settings: ArchivalSettings, commits: int, context: dict[str, Any], code: str) -> None:
     answer = archival.decide(settings, a_snapshot(timeline_commits=commits), TriggerContext(NOW, **context))
     assert isinstance(answer, Skip)
     assert answer.code == code

@@ -39,7 +39,7 @@ RUNS = [
 @pytest.mark.parametrize(
     ("given", "snapshot", "context", "params", "because"), [pytest.param(*c, id=i) for i, *c in RUNS]
 )
-def test_it_runs(
+def test_the_policy_starts_the_job(
     given: CleaningSettings,
     snapshot: TableSnapshot,
     context: TriggerContext,
@@ -68,5 +68,7 @@ SKIPS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_it_does_not_run(given: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip) -> None:
+def test_the_policy_does_not_start_the_job(
+    given: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
+) -> None:
     assert decide(given, snapshot, context) == skip

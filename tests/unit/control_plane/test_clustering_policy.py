@@ -52,7 +52,9 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
-def test_it_runs(given: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext, because: str) -> None:
+def test_the_policy_starts_the_job(
+    given: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext, because: str
+) -> None:
     assert decide(given, snapshot, context) == Run(JobKind.CLUSTERING, PARAMS, because)
 
 
@@ -93,7 +95,7 @@ SKIPS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_it_does_not_run(
+def test_the_policy_does_not_start_the_job(
     given: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
 ) -> None:
     assert decide(given, snapshot, context) == skip

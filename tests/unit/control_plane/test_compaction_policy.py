@@ -74,7 +74,9 @@ def test_a_withheld_plan_starts_no_job_by_itself() -> None:
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
-def test_it_runs(given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, because: str) -> None:
+def test_the_policy_starts_the_job(
+    given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, because: str
+) -> None:
     assert decide(given, snapshot, context) == Run(JobKind.COMPACTION, {}, because)
 
 
@@ -120,7 +122,7 @@ SKIPS = [
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_it_does_not_run(
+def test_the_policy_does_not_start_the_job(
     given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
 ) -> None:
     assert decide(given, snapshot, context) == skip
@@ -147,7 +149,7 @@ def test_time_counts_from_a_job_that_found_nothing_to_do_too() -> None:
     assert answer.until == NOW + timedelta(hours=1)
 
 
-def test_what_a_limit_has_left_is_compacted_at_once_by_the_limit_of_now() -> None:
+def test_work_that_a_limit_has_left_is_compacted_at_once_with_the_present_limit() -> None:
     snapshot = a_snapshot(LOGS, since_compaction=since(0, hours=0))
     context = TriggerContext(NOW, last_run_at=ago(seconds=30), is_unfinished=True)
     because = "the last compaction has reached its limit and left work for the next one"

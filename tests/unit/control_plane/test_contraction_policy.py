@@ -106,7 +106,7 @@ def test_nothing_is_contracted(
     assert decide(settings, snapshot, context, limit=LIMIT) == skip
 
 
-def test_it_is_off_unless_an_owner_wants_it() -> None:
+def test_contraction_is_off_by_default() -> None:
     assert Policy().bucket_contraction.mode is Mode.OFF
 
 

@@ -60,7 +60,7 @@ def test_tables_without_history_get_the_cost_of_the_fleet() -> None:
     assert (learned.accuracy.jobs, learned.accuracy.tables) == (200, 40)
     assert learned.accuracy.of_other_tables is not None
     assert abs(learned.accuracy.of_other_tables - median(errors)) < 0.05
-    # The jobs of a table are alike, which the fleet does not tell.
+    # The jobs of one table are similar, which the figures of the whole fleet do not show.
     assert learned.accuracy.of_known_tables is not None
     assert learned.accuracy.of_known_tables < learned.accuracy.of_other_tables
 
@@ -103,7 +103,7 @@ def test_single_outliers_change_little() -> None:
         assert new.seconds == pytest.approx(old.seconds, rel=0.25)
 
 
-def test_what_is_read_after_a_restart_tells_the_same() -> None:
+def test_figures_that_are_read_after_a_restart_give_the_same_model() -> None:
     fleet = Fleet()
     history = [fleet.ended(f"t{number % 17}") for number in range(200)]
     kept, read = CostModel(), CostModel()

@@ -67,7 +67,7 @@ def test_a_request_names_each_plan_once(text: str, found: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize("text", ["x", "../../etc", f"{AT}.compaction", "٢٠٢٦٠١٠١١١٥٩٠٠٠٠٠", "2026", f"{AT};{LATER}"])
-def test_what_is_no_instant_is_refused(text: str) -> None:
+def test_an_invalid_instant_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not an instant"):
         instants_of(text)
 

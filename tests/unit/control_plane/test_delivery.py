@@ -32,12 +32,12 @@ def after(
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-def test_what_was_taken_is_done(status: int) -> None:
+def test_an_accepted_delivery_is_done(status: int) -> None:
     assert after(SendResult(0.1, status)) == Done()
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 308, 400, 404, 410, 429, 500, 503])
-def test_anything_else_is_tried_again(status: int | None) -> None:
+def test_any_other_answer_is_retried(status: int | None) -> None:
     assert after(SendResult(0.1, status)) == TryAgain(NOW + timedelta(seconds=5))
 
 
@@ -78,7 +78,7 @@ def test_the_receiver_may_ask_for_a_longer_pause(header: str, seconds: int) -> N
 
 @pytest.mark.slow
 @given(st.text(max_size=60))
-def test_no_header_breaks_the_reading_of_it(text: str) -> None:
+def test_no_value_of_retry_after_raises_an_error(text: str) -> None:
     assert retry_after(text, NOW) >= timedelta(0)
 
 

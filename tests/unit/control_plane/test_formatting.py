@@ -32,5 +32,5 @@ def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-def test_one_is_not_many() -> None:
+def test_counts_have_singular_and_plural() -> None:
     assert [count(number, "job") for number in (0, 1, 2)] == ["0 jobs", "1 job", "2 jobs"]

@@ -109,7 +109,7 @@ def test_settings_allow_networks_and_addresses_but_nothing_beside_them() -> None
         "http://127.0.0.1/",
     ],
 )
-def test_a_url_that_can_only_be_wrong_is_refused_at_once(url: str) -> None:
+def test_an_impossible_url_is_refused_at_once(url: str) -> None:
     with pytest.raises(UrlNotAllowedError):
         Guard().checked(url)
 

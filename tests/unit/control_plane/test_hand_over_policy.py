@@ -51,7 +51,9 @@ def a_job(kind: JobKind = JobKind.BUCKET_EXPANSION, **changes: Any) -> Job:
         (JobKind.AUDIT, True, False),
     ],
 )
-def test_only_what_replaces_file_groups_by_its_own_hand_waits(kind: JobKind, has_index: bool, waits: bool) -> None:
+def test_only_jobs_that_replace_file_groups_by_plans_of_their_own_wait(
+    kind: JobKind, has_index: bool, waits: bool
+) -> None:
     table = a_table(has_index=has_index)
     job = a_job(kind, params={"sort_by": ["city"]} if kind is JobKind.CLUSTERING else {})
     assert must_wait(job, table, FLINK, is_committed=False) is waits
@@ -153,7 +155,7 @@ def test_a_hand_over_is_stored_whole() -> None:
         (HandOverState.STOPPING, True, "Check that the Flink job is running"),
     ],
 )
-def test_it_says_what_to_do_next(state: HandOverState, is_over: bool, expected: str) -> None:
+def test_a_hand_over_says_what_to_do_next(state: HandOverState, is_over: bool, expected: str) -> None:
     assert expected in STOPPED.evolve(state=state).what_to_do("job_1", "t", is_over=is_over)
 
 

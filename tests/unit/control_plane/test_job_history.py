@@ -54,13 +54,13 @@ def test_an_active_job_is_no_failure() -> None:
     assert (found.failures, found.asked_at) == (1, minute(20))
 
 
-def test_who_cancels_a_job_does_not_want_it_again_at_once() -> None:
+def test_a_cancelled_job_is_not_started_again_at_once() -> None:
     found = history(ended(5, JobState.CANCELLED))
     assert found.next_try_at == minute(17)
     assert found.description(minute(8)) == "was cancelled 1 min ago"
 
 
-def test_a_job_that_was_taken_back_never_was() -> None:
+def test_a_withdrawn_job_does_not_count() -> None:
     withdrawn = ended(9, JobState.CANCELLED, leased_at=None, error=WITHDRAWN_BY_PAUSE)
     assert history(withdrawn, ended(1)) == history(ended(1))
 
@@ -78,7 +78,7 @@ def test_the_wait_doubles_with_each_failure_up_to_a_day(failures: int, minutes: 
     assert found.next_try_at == NOW + timedelta(minutes=minutes)
 
 
-def test_many_failures_are_told_of() -> None:
+def test_a_decision_counts_failures_in_a_row() -> None:
     found = history(*(failed(at) for at in range(50, 0, -10)))
     assert found.description(minute(55)) == "failed 3 min ago, the 5th time in a row: column-unknown"
 

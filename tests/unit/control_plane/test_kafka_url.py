@@ -44,7 +44,7 @@ def test_brokers_topic_and_encryption_are_read() -> None:
         "kafka+ssl://" + "b," * 1100 + "b/topic",
     ],
 )
-def test_what_is_no_address_of_a_topic_is_refused(url: str) -> None:
+def test_an_invalid_address_of_a_topic_is_refused(url: str) -> None:
     with pytest.raises(UrlNotAllowedError) as refused:
         parsed(url)
     assert "password@" not in refused.value.detail

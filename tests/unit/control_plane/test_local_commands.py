@@ -86,7 +86,7 @@ def test_config_show_masks_secrets() -> None:
     assert "postgresql://user:" in ended.stdout
 
 
-def test_a_variable_that_is_no_setting_is_refused_with_the_nearest_one() -> None:
+def test_an_unknown_variable_is_refused_with_the_name_of_the_nearest_setting() -> None:
     with pytest.raises(
         SettingsError, match="GROUNDSKEEPER_POL_SECONDS is no setting; the nearest one is GROUNDSKEEPER_POLL_"
     ):

@@ -23,12 +23,11 @@ ON = MetadataTableSettings(enabled=True, commits=6)
         (MetadataTableSettings(), MetadataTableState(NOW, 50), {}, "off"),
         (ON, None, {}, "no-metadata-table"),
         (ON, MetadataTableState(NOW, 5), {}, "not-yet"),
-        (ON, MetadataTableState(ago(hours=1), 50), {"last_run_at": NOW}, "nothing-new"),
         (ON, MetadataTableState(NOW, 0), {"calendar": Calendar(True)}, "nothing-new"),
         (ON, MetadataTableState(NOW, 3), {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_it_is_not_due(
+def test_the_kind_is_not_due(
     settings: MetadataTableSettings, found: MetadataTableState | None, context: dict[str, Any], code: str
 ) -> None:
     answer = metadata_table.decide(settings, found, TriggerContext(NOW, **context))

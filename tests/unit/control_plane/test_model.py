@@ -20,7 +20,7 @@ def test_instants_are_kept_in_order_and_once() -> None:
     assert job.with_instants(["002", "003"]) == ("001", "002", "003")
 
 
-def test_a_plan_tells_the_attempt_what_the_ones_before_it_left() -> None:
+def test_a_work_order_has_the_instants_of_earlier_attempts() -> None:
     job = Job("job_1", "tbl_1", JobKind.CLEANING, NOW, NOW, params={"retain": 3}, attempt=2, instants=("001",))
     table = Registration(
         "tbl_1",
@@ -62,7 +62,7 @@ def test_a_bearer_token_survives_the_way_through_text_and_shows_no_secret() -> N
 
 
 @pytest.mark.parametrize("text", ["", "gk", "gk_", "gk__x", "gk_ab", "xx_ab_cd", "gk_a\0b_cd", "Bearer gk_a_b"])
-def test_what_is_no_token_is_not_taken_for_one(text: str) -> None:
+def test_a_malformed_token_is_refused(text: str) -> None:
     assert Bearer.parse(text) is None
 
 

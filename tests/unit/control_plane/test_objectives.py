@@ -1,4 +1,4 @@
-"""Tests when jobs are due by an objective, and whether that is kept."""
+"""Tests when jobs are due by an objective, and whether the objective is met."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.outcome.aim import Aim
 from service.outcome.gain import gain_of
-from service.outcome.objective import Kept, look
+from service.outcome.objective import Kept, check
 from service.outcome.read_cost import RatesBasis, ReadRates, ReadWork, read_cost
 from service.outcome.reads import Reads, ReadSource
 from service.policies.objective import ObjectiveSettings
@@ -21,7 +21,7 @@ from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, since
 
-# A second a GiB of base files, ten a GiB of logs; files cost nothing to open.
+# A GiB is read in one second from base files, in ten seconds from logs; opening a file takes no time.
 RATES = ReadRates(open_seconds=0.0, scan_seconds_per_gib=1.0, merge_seconds_per_gib=10.0)
 OFTEN, NEVER = Reads(240.0, ReadSource.LINEAGE), Reads(0.0, ReadSource.LINEAGE)
 
@@ -51,7 +51,7 @@ def test_logs_are_compacted_before_a_read_costs_too_much() -> None:
     assert due.because == (
         "for its logs a read costs 1.20 times as much, at most 1.2; 240 reads a day (by OpenLineage)"
     )
-    # The thresholds do not apply any more, however low.
+    # The thresholds are ignored if there is an objective.
     given = context(read_overhead=1.2)
     assert isinstance(compaction.decide(CompactionSettings(commits=1), logs(1, 3), given), Skip)
     assert isinstance(compaction.decide(CompactionSettings(commits=1), logs(1, 3), context()), Run)
@@ -74,7 +74,7 @@ def test_logs_of_a_table_that_nobody_reads_wait_for_a_day() -> None:
     assert found.until == NOW + timedelta(hours=21)
     later = replace(given, now=NOW + timedelta(hours=21))
     assert isinstance(compacts(logs(50, 5), later), Run)
-    assert look(given.aim, logs(50, 5), NOW, merges_files=False).missed is None
+    assert check(given.aim, logs(50, 5), NOW, merges_files=False).missed is None
 
 
 def test_logs_are_compacted_before_they_are_too_old() -> None:
@@ -84,7 +84,7 @@ def test_logs_are_compacted_before_they_are_too_old() -> None:
     assert found.because == "the oldest log file is about 10 min old, at most 15 min"
     assert found.until is not None
     assert isinstance(compacts(logs(1, 2), replace(given, now=found.until)), Run)
-    # A clock that was set back makes no log file younger than now.
+    # After a clock was set back, a log file may have a later time than now.
     assert isinstance(compacts(logs(1, 2), context(log_age_seconds=900, oldest_log_at=NOW + timedelta(days=1))), Skip)
 
 
@@ -95,7 +95,7 @@ def test_members_are_combined_and_the_first_one_that_is_missed_counts() -> None:
     assert isinstance(compacts(logs(1, 2), costly), Run)
 
 
-def test_what_the_day_may_cost_counts_before_all_else() -> None:
+def test_the_daily_budget_overrides_all_other_members() -> None:
     spent = {"max_gb_hours_per_day": 2.0, "gb_hours": 2.1, "spent_until": NOW + timedelta(hours=3)}
     for given in (context(read_overhead=1.2, **spent), context(calendar=Calendar(is_due=True), **spent)):
         found = compacts(logs(50, 5), given)
@@ -141,17 +141,17 @@ def test_old_versions_are_deleted_when_they_take_too_much() -> None:
         ({"storage_overhead": 1.5}, None),
     ],
 )
-def test_a_look_says_how_an_objective_is_missed(objective: dict[str, float], missed: str | None) -> None:
-    found = look(context(oldest_log_at=ago(hours=1), **objective).aim, logs(5, 5), NOW, merges_files=True)
+def test_the_read_overhead_and_the_missed_objective_are_named(objective: dict[str, float], missed: str | None) -> None:
+    found = check(context(oldest_log_at=ago(hours=1), **objective).aim, logs(5, 5), NOW, merges_files=True)
     assert (found.overhead, found.missed) == (pytest.approx(1.5), missed)
 
 
 def test_an_empty_table_costs_nothing_and_misses_nothing() -> None:
     given = context(read_overhead=1.2, storage_overhead=1.2)
-    assert look(given.aim, a_snapshot(), NOW, merges_files=True).missed is None
+    assert check(given.aim, a_snapshot(), NOW, merges_files=True).missed is None
     only_freed = a_snapshot(PartitionState("", freed_files=2, freed_bytes=MIB))
     assert isinstance(cleaning.decide(CleaningSettings(), only_freed, given), Run)
-    assert look(given.aim, only_freed, NOW, merges_files=True).missed is not None
+    assert check(given.aim, only_freed, NOW, merges_files=True).missed is not None
 
 
 def test_the_error_budget_is_the_share_that_may_be_missed() -> None:

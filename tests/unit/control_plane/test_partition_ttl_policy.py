@@ -29,7 +29,7 @@ TABLE = a_snapshot(PartitionState("dt=1", file_groups=4), PartitionState("dt=2",
         (ON, TABLE, {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_it_is_not_due(
+def test_the_kind_is_not_due(
     settings: PartitionTtlSettings, snapshot: TableSnapshot, context: dict[str, Any], code: str
 ) -> None:
     answer = partition_ttl.decide(settings, snapshot, TriggerContext(NOW, **context))

@@ -1,4 +1,4 @@
-"""Tests the decision table of what a queued job waits for."""
+"""Tests the decision table for the reason why a queued job waits."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ NO_OCCASION = TriggerContext(NOW)
 BOTH = [an_incident(OLD, SUSPECTED, instant="002"), an_incident(STALE, instant="001")]
 
 
-def test_what_is_open_or_suspected_is_repaired_at_once() -> None:
+def test_open_and_suspected_incidents_are_repaired_at_once() -> None:
     because = "1 commit wrote to file groups that had been replaced and 1 commit may have used an old number of buckets"
     params = {"instants": ["001", "002"], "wait_seconds": 300, "hand_over_seconds": 3600}
     assert decide(RepairSettings(), BOTH, NO_OCCASION) == Run(JobKind.REPAIR, params, because)
@@ -30,7 +30,7 @@ def test_what_is_open_or_suspected_is_repaired_at_once() -> None:
     [[], [an_incident(state=REPAIRED)], [an_incident(OLD, CLEARED)], [an_incident(LATE)]],
     ids=["none", "repaired", "cleared", "late files"],
 )
-def test_else_there_is_nothing_to_repair(incidents: list[Incident]) -> None:
+def test_without_such_incidents_there_is_nothing_to_repair(incidents: list[Incident]) -> None:
     answer = decide(RepairSettings(), incidents, NO_OCCASION)
     assert isinstance(answer, Skip)
     assert (answer.code, answer.warning) == ("nothing-astray", None)
@@ -46,7 +46,7 @@ def test_the_owner_may_want_to_be_asked_or_nothing_at_all() -> None:
     assert "001, 002" in (off.warning or "")
 
 
-def test_what_the_last_repair_left_is_tried_again_after_an_hour_and_what_is_new_at_once() -> None:
+def test_incidents_that_the_last_repair_left_are_tried_again_after_an_hour_and_new_ones_at_once() -> None:
     tried = ["001", "002"]
     recently = TriggerContext(NOW, last_run_at=ago(minutes=10))
     left = decide(RepairSettings(), BOTH, recently, tried)
@@ -56,7 +56,7 @@ def test_what_the_last_repair_left_is_tried_again_after_an_hour_and_what_is_new_
     assert isinstance(decide(RepairSettings(), BOTH, TriggerContext(NOW, last_run_at=ago(hours=1)), tried), Run)
 
 
-def test_a_person_must_ask_for_what_nothing_proves() -> None:
+def test_only_a_person_may_request_the_repair_of_unproved_incidents() -> None:
     doubtful = an_incident(STALE, instant="003", details={"doubt": "overwritten"})
     # Without this incident a suspicion about the same commit would lead to a repair.
     same = an_incident(OLD, SUSPECTED, instant="003")

@@ -1,4 +1,4 @@
-"""Tests that a value which takes long to compute is there again before the last one is too old."""
+"""Tests that a slow value is computed again before the last one is too old."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_no_caller_waits_for_a_value_that_takes_long(took: float, monkeypatch: p
         if last in computed:
             continue
         computed.add(last)
-        # A call returns what it has computed itself only if the last value was too old.
+        # A call computes the value itself only if the last one is too old.
         if time.passed > before:
             waited.append(before)
     assert waited == []

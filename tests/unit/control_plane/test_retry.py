@@ -98,7 +98,7 @@ def test_a_lost_lease_is_queued_again_at_once() -> None:
     assert result.error.type == "worker-lost"
 
 
-def test_of_a_worker_lost_on_the_last_attempt_the_timeline_tells_what_became() -> None:
+def test_the_timeline_decides_the_outcome_if_the_worker_of_the_last_attempt_is_lost() -> None:
     result = after_lost_lease(a_job(attempt=3, instants=("001", "002")), now=NOW)
     assert isinstance(result, End)
     assert result.state is JobState.UNKNOWN

@@ -28,7 +28,7 @@ def test_marks_may_come_in_any_order_and_again() -> None:
     assert engine_sighting.from_json(engine_sighting.to_json(found)) == found
 
 
-def test_what_is_seen_is_added_to_what_was_declared() -> None:
+def test_detected_engines_are_added_to_the_declared_ones() -> None:
     assert Writers().known_engines({}) == ()
     assert Writers(engines=(SPARK,)).known_engines(seen(FLINK)) == (SPARK, FLINK)
     assert Writers(flink=FlinkWriter("http://f", "job")).known_engines({}) == (FLINK,)
@@ -37,7 +37,7 @@ def test_what_is_seen_is_added_to_what_was_declared() -> None:
 
 
 @pytest.mark.parametrize(("at", "counts"), [(BEFORE, False), (NOW, False), (AFTER, True)])
-def test_what_was_seen_counts_until_the_owner_says_the_engines_again(at: datetime, counts: bool) -> None:
+def test_detected_engines_count_until_the_owner_declares_the_engines_again(at: datetime, counts: bool) -> None:
     writers = Writers(engines=(SPARK,), engines_at=NOW)
     assert (FLINK in writers.known_engines(seen(FLINK, at=at))) is counts
     assert FLINK in Writers(engines=(SPARK,), declared_at=NOW).known_engines(seen(FLINK, at=at))

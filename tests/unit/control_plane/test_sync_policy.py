@@ -30,7 +30,9 @@ ON = SyncSettings(enabled=True, metastore_uris=URIS, database="lake")
         (ON, "002", {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
 )
-def test_it_is_not_due(settings: SyncSettings, last_commit: str | None, context: dict[str, Any], code: str) -> None:
+def test_the_kind_is_not_due(
+    settings: SyncSettings, last_commit: str | None, context: dict[str, Any], code: str
+) -> None:
     answer = sync.decide(settings, a_snapshot(last_commit=last_commit), TriggerContext(NOW, **context))
     assert isinstance(answer, Skip)
     assert answer.code == code

@@ -137,7 +137,7 @@ def test_a_webhook_gets_the_types_and_tables_that_it_asks_for(
     assert webhook.wants(Event("evt_1", "job.failed", NOW, "tbl_1", {"table": table})) is is_wanted
 
 
-def test_what_belongs_to_no_table_goes_to_those_who_want_all() -> None:
+def test_events_without_a_table_go_to_webhooks_for_all_tables() -> None:
     event = Event("evt_1", "webhook.disabled", NOW)
     assert Webhook("wh_1", "https://a.example", NOW, NOW, "", "").wants(event)
     assert not Webhook("wh_1", "https://a.example", NOW, NOW, "", "", tables=("*",)).wants(event)

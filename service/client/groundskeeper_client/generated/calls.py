@@ -405,13 +405,16 @@ def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     return Call("DELETE", f"/v1/policies/{segment(pattern)}", NoneType, headers={"If-Match": if_match})
 
 
-def delete_shadow(pattern: str) -> Call[None]:
+def delete_shadow(pattern: str, *, if_match: str | None = None) -> Call[None]:
     """End a shadow.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, ShadowNotFoundError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, ShadowNotFoundError, UnauthenticatedError.
     """
-    return Call("DELETE", f"/v1/policy-shadows/{segment(pattern)}", NoneType)
+    return Call("DELETE", f"/v1/policy-shadows/{segment(pattern)}", NoneType, headers={"If-Match": if_match})
 
 
 def delete_table_policy(table_id: str, *, if_match: str | None = None) -> Call[None]:
@@ -753,7 +756,8 @@ def get_overview(
 
     Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
     backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old,
-    so that a call takes milliseconds.
+    so that a call takes milliseconds; the first call after some minutes then gets problems that are minutes
+    old.
 
     `q`: A part of the name or path, in upper or lower case
 
@@ -1762,15 +1766,19 @@ def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
     return Call("POST", "/v1/policy-preview", PreviewOut, body=body)
 
 
-def put_advice(table_id: str, body: AdviceIn) -> Call[AdviceOut]:
+def put_advice(table_id: str, body: AdviceIn, *, if_match: str | None = None) -> Call[AdviceOut]:
     """Apply or dismiss the advice about a table.
 
     What was applied is taken back by itself if within a week the outcome is worse than was foreseen.
 
-    Raises AdviceOutdatedError, BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises AdviceOutdatedError, BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError,
+    ForbiddenError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    TableNotFoundError, UnauthenticatedError.
     """
-    return Call("PUT", f"/v1/tables/{segment(table_id)}/advice", AdviceOut, body=body)
+    return Call("PUT", f"/v1/tables/{segment(table_id)}/advice", AdviceOut, headers={"If-Match": if_match}, body=body)
 
 
 def put_consumer(
@@ -1878,16 +1886,30 @@ def put_policy(
     )
 
 
-def put_shadow(pattern: str, body: PatternPolicyIn) -> Call[ShadowOut]:
+def put_shadow(
+    pattern: str, body: PatternPolicyIn, *, if_match: str | None = None, if_none_match: str | None = None
+) -> Call[ShadowOut]:
     """Let a policy decide beside the real one.
 
     The shadow stands for what the policy of the pattern might be. It decides about the same commits from now
     on, and starts nothing. It replaces the shadow before.
 
-    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, TooManyShadowsError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
+    that somebody else has made meanwhile
+
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyShadowsError, UnauthenticatedError.
     """
-    return Call("PUT", f"/v1/policy-shadows/{segment(pattern)}", ShadowOut, body=body)
+    return Call(
+        "PUT",
+        f"/v1/policy-shadows/{segment(pattern)}",
+        ShadowOut,
+        headers={"If-Match": if_match, "If-None-Match": if_none_match},
+        body=body,
+    )
 
 
 def put_table_by_path(

@@ -44,7 +44,7 @@ class AcknowledgementOut(Model, frozen=True, kw_only=True):
 
 
 class ActionOut(Model, frozen=True, kw_only=True):
-    """A call that helps. Its role is the one that the call needs anyway."""
+    """A call of the API that helps. The caller needs the role for that call."""
 
     label: str
     """For a button"""
@@ -548,7 +548,7 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may have to wait while the job rewrites what they have changed"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
     """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
     does, the job fails (`writers-not-stopped`) and has changed nothing
@@ -678,7 +678,7 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may have to wait while the job rewrites what they have changed"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
     """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
     does, the job fails (`writers-not-stopped`) and has changed nothing
@@ -1238,7 +1238,7 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may have to wait while the job rewrites what they have changed"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
     """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
     does, the job fails (`writers-not-stopped`) and has changed nothing
@@ -1584,6 +1584,7 @@ class CompactionResult(Model, frozen=True, kw_only=True):
 
 class ComparedShadowOut(Model, frozen=True, kw_only=True):
     shadow: ShadowOut
+    """The shadow"""
     is_enough: bool
     """Whether it has decided for a week"""
     comparison: SimulationOut
@@ -2571,7 +2572,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     table_id: str | None
     """Null unless it is about a table"""
     action: ActionOut | None
-    """The call that does it, where there is one"""
+    """A call of the API that applies the remedy; null if there is none"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
     """Set if somebody has acknowledged the problem; null again once the acknowledgement or the problem ends, or
     the problem becomes more serious
@@ -3106,8 +3107,8 @@ class LabelsOfTables(Model, frozen=True, kw_only=True):
     action: Literal["label"] = "label"
     """Action of the instant on the table's timeline"""
     owner: str | UnsetType | None = UNSET
-    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports. Null for
-    nobody; left out, it does not change
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports. Null
+    removes the owner; if left out, the owner stays
     """
     tags: dict[str, str] | UnsetType = UNSET
     """Tags to add to each table, or to set to another value"""
@@ -3144,7 +3145,7 @@ class LearnedCostOut(Model, frozen=True, kw_only=True):
     the tables are held out for it in turn; null if too few are known
     """
     error_on_known_tables: float | None
-    """Median error if the model knows the attempt before on the same table; null if there is none"""
+    """Median error if the model knows the previous attempt on the same table; null if there is none"""
 
 
 class LineageDatasetIn(Model, frozen=True, kw_only=True):
@@ -3303,7 +3304,7 @@ class MetadataTableFiles(Model, frozen=True, kw_only=True):
     """The latest file slices of the metadata table, and the commits since its last compaction"""
 
     commits: int | UnsetType = UNSET
-    """Deltacommits since its last compaction"""
+    """Deltacommits that completed since its last compaction was planned"""
     base_files: int | UnsetType = UNSET
     """Base files (HFiles)"""
     log_files: int | UnsetType = UNSET
@@ -3709,7 +3710,7 @@ class Order(Word):
 
 
 class Outcome(Word):
-    """`DONE` below status 400, `FAILED` from 500 on."""
+    """The outcome of a call: `DONE` below status 400, `FAILED` from 500 on, `REFUSED` between."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -4345,9 +4346,10 @@ class ProblemTypeList(Model, frozen=True, kw_only=True):
 
 
 class ProblemsNow(Model, frozen=True, kw_only=True):
-    as_of: datetime
+    as_of: datetime | None
     """When the problems and backlogs were computed. If that was more than some seconds ago, this call has started
-    a new computation for the next one
+    a new computation for the next one. Null after a start with very many tables: they have not been computed
+    yet, and the counts and lists are empty
     """
     counts: SeverityCounts
     """Counts of all problems, whatever the filter of the tables"""
@@ -4981,7 +4983,7 @@ class ShadowList(Model, frozen=True, kw_only=True):
 class ShadowOut(Model, frozen=True, kw_only=True):
     pattern: str
     """Glob for names of tables, or for `tag:` or `owner:`"""
-    settings: dict[str, Any]
+    settings: PolicyIn
     """The members that were sent"""
     started_at: datetime
     """When it started; null before"""
@@ -5582,8 +5584,8 @@ class TableRow(Model, frozen=True, kw_only=True):
     """Number of buckets in force, which a hashing config of the table may have changed"""
     state: TableState
     """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
-    health: Health
-    """The severity of its most serious problem, `healthy` without any"""
+    health: Health | None
+    """The severity of its most serious problem, `healthy` without any; null if `as_of` is null"""
     problems: list[BriefProblem]
     """The five most serious problems, most serious first"""
     problem_count: int

@@ -1,0 +1,76 @@
+"""Makes answers of the service harmless and short for a language model.
+
+Names of tables, messages of errors and values of options come from whoever can create a table or a lock. A model reads
+them beside the words of its user, so they must be recognizable as data and must not hide anything.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+
+import msgspec
+
+MOST_CHARACTERS = 2_000
+"""Length of one text in characters; a longer one is cut, and says so."""
+MOST_ITEMS = 200
+"""Length of one list; a longer one is cut, and its last item says so."""
+MOST_BYTES = 100_000
+"""Size of one answer in bytes of JSON."""
+_DEEPEST = 30
+# Characters that a person does not see, or that change the direction or the lines of a text: controls, formats (zero
+# width, direction, tags), surrogates, private use and separators of lines.
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_LINES = "\n\t"
+
+
+class TooLargeError(Exception):
+    """An answer has more than `MOST_BYTES`."""
+
+
+def as_data(answer: Any) -> dict[str, Any]:
+    """Returns an answer of the service as the member `untrusted_data` of an object, in plain JSON types.
+
+    Hidden characters become visible escapes such as `\\u200b`, and long texts and lists are cut. Raises TooLargeError.
+    """
+    data = {"untrusted_data": _plain(msgspec.to_builtins(answer), 0)}
+    size = len(json.dumps(data, ensure_ascii=False).encode())
+    if size > MOST_BYTES:
+        raise TooLargeError(
+            f"The answer has {size} bytes, and at most {MOST_BYTES} are given. Ask for fewer items, or for one table."
+        )
+    return data
+
+
+def text(value: str) -> str:
+    """Returns a text with hidden characters as visible escapes, of at most `MOST_CHARACTERS`."""
+    kept = value[:MOST_CHARACTERS]
+    shown = "".join(_escaped(each) if _is_hidden(each) else each for each in kept)
+    more = len(value) - len(kept)
+    return f"{shown} [{more} characters more]" if more else shown
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return text(value)
+    if depth > _DEEPEST:
+        return "[deeper than an answer is shown]"
+    if isinstance(value, dict):
+        shown = {text(str(name)): _plain(each, depth + 1) for name, each in list(value.items())[:MOST_ITEMS]}
+        more = len(value) - MOST_ITEMS
+        return {**shown, "[more]": f"{more} members more"} if more > 0 else shown
+    if isinstance(value, list | tuple):
+        items = [_plain(each, depth + 1) for each in value[:MOST_ITEMS]]
+        more = len(value) - MOST_ITEMS
+        return [*items, f"[{more} items more]"] if more > 0 else items
+    return value
+
+
+def _is_hidden(character: str) -> bool:
+    return character not in _LINES and unicodedata.category(character) in _HIDDEN
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
