@@ -16,16 +16,19 @@ from service.db.engine import reading, writing
 from service.lake.commit import Commit
 from service.lake.snapshot import PartitionState, Since, TableSnapshot, Totals
 from service.lake.table import TableType
+from service.model.clock import utc_now
 from service.model.storage_errors import ReadTimedOutError
 from service.policies import policy_registry
 from service.simulation import advice_store, adviser
 from service.simulation.advice import Advice, AdviceState, worse
 from service.simulation.simulator import Fleet
+from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.control_plane.planning import Service, save_look
 from tests.unit.control_plane.past_fleet import cost
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
     from fastapi.testclient import TestClient
 
@@ -259,3 +262,38 @@ def test_advice_over_rest(client: TestClient, table_id: str, sqlite: sa.Engine, 
     assert (effective["compaction"]["commits"], effective["priority"]) == (12, 2)
     assert client.get("/v1/advice").json()["items"] == []
     assert len(client.get("/v1/advice?state=applied").json()["items"]) == 1
+
+
+def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> None:
+    with serving_command_line(tmp_path) as cli:
+        orders, trips = cli.table("orders"), cli.table("trips")
+        assert "There is no advice" in cli.run("policy", "advice").stderr
+        assert "it has not been computed yet" in cli.run("policy", "advice", "orders").stdout
+        with writing(cli.serving.engine) as connection:
+            for table_id in (orders, trips):
+                given = Advice(
+                    *(
+                        table_id,
+                        utc_now(),
+                        AdviceState.OPEN,
+                        "compaction every 12 commits",
+                        "compaction.commits",
+                        5,
+                        12,
+                    ),
+                    figures={"now_gb_hours": 1.2, "new_gb_hours": 0.5},
+                )
+                advice_store.put(connection, given)
+        listed = cli.run("policy", "advice").stdout
+        assert listed.count("compaction every 12 commits") == 2
+        assert "Name the TABLE" in cli.run("policy", "advice", "--apply", code=2).stderr
+        assert "either" in cli.run("policy", "advice", "orders", "--apply", "--dismiss", code=2).stderr
+
+        assert "Applied: compaction every 12 commits" in cli.run("policy", "advice", "orders", "--apply").stdout
+        assert "Dismissed" in cli.run("policy", "advice", "trips", "--dismiss").stdout
+
+        assert cli.json("policy", "show", "orders")["policy"]["compaction"]["commits"] == 12
+        assert cli.json("policy", "show", "trips")["policy"]["compaction"]["commits"] == 5
+        assert cli.json("policy", "advice")["items"] == []
+        assert cli.json("policy", "advice", "trips")["state"] == "dismissed"
+        cli.run("policy", "advice", "orders", "--apply", code=1)
