@@ -21,7 +21,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import INDEXING_UNDER_OUR_LOCK, UNDER_OUR_LOCK
 from jobs.kinds.index import IndexDifference, IndexParams, IndexResult
 from jobs.lock_errors import LockLostError
-from jobs.protocol import index_refusals
+from jobs.protocol import index_refusals, table_parts
 from jobs.protocol.writers import roll_back_dead
 from jobs.services.checks import file_values
 from jobs.services.index_cost import cost_of, writer_options
@@ -68,7 +68,8 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
         if is_build and not problems:
             cost, estimated = cost_of(table, slices, params)
             found = found.having(cost=cost, estimated_cost=estimated)
-        return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems), indexes=indexer.shown(table)))
+        shown = () if problems else indexer.shown(table)
+        return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems), indexes=shown))
     refuse(problems)
     if found.nothing_to_do:
         return Result(Outcome.SUCCEEDED, details=found.having(indexes=indexer.shown(table)))
@@ -85,6 +86,10 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
 
 def _verify(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) -> Result[IndexResult]:
     params = order.params
+    if problems := table_parts.missing(table):
+        if order.dry_run:
+            return Result(Outcome.SUCCEEDED, details=IndexResult(refusals=tuple(problems)))
+        refuse(problems)
     names = table.metadata_partitions - {indexes.FILES}
     if params.index is not None:
         chosen = index_refusals.partitions_of(table, params)

@@ -21,37 +21,39 @@ if TYPE_CHECKING:
 _LATEST_COMMITS = 20
 # `HoodieBackedTableMetadataWriter.RECORD_INDEX_AVERAGE_RECORD_SIZE` of Hudi 1.2.0.
 _BYTES_OF_RECORD = 48
-# Size of a record of column statistics in a log file, measured with columns of numbers and short texts.
-_BYTES_OF_STATISTICS = 200
+# Bytes of an entry of statistics, and of an empty log block and base file of the metadata table, which hold the schema
+# of its records. Measured with Hudi 1.2.0 and columns of numbers and short texts.
+_BYTES_OF_STATISTICS = 65
+_BYTES_OF_BLOCK, _BYTES_OF_BASE_FILE = 15_700, 8_700
+# Hudi's default numbers of file groups.
+_FILE_GROUPS = {indexes.RECORDS: 10, indexes.COLUMN_STATISTICS: 2, indexes.BLOOM_FILTERS: 4}
 _DEFAULT_COLUMNS = 32
-# `WriteOperationType`s of table services.
-_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE"})
 
 
 def cost_of(table: HudiTable, slices: Sequence[FileSlice], params: IndexParams) -> tuple[IndexCost, EstimatedCost]:
     """Returns the cost for a writer, by the latest commits, and for the job. Entries of a record index are counted as
     if each written row was new, so they are upper bounds."""
-    latest = [each for each in table.commits() if each.write.operation not in _SERVICES][-_LATEST_COMMITS:]
-    rows = sum(sum(each.rows.values()) for each in latest)
+    latest = [each for each in table.commits() if each.write.brings_rows][-_LATEST_COMMITS:]
     files = sum(len(each.file_names) for each in latest)
-    size = {
-        indexes.RECORDS: _BYTES_OF_RECORD,
-        indexes.COLUMN_STATISTICS: _BYTES_OF_STATISTICS,
-    }
-    (partition, *_) = index_refusals.partitions_of(table, params)
-    if partition == indexes.RECORDS:
-        entries, of_table = rows, _rows(table, slices)
-    elif partition == indexes.COLUMN_STATISTICS:
-        names = len(json.loads(table.schema())["fields"])
-        columns = len(params.columns) if params.columns else min(names, _DEFAULT_COLUMNS)
-        entries, of_table = files * columns, len(slices) * columns
+    names = index_refusals.partitions_of(table, params)
+    groups = params.file_groups or _FILE_GROUPS[names[0]]
+    if indexes.RECORDS in names:
+        size, entries = _BYTES_OF_RECORD, sum(sum(each.rows.values()) for each in latest)
+        of_table = _rows(table, slices)
+    elif indexes.COLUMN_STATISTICS in names:
+        columns = len(params.columns or json.loads(table.schema())["fields"][:_DEFAULT_COLUMNS])
+        size, entries, of_table = _BYTES_OF_STATISTICS, files * columns, len(slices) * columns
+        if indexes.PARTITION_STATISTICS in names:
+            groups += 1
+            entries += sum(len(each.files) for each in latest) * columns
+            of_table += len({item.partition for item in slices}) * columns
     else:
-        entries, of_table = files, len(slices)
-        size[partition] = _bytes_of_filter(table, slices)
+        size, entries, of_table = _bytes_of_filter(table, slices), files, len(slices)
     each = -(-entries // len(latest)) if latest else 0
-    cost = IndexCost(commits=len(latest), entries_per_commit=each, bytes_per_commit=each * size[partition])
-    read = sum(item.bytes for item in slices)
-    return cost, EstimatedCost(bytes_read=read, bytes_written=of_table * size[partition], tasks=len(slices))
+    of_commit = each * size + min(each, groups) * _BYTES_OF_BLOCK
+    cost = IndexCost(commits=len(latest), entries_per_commit=each, bytes_per_commit=of_commit)
+    read, written = sum(item.bytes for item in slices), of_table * size + groups * _BYTES_OF_BASE_FILE
+    return cost, EstimatedCost(bytes_read=read, bytes_written=written, tasks=len(slices))
 
 
 def _rows(table: HudiTable, slices: Sequence[FileSlice]) -> int:
