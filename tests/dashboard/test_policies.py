@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import PHONE, barriers, is_wider_than_the_window
 from tests.dashboard.installation import ORDERS, TRIPS
 from tests.integration.receiver import Receiver
+from tests.support.browser import PHONE, barriers, is_wider_than_the_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Page
 
-    from tests.browser import Faults
     from tests.dashboard.conftest import OpenPage
     from tests.dashboard.installation import Installation
+    from tests.support.browser import Faults
 
 PATTERN = "tri*"
 
