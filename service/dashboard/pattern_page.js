@@ -31,7 +31,7 @@ export function patternPage(pattern, changed) {
     changed.redraw();
   });
   const simulation = new Simulation(changed.redraw);
-  const shadow = new Shadow(pattern, changed);
+  const shadow = new Shadow(pattern, changed, (policy) => send("PUT", path, policy, tag));
   form.isOpenIfOwn = true;
 
   async function load() {

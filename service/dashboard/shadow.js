@@ -3,14 +3,16 @@
 import { get, problemOf, send } from "./api.js";
 import { card, problem, time } from "./components.js";
 import { h } from "./dom.js";
+import { settingsInWords } from "./policy_words.js";
 import { may } from "./role.js";
 import { Simulation } from "./simulation.js";
 
 const PATIENCE_MS = 60_000;
 
 export class Shadow {
-  constructor(pattern, changed) {
-    [this.pattern, this.changed] = [pattern, changed];
+  /** `save` makes a policy that of the pattern, unless somebody else has changed it since the page has shown it. */
+  constructor(pattern, changed, save) {
+    [this.pattern, this.changed, this.save] = [pattern, changed, save];
     this.path = `v1/policy-shadows/${encodeURIComponent(pattern)}`;
     [this.found, this.failure, this.isComparing] = [null, null, false];
     this.comparison = new Simulation(changed.redraw);
@@ -31,12 +33,12 @@ export class Shadow {
     const { settings, started_at: since } = this.found;
     return h(
       "div",
-      { "data-key": "shadow" },
+      { class: "after-form", "data-key": "shadow" },
       card(
         "shadow-card",
         "Shadow",
-        h("p", {}, "This policy decides beside the real one since ", time(since), " and starts nothing:"),
-        h("pre", {}, JSON.stringify(settings, null, 2)),
+        h("p", {}, "This policy began to decide beside the real one ", time(since), ", and starts nothing:"),
+        ...settingsInWords(settings),
         this.failure && problem(this.failure),
         h(
           "div",
@@ -65,7 +67,7 @@ export class Shadow {
   #adopt() {
     const { settings, precedence } = this.found;
     return this.#after(async () => {
-      await send("PUT", `v1/policies/${encodeURIComponent(this.pattern)}`, { ...settings, precedence });
+      await this.save({ ...settings, precedence });
       await send("DELETE", this.path);
     });
   }

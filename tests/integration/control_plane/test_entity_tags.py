@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from service.api.app import create_app
 from service.delivery.guard import Guard
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

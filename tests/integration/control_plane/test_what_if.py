@@ -26,9 +26,9 @@ from service.simulation import past_store
 from service.simulation.edit import Edit
 from service.simulation.simulator import Fleet
 from service.simulation.what_if import Period, what_if
-from tests.contexts import changed
 from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.control_plane.planning import Service, save_look
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
