@@ -11,7 +11,7 @@ from tests.integration import tables
 from tests.integration.doomed import Spares
 from tests.integration.run import run_job
 from tests.integration.test_index_builds import COUNT, COW, NOTE, assert_right, order
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
