@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _t = schema.tokens
+# Every call executes one of these statements, so they are built once.
+_ANY = sa.select(_t.c.id).limit(1)
+_FIND = sa.select(_t).where(_t.c.id == sa.bindparam("of_token"))
 
 
 def add(connection: Connection, token: Token) -> None:
@@ -52,11 +55,11 @@ def current(connection: Connection, token: Token) -> Token | None:
 
 def exist(connection: Connection) -> bool:
     """Returns whether a token was ever created; if so, every call needs one."""
-    return connection.execute(sa.select(_t.c.id).limit(1)).first() is not None
+    return connection.execute(_ANY).first() is not None
 
 
 def find(connection: Connection, token_id: str) -> Token | None:
-    row = connection.execute(sa.select(_t).where(_t.c.id == token_id)).one_or_none()
+    row = connection.execute(_FIND, {"of_token": token_id}).one_or_none()
     return Token.of_row(row) if row else None
 
 
