@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import class_archive, shared_tables
-from tests import postgresql as postgresql_server
+from tests.support import class_archive, shared_tables
+from tests.support import postgresql as postgresql_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 # A run starts a hundred Python processes. Each would compile the service again, and pytest would rewrite the assertions
 # of all tests in each of its own, if the user's environment forbids to write compiled files.
@@ -170,7 +170,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """Ends the browser unless the next test uses it, too. Most processes have not even imported it."""
-    chromium = sys.modules.get("tests.browser")
+    chromium = sys.modules.get("tests.support.browser")
     if chromium and "faults_of" not in getattr(nextitem, "fixturenames", ()):
         chromium.end_shared()
 

@@ -12,7 +12,7 @@ import msgspec
 
 from jobs.kinds.parameters import ByService, Spec
 from jobs.kinds.registry import KINDS
-from tests.guides import ROOT
+from tests.support.guides import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

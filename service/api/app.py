@@ -11,6 +11,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.routing import BaseRoute
 
 from service.api import (
+    advices,
     audit,
     bulk,
     calendar,
@@ -41,6 +42,7 @@ from service.api import (
     problems,
     report,
     session,
+    shadows,
     simulations,
     tables,
     webhooks,
@@ -109,7 +111,9 @@ _PARTS = (
     health_problems,
     overview,
     freezes,
+    shadows,
     simulations,
+    advices,
     policies,
     decisions,
     outcomes,

@@ -21,7 +21,7 @@ from service.health import acknowledgement_store
 from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
 from service.notifications import store as notification_store
-from service.policies import freeze_store, pause_store, store
+from service.policies import freeze_store, pause_store, shadow_store, store
 from service.queue import job_store
 
 Reader = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
@@ -34,6 +34,7 @@ _ONLY_ONE = "all"
 
 _BY_PATH = {
     "/v1/tables/{table_id}/policy": ("table-policy", "{table_id}"),
+    "/v1/tables/{table_id}/advice": ("table-policy", "{table_id}"),
     "/v1/tables/{table_id}/lock": ("table-lock", "{table_id}"),
     "/v1/tables/{table_id}/consumers/{name}": ("consumer", "{table_id}/{name}"),
     "/v1/policies/{pattern:path}": ("policy", "{pattern}"),
@@ -43,6 +44,7 @@ _BY_PATH = {
     "/v1/notifications/{name}/test": ("notification", "{name}"),
     "/v1/pause": ("pause", _ONLY_ONE),
     "/v1/freezes/{name}": ("freeze", "{name}"),
+    "/v1/policy-shadows/{pattern:path}": ("policy-shadow", "{pattern}"),
 }
 
 
@@ -94,6 +96,10 @@ def _pause(connection: Connection, _: SecretCipher, __: str) -> tuple[str | None
 
 def _freeze(connection: Connection, _: SecretCipher, name: str) -> tuple[str | None, Any]:
     return name, freeze_store.get(connection, name)
+
+
+def _shadow(connection: Connection, _: SecretCipher, pattern: str) -> tuple[str | None, Any]:
+    return pattern, shadow_store.get(connection, pattern)
 
 
 def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> tuple[str | None, Any]:
@@ -149,6 +155,7 @@ _READERS: dict[str, Reader] = {
     "policy": _policy,
     "pause": _pause,
     "freeze": _freeze,
+    "policy-shadow": _shadow,
     "webhook": _webhook,
     "notification": _notification,
     "consumer": _consumer,

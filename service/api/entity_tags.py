@@ -20,7 +20,9 @@ from service.access.secret_cipher import SecretCipher
 from service.api.audit_objects import read
 from service.api.errors import ChangedMeanwhileError
 
-TAGGED = frozenset({"table", "table-policy", "policy", "pause", "freeze", "webhook", "notification", "consumer"})
+TAGGED = frozenset(
+    {"table", "table-policy", "policy", "policy-shadow", "pause", "freeze", "webhook", "notification", "consumer"}
+)
 _UPDATES = ("PUT", "PATCH", "DELETE")
 _TAGS = re.compile(r'(?:^|,)[ \t]*("[\x21\x23-\x7e]*")(?=[ \t]*(?:,|$))')
 
@@ -118,13 +120,15 @@ def document(method: str, path: str, operation: dict[str, Any]) -> bool:
 _TAGGED_PATHS = {
     "/v1/tables/{table_id}",
     "/v1/tables/{table_id}/policy",
+    "/v1/tables/{table_id}/advice",
     "/v1/tables/{table_id}/consumers/{name}",
     "/v1/policies/{pattern}",
+    "/v1/policy-shadows/{pattern}",
     "/v1/webhooks/{webhook_id}",
     "/v1/notifications/{name}",
     "/v1/pause",
     "/v1/freezes/{name}",
 }
-_ALWAYS_THERE = {"/v1/pause", "/v1/tables/{table_id}/policy"}
+_ALWAYS_THERE = {"/v1/pause", "/v1/tables/{table_id}/policy", "/v1/tables/{table_id}/advice"}
 # Operations whose path does not name the object, because the body or the answer does.
 _NAMING = {"registerTable", "createWebhook", "putTableByPath"}

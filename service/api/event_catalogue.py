@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.kinds.registry import RESCALES
+from service.api.advices import AdviceOut
 from service.api.delegation import PlanOut
 from service.api.event_schemas import Schema, document_of, example_of, object_of, or_null, part
 from service.api.health_problems import ActionOut, HealthProblemOut, SeverityCounts
@@ -110,6 +111,7 @@ _SUGGESTION = part(
     instants={"type": "array", "items": _INSTANT, "description": "The pending plans that its writer delegates"},
     what_to_do=_text("What to do, in words", SUGGESTION),
 )
+_ADVICE = part(AdviceOut, "because", "setting", "before", "after", "figures")
 _INCIDENT = part(
     IncidentOut, "id", "kind", "instant", "operation", "state", "opened_at", "closed_at", "because", "details"
 )
@@ -241,6 +243,16 @@ CATALOGUE: Mapping[EventType, Entry] = {
         "A writer delegates table services of a table that is not registered. Its plans are executed once it is.",
         document_of(suggestion=_SUGGESTION),
         {"suggestion": example_of(_SUGGESTION)},
+    ),
+    EventType.ADVICE_APPLIED: Entry(
+        "Advice about a setting was applied to the policy of a table, by a person or by itself.",
+        document_of(table=_TABLE, advice=_ADVICE),
+        {"table": _A_TABLE, "advice": example_of(_ADVICE)},
+    ),
+    EventType.ADVICE_TAKEN_BACK: Entry(
+        "Advice that had been applied was taken back, because the outcome was worse than was foreseen.",
+        document_of(table=_TABLE, advice=_ADVICE),
+        {"table": _A_TABLE, "advice": example_of(_ADVICE)},
     ),
     EventType.PROBLEM_OPENED: Entry(
         "A new problem was found (GET /v1/problems), or the severity of one has risen. The event has `table` if the "

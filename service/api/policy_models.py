@@ -23,7 +23,7 @@ from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.params import PrefixOfPolicy, as_model
 from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
-from service.policies.objective import BudgetSettings, ObjectiveSettings
+from service.policies.objective import AdviceSettings, BudgetSettings, ObjectiveSettings
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
@@ -67,12 +67,13 @@ class WindowIn(TypedDict):
 
 
 _DEFAULTS = Policy().to_json()
-_ABOUT: Mapping[type[Section], tuple[str, dict[str, float]]] = {
+_ABOUT: Mapping[type[Section], tuple[str, dict[str, Any]]] = {
     ObjectiveSettings: (
         "Limits on the cost of reads and storage, from which the service derives when jobs run",
         {"read_overhead": 1.2},
     ),
     BudgetSettings: ("Limit on the cost of the jobs of all tables of a pattern in a day", {"gb_hours_per_day": 20}),
+    AdviceSettings: ("Whether advice about thresholds is applied, and how dear it may make a read", {"mode": "auto"}),
 }
 
 

@@ -86,6 +86,10 @@ class OutcomeOut(BaseModel):
         "time; null if nothing is known",
         examples=[1.14],
     )
+    kept: float | None = Field(
+        description="Share of the time for which objectives were kept, of all tables with one; null if there are none",
+        examples=[0.994],
+    )
     longest_wait: float | None = Field(
         description="Longest time for which a due job waited for a slot, in seconds; null if it is not known",
         examples=[42.0],
@@ -135,6 +139,14 @@ class SimulationOut(BaseModel):
         description="The difference in a sentence",
         examples=["412 jobs instead of 1012 (-59%); 2 h of work instead of 5 h (-60%)."],
     )
+    error: float | None = Field(
+        description="By which share the jobs of `now` differ from those of `actual`; null if there were none",
+        examples=[0.04],
+    )
+    caution: str | None = Field(
+        description="Why the figures may be wrong; null if nothing speaks against them",
+        examples=["commits are known since 5 h only"],
+    )
     now: OutcomeOut = Field(description="Result of the present policy in the simulation")
     new: OutcomeOut = Field(description="Result of the new policy in the simulation")
     actual: OutcomeOut = Field(
@@ -154,6 +166,8 @@ class SimulationOut(BaseModel):
                 "commits": found.commits,
                 "known_since": found.known_since,
                 "text": found.text,
+                "error": found.error,
+                "caution": found.caution,
                 "now": OutcomeOut.of(found.now),
                 "new": OutcomeOut.of(found.new),
                 "actual": OutcomeOut.of(found.actual),

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import TableLock
-from service.catalog.registration import Registration
+from service.catalog.registration import Readers, Registration
 from service.db import schema
 from service.db.page import Page, PageRequest, is_at_or_below, matches, paged
 from service.db.violation import violated
@@ -116,6 +116,13 @@ def owned(connection: Connection) -> Iterator[Any]:
     yield from connection.execute(
         sa.select(_t.c.id, _t.c.name, _t.c.owner, _t.c.tags).order_by(_t.c.created_at, _t.c.id)
     )
+
+
+def reads_declared(connection: Connection) -> dict[str, float]:
+    """Returns the reads a day that owners have declared, by table id."""
+    rows = connection.execute(sa.select(_t.c.id, _t.c.readers).where(_t.c.readers.is_not(None)))
+    found = ((row.id, Readers.from_json(row.readers).reads_per_day) for row in rows)
+    return {table_id: reads for table_id, reads in found if reads is not None}
 
 
 def number(connection: Connection) -> int:

@@ -12,6 +12,7 @@ import typer
 from service.cli import backup, config, manifests, tokens
 from service.cli.client import (
     acknowledgements,
+    advice,
     as_code,
     assistant,
     contexts,
@@ -24,6 +25,7 @@ from service.cli.client import (
     policies,
     problems,
     report,
+    shadows,
     simulations,
     tables,
     webhooks,
@@ -46,6 +48,8 @@ _MACHINE = "On this machine"
 app.add_typer(tables.app, name="tables", rich_help_panel=_CLIENT)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_CLIENT)
 simulations.add_to(policies.app)
+shadows.add_to(policies.app)
+advice.add_to(policies.app)
 app.add_typer(policies.app, name="policy", rich_help_panel=_CLIENT)
 app.add_typer(freezes.app, name="freezes", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(policies.pause)

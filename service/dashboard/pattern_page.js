@@ -9,6 +9,7 @@ import { nested, valueOf } from "./policy_level.js";
 import { shown } from "./quantities.js";
 import { may } from "./role.js";
 import { settingsOf } from "./schemas.js";
+import { Shadow } from "./shadow.js";
 import { Simulation } from "./simulation.js";
 
 const CHANGED_MEANWHILE = 412;
@@ -30,12 +31,14 @@ export function patternPage(pattern, changed) {
     changed.redraw();
   });
   const simulation = new Simulation(changed.redraw);
+  const shadow = new Shadow(pattern, changed, (policy) => send("PUT", path, policy, tag));
   form.isOpenIfOwn = true;
 
   async function load() {
     decides = (await get("v1/policies")).items.find((each) => each.pattern === pattern) ?? null;
     // Edits belong to the state that was shown and that the tag identifies, so that state is kept.
     if (!form.edits.size) await fetchPolicy();
+    await shadow.load();
   }
 
   async function fetchPolicy() {
@@ -55,6 +58,7 @@ export function patternPage(pattern, changed) {
       h("form", { onsubmit: ask, "data-key": "form" }, ...form.draw(), may("operator") && buttons()),
       preview && drawPreview(),
       preview && simulation.draw(),
+      !preview && shadow.draw(),
     ];
   }
 
@@ -116,6 +120,13 @@ export function patternPage(pattern, changed) {
     }
   }
 
+  async function startShadow() {
+    const { wanted } = preview;
+    preview = null;
+    form.forget();
+    await shadow.start(wanted);
+  }
+
   function drawPreview() {
     const { wanted, found } = preview;
     const rows = found.items.flatMap((table) =>
@@ -134,7 +145,7 @@ export function patternPage(pattern, changed) {
       rows.length > 0 && grid("Settings that change", HEADINGS, rows),
       h("h3", {}, "Would start now"),
       starts.length ? h("ul", {}, ...starts) : h("p", { class: "quiet" }, "Nothing."),
-      h("div", { class: "actions" }, h("button", { type: "button", id: "preview-save", class: wanted ? "primary" : "danger", onclick: save }, words)),
+      h("div", { class: "actions" }, h("button", { type: "button", id: "preview-save", class: wanted ? "primary" : "danger", onclick: save }, words), wanted && h("button", { type: "button", onclick: startShadow }, "Let it decide without starting anything")),
     );
   }
 

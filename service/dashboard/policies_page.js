@@ -2,9 +2,9 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { kindName, number } from "./format.js";
-import { card, field, grid, link } from "./components.js";
-import { labelOf, shown } from "./quantities.js";
+import { number, sentence } from "./format.js";
+import { card, field, grid, link, time } from "./components.js";
+import { settingsInWords } from "./policy_words.js";
 import { may } from "./role.js";
 import { address } from "./route.js";
 
@@ -12,9 +12,11 @@ const HEADINGS = ["Pattern", "Precedence", "Settings", "Decides for"];
 
 export function policiesPage(changed) {
   let policies = null;
+  let advice = [];
+  let shadows = [];
 
   async function load() {
-    policies = (await get("v1/policies")).items;
+    [policies, shadows, advice] = (await Promise.all(["v1/policies", "v1/policy-shadows", "v1/advice"].map((each) => get(each)))).map((each) => each.items);
   }
 
   function draw() {
@@ -30,6 +32,8 @@ export function policiesPage(changed) {
         " shows their windows, and freezes.",
       ),
       card("policies", `Policies of patterns (${number(policies.length)})`, policies.length ? grid("Policies of patterns", HEADINGS, rows) : h("p", { class: "quiet" }, "No pattern has a policy yet: the defaults apply.")),
+      shadows.length > 0 && card("shadows", `Shadows (${number(shadows.length)})`, grid("Shadows of policies", ["Pattern", "Settings", "Since"], shadows.map((each) => ({ key: each.pattern, cells: [toPattern(each.pattern), settingsInWords(each.settings), time(each.started_at)] })))),
+      advice.length > 0 && card("advice", `Advice (${number(advice.length)})`, grid("Advice about tables", ["Table", "Advice"], advice.map((each) => ({ key: each.table_id, cells: [link(`#/tables/${encodeURIComponent(each.table_id)}?tab=policy`, each.name), sentence(each.because)] })))),
       may("operator") && opening(changed),
     ];
   }
@@ -57,20 +61,13 @@ function opening() {
 function cells({ pattern, precedence, settings, tables, table_names: names }) {
   const more = tables - names.length;
   return [
-    link(address(["policies", pattern], {}), h("code", {}, pattern)),
+    toPattern(pattern),
     number(precedence),
     settingsInWords(settings),
     tables ? [h("strong", {}, number(tables)), " ", h("span", { class: "quiet" }, names.join(", "), more > 0 && ` and ${number(more)} more`)] : h("span", { class: "tag warn" }, "no table"),
   ];
 }
 
-/** Returns a line for each kind of job, and one for the general settings. */
-function settingsInWords(settings) {
-  const words = (name, section = "") => `${labelOf(name).toLowerCase()} ${shown(name, (section ? settings[section] : settings)[name])}`;
-  const isSection = (name) => settings[name] !== null && typeof settings[name] === "object" && !Array.isArray(settings[name]);
-  const names = Object.keys(settings);
-  const general = names.filter((name) => !isSection(name));
-  const lines = names.filter(isSection).map((section) => [kindName(section), Object.keys(settings[section]).map((name) => words(name, section))]);
-  if (general.length) lines.unshift([null, general.map((name) => words(name))]);
-  return lines.map(([title, each]) => h("div", { "data-key": title ?? "general" }, title && [h("strong", {}, title), ": "], each.join(", ")));
+function toPattern(pattern) {
+  return link(address(["policies", pattern], {}), h("code", {}, pattern));
 }

@@ -19,7 +19,7 @@ const CURVES = [
   ["read_overhead", "Cost of a read, divided by that of compacted tables", overhead, 1],
   ["log_bytes", "Logs that wait for a compaction", bytes, 0],
 ];
-const SUMS = ["", "Jobs", "Work", "GB-hours", "Rewritten", "Read overhead", "Longest wait"];
+const SUMS = ["", "Jobs", "Work", "GB-hours", "Rewritten", "Read overhead", "Objectives kept", "Longest wait"];
 
 export class Simulation {
   constructor(changed) {
@@ -49,9 +49,14 @@ export class Simulation {
     this.changed();
   }
 
-  draw() {
+  /** Shows a simulation that is there already. */
+  show(found) {
+    [this.found, this.failure, this.asked] = [found, null, found];
+  }
+
+  draw(title = `What it would have done in the last ${DAYS} days`) {
     if (!this.asked) return null;
-    return card("simulation", `What it would have done in the last ${DAYS} days`, ...this.#content());
+    return card("simulation", title, ...this.#content());
   }
 
   #content() {
@@ -63,6 +68,7 @@ export class Simulation {
     const jobsOf = (kind, side) => found[side].kinds.find((each) => each.kind === kind)?.jobs ?? 0;
     return [
       h("p", { role: "status" }, found.text),
+      found.caution && h("p", { class: "quiet" }, `These figures may be wrong: ${found.caution}.`),
       h("div", { class: "scroll" }, grid("Both policies", SUMS, SIDES.map(([side, words]) => ({ key: side, cells: sums(words, found[side]) })))),
       h("div", { class: "charts", "data-key": "charts" }, ...CURVES.map((each) => curves(each, found))),
       asTable("Jobs by kind", ["Kind", ...SIDES.map(([, words]) => words)], kinds.map((kind) => ({ key: kind, cells: [kindName(kind), ...SIDES.map(([side]) => number(jobsOf(kind, side)))] }))),
@@ -75,7 +81,7 @@ export class Simulation {
 
 function sums(words, side) {
   const wait = side.longest_wait;
-  return [words, number(side.jobs), seconds(side.seconds), side.gb_hours.toFixed(2), bytes(side.rewritten_bytes), overhead(side.read_overhead), wait == null ? "–" : seconds(wait)];
+  return [words, number(side.jobs), seconds(side.seconds), side.gb_hours.toFixed(2), bytes(side.rewritten_bytes), overhead(side.read_overhead), side.kept == null ? "–" : `${(100 * side.kept).toFixed(1)} %`, wait == null ? "–" : seconds(wait)];
 }
 
 function tableRow(each) {

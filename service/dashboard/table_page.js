@@ -2,6 +2,7 @@
 
 import { get, post, tablePath } from "./api.js";
 import { Active } from "./active.js";
+import { Advice } from "./advice.js";
 import { card, problem } from "./components.js";
 import { Commits } from "./commits.js";
 import { Declarations } from "./declarations.js";
@@ -46,6 +47,7 @@ export function tablePage(id, changed, query = {}) {
   const layout = new Layout(id);
   const lock = new Lock(id, changed);
   const upkeep = new Upkeep(id);
+  const advice = new Advice(id, changed);
   const form = jobForm(changed);
   const options = new WriterOptions(id, changed);
   const declarations = new Declarations(id, changed);
@@ -57,7 +59,7 @@ export function tablePage(id, changed, query = {}) {
   const loads = {
     health: () => [Promise.all([trend.load(state.snapshot), outcome.load()]), lock.load()],
     jobs: () => [recent.load(), latest.fill([table])],
-    policy: () => [],
+    policy: () => [advice.load()],
     writers: () => [],
     timeline: () => [timeline.load(state.snapshot), commits.load()],
     files: () => [layout.load(state.snapshot)],
@@ -84,7 +86,7 @@ export function tablePage(id, changed, query = {}) {
       ),
       recent.draw(false, changed),
     ],
-    policy: () => [upkeep.draw(changed)],
+    policy: () => [advice.draw(), upkeep.draw(changed)],
     writers: () => [writerFacts(table), options.draw(table), may("admin") && declarations.draw()],
     timeline: () => [timeline.draw(changed), commits.draw()],
     files: () => [layout.draw(), shapeFacts(table, may("operator") && h("div", { class: "actions" }, h("button", { type: "button", onclick: poll }, "Poll it now"))), columns(table)],

@@ -56,6 +56,7 @@ const SECTIONS = [
   ["Bucket expansion", "bucket_expansion", (its, calendar) => rescale(its, `above ${bytes(its.max_bucket_bytes)} in a bucket`, calendar)],
   ["Bucket contraction", "bucket_contraction", (its, calendar) => rescale(its, `below ${bytes(its.min_bucket_bytes)} in an average bucket`, calendar)],
   ["Archival", "archival", (its, calendar) => `${calendar ?? `above ${count(its.commits, "commit")} on the timeline`}; keeps ${its.retain}`],
+  ["Metadata table", "metadata_table", (its, calendar) => `compacted ${calendar ?? `after ${count(its.commits, "commit")}`}`],
   ["Partition TTL", "partition_ttl", partitionTtl],
   ["Sync to a metastore", "sync", (its, calendar) => (its.metastore_uris == null ? "off" : `${calendar ?? "after each commit"}, to ${its.database} of ${its.metastore_uris}`)],
   ["Repair", "repair", (its) => REPAIR[its.mode]],

@@ -34,6 +34,8 @@ class EventType(StrEnum):
     TABLE_INCIDENT_OPENED = "table.incident_opened"
     TABLE_INCIDENT_CLOSED = "table.incident_closed"
     TABLE_SUGGESTED = "table.suggested"
+    ADVICE_APPLIED = "advice.applied"
+    ADVICE_TAKEN_BACK = "advice.taken_back"
     PROBLEM_OPENED = "problem.opened"
     PROBLEM_RESOLVED = "problem.resolved"
     WEBHOOK_DISABLED = "webhook.disabled"

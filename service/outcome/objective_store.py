@@ -63,6 +63,16 @@ def kept(connection: Connection, table_id: str, since: datetime) -> Kept:
     return Kept(seconds or 0.0, missed or 0.0)
 
 
+def share_kept(connection: Connection, table_ids: Collection[str], since: datetime, until: datetime) -> float | None:
+    """Returns the share of the time for which the objectives of these tables were kept; None if that is not known."""
+    sums = sa.select(_h.c.table_id, sa.func.sum(_h.c.seconds), sa.func.sum(_h.c.missed_seconds))
+    within = sums.where(_h.c.hour >= hour_of(since), _h.c.hour <= hour_of(until)).group_by(_h.c.table_id)
+    wanted = set(table_ids)
+    found = [Kept(seconds, missed) for table_id, seconds, missed in connection.execute(within) if table_id in wanted]
+    seconds = sum(each.seconds for each in found)
+    return 1 - sum(each.missed_seconds for each in found) / seconds if seconds else None
+
+
 def states(
     connection: Connection, now: datetime, table_ids: Collection[str] | None = None
 ) -> dict[str, ObjectiveState]:

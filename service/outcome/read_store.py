@@ -67,6 +67,18 @@ def seen(connection: Connection, table_id: str, now: datetime) -> dict[ReadSourc
     return found
 
 
+def seen_by_days(connection: Connection, now: datetime) -> dict[str, dict[ReadSource, dict[int, int]]]:
+    """Returns the reads of all tables in the last days as `seen` does, with those of 24 hours together."""
+    age = sa.literal(hour_of(now)) - _r.c.hour
+    day = (age // 24).label("day")
+    query = sa.select(_r.c.table_id, _r.c.source, day, sa.func.sum(_r.c.reads))
+    query = query.where(_r.c.hour >= hour_of(now - SEEN_FOR)).group_by(_r.c.table_id, _r.c.source, day)
+    found: defaultdict[str, dict[ReadSource, dict[int, int]]] = defaultdict(dict)
+    for table_id, source, days, reads in connection.execute(query):
+        found[table_id].setdefault(ReadSource(source), {})[24 * days + 12] = int(reads)
+    return found
+
+
 def prune(connection: Connection, now: datetime, limit: int) -> int:
     """Deletes at most `limit` reads and runs that are too old to count. The last reads of a table stay, so that a table
     that is no longer read can be told from one that never was."""

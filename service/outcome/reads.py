@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_PER_DAY = 24.0
-"""Reads a day that are assumed for a table whose reads are unknown."""
+"""Reads a day that are assumed for a table whose reads are unknown, if those of too few other tables are known."""
 
 SEEN_FOR = timedelta(days=7)
 """How long a read counts."""
@@ -40,6 +40,7 @@ class Reads:
 
     per_day: float = DEFAULT_PER_DAY
     source: ReadSource = ReadSource.ASSUMED
+    of_tables: int = 0  # The number of tables whose median is assumed; 0 for a constant.
 
     @property
     def is_known(self) -> bool:
@@ -54,7 +55,8 @@ class Reads:
     def text(self) -> str:
         """Returns words such as "reads unknown: 24 a day assumed"."""
         if not self.is_known:
-            return f"reads unknown: {self.per_day:g} a day assumed"
+            of_others = f", the median of {self.of_tables} tables" if self.of_tables else ""
+            return f"reads unknown: {self.per_day:.3g} a day assumed{of_others}"
         return f"{self.per_day:.3g} reads a day ({_WORDS[self.source]})"
 
 

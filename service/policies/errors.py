@@ -1,4 +1,4 @@
-"""Errors of freezes."""
+"""Errors of freezes and of shadows of policies."""
 
 from __future__ import annotations
 
@@ -22,3 +22,21 @@ class TooManyFreezesError(ConflictError):
         " deleted."
     )
     example = "There are 1000 freezes."
+
+
+class ShadowNotFoundError(NotFoundError):
+    type = "shadow-not-found"
+    title = "The policy of this pattern has no shadow"
+    hint = "GET /v1/policy-shadows lists the shadows."
+    why = (
+        "The pattern was mistyped, or its shadow was deleted. A policy has one after PUT /v1/policy-shadows/{pattern}."
+    )
+    example = "The policy of orders_* has no shadow."
+
+
+class TooManyShadowsError(ConflictError):
+    type = "too-many-shadows"
+    title = "There are too many shadows of policies"
+    hint = "Delete those that have been compared."
+    why = "Each comparison of a shadow replays the commits of its tables, so the number of shadows is limited."
+    example = "There are 100 shadows."

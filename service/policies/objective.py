@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from jobs.spec import Spec
-from service.policies.settings import Section
+from service.policies.settings import Mode, Section
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,20 @@ class ObjectiveSettings(Section):
     def is_set(self) -> bool:
         """Whether there is an objective that can be kept or missed."""
         return self.concerns_reads or self.storage_overhead is not None
+
+
+@dataclass(frozen=True)
+class AdviceSettings(Section):
+    """Advice about thresholds (`service.simulation.advice`): in the mode `auto` it is applied without asking, and taken
+    back if the outcome is worse than was foreseen."""
+
+    mode: Annotated[Mode, Spec("`suggest` only shows it")] = Mode.SUGGEST
+    read_overhead: Annotated[
+        float,
+        Spec(
+            "A read may cost so many times what it costs right after a compaction, in 95 % of the time", gt=1, le=1000
+        ),
+    ] = 1.2
 
 
 @dataclass(frozen=True)

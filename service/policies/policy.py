@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP
 from jobs.spec import Spec, Told
-from service.policies.objective import BudgetSettings, ObjectiveSettings
+from service.policies.objective import AdviceSettings, BudgetSettings, ObjectiveSettings
 from service.policies.settings import (
     ArchivalSettings,
     AuditSettings,
@@ -81,6 +81,7 @@ class Policy:
     windows: Annotated[tuple[Window, ...], Spec("When jobs may start; empty: at any time", max_length=50)] = ()
     objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
+    advice: AdviceSettings = field(default_factory=AdviceSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     cleaning: CleaningSettings = field(default_factory=CleaningSettings)
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
@@ -115,8 +116,8 @@ class Policy:
 SECTIONS: Mapping[str, type[Any]] = {
     name: type(section) for name, section in vars(Policy()).items() if isinstance(section, Section)
 }
-"""The members of a policy that have settings of their own: the objective, the budget, and single table services by the
-name of the `JobKind`."""
+"""The members of a policy that have settings of their own: the objective, the budget, advice, and single table
+services by the name of the `JobKind`."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def change_table(
         table_store.get(connection, table_id, for_update=True)
         level = store.of_table(connection, table_id)
         before = dict(level.settings) if level else {}
-        after = _without(merged(before, settings), unset)
+        after = without(merged(before, settings), unset)
         if after == before:
             return False
         if after:
@@ -140,7 +140,7 @@ def _merged(before: Any, after: Any) -> Any:
     return {**before, **after} if isinstance(before, dict) and isinstance(after, dict) else after
 
 
-def _without(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def without(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Returns the settings without the named ones, and without kinds of jobs of which no setting remains."""
     left = {}
     for name, value in settings.items():

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
@@ -33,6 +34,9 @@ from jobs.kinds.repair import RepairParams
 from jobs.kinds.rollback import RollbackParams
 from jobs.kinds.sync import SyncParams
 from jobs.kinds.words import PartitionChoice  # noqa: TC001 - the API reads it at run time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MIB = 1024**2
 GIB = 1024**3
@@ -98,6 +102,13 @@ class Section:
     def job_params(self, **more: Any) -> dict[str, Any]:
         """Returns the parameters of a job as JSON, by these settings, `more` and the defaults of the job. None and
         empty values are left out."""
+        return self._made(more) if more else {**self._own_params}
+
+    @cached_property
+    def _own_params(self) -> dict[str, Any]:
+        return self._made({})
+
+    def _made(self, more: Mapping[str, Any]) -> dict[str, Any]:
         shared = {name: getattr(self, name) for name in self.params.__struct_fields__ if hasattr(self, name)}
         given = {name: value for name, value in {**shared, **more}.items() if value not in (None, ())}
         params: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.params(**given)))

@@ -33,6 +33,7 @@ _AT_ONCE = 4000
 _FRESH_SECONDS = 10.0
 # Larger numbers, which only a broken worker reports, are cut to this one, so that they fit into the column.
 _MOST = 2**50
+_MOST_SECONDS, _MOST_GIB = 366 * 86_400.0, 1e6
 _ENDED_AFTER = sa.select(_c).where(_c.c.id > sa.bindparam("after")).order_by(_c.c.id).limit(_AT_ONCE)
 _ENDED_BEFORE = sa.select(_c).where(_c.c.id < sa.bindparam("before")).order_by(_c.c.id.desc()).limit(_AT_ONCE)
 _KINDS = {each.value: each for each in JobKind}
@@ -66,13 +67,14 @@ class Lessons:
         MOST_LEARNED."""
         if self._first is not None:
             for row in connection.execute(_ENDED_AFTER, {"after": self._last}):
-                self.model.learn(_ended(row))
+                if _is_sound(row):
+                    self.model.learn(_ended(row))
                 self._last = row.id
         if self._read >= MOST_LEARNED:
             return
         before = 2**62 if self._first is None else self._first
         rows = connection.execute(_ENDED_BEFORE, {"before": before}).all()
-        for row in rows:
+        for row in filter(_is_sound, rows):
             self.model.learn_older(_ended(row))
         self._read += _AT_ONCE if len(rows) == _AT_ONCE else MOST_LEARNED
         self._last = max(self._last, rows[0].id if rows else 0)
@@ -111,6 +113,12 @@ def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Deletes at most `limit` attempts that ended before, and returns how many."""
     old = sa.select(_c.c.id).where(_c.c.ended_at < before).limit(limit)
     return connection.execute(_c.delete().where(_c.c.id.in_(old))).rowcount
+
+
+def _is_sound(row: sa.Row[Any]) -> bool:
+    """Returns whether an attempt can have been so: a damaged row must not teach the model anything."""
+    seconds, gib = float(row.seconds), float(row.gib)
+    return 0 <= seconds < _MOST_SECONDS and 0 <= gib < _MOST_GIB and row.work_bytes >= 0 and row.work_files >= 0
 
 
 def _ended(row: sa.Row[Any]) -> Ended:

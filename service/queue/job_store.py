@@ -147,6 +147,7 @@ def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
 
 # The state is a literal, because SQLite uses the small partial index of queued jobs only with a literal.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+_RENEW = _j.update().where(_j.c.id == sa.bindparam("of_job"), _IS_QUEUED).values(worth=sa.bindparam("new_worth"))
 
 
 def count_weighed(connection: Connection, group: str, priority: int, worth: float) -> tuple[int, int]:
@@ -160,6 +161,11 @@ def count_weighed(connection: Connection, group: str, priority: int, worth: floa
     )
     better, waiting = found.one()
     return int(better), int(waiting)
+
+
+def renew_worth(connection: Connection, job_id: str, worth: float) -> None:
+    """Gives a job another worth, if it is still queued."""
+    connection.execute(_RENEW, {"of_job": job_id, "new_worth": worth})
 
 
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:

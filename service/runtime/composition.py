@@ -60,6 +60,8 @@ from service.runtime.local_worker import LocalWorkers, command
 from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
 from service.scheduling import scheduler
+from service.simulation import adviser
+from service.simulation.adviser import AdviceWriter
 from service.simulation.what_if import Replayer
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
 _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
+_ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 20.0
 _TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
@@ -118,6 +121,7 @@ class Composition:
         self._readers = ReaderPool(_READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS))
         # Simulations run one at a time, because each occupies a processor core for seconds.
         self._simulators = ReaderPool(1, _SIMULATIONS)
+        self._advisers = ReaderPool(1, _SIMULATIONS)
         # Reads of locks have readers of their own too, so that a silent lock server does not delay calls or polls.
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS))
 
@@ -200,13 +204,6 @@ class Composition:
 
     def _ticks(self, context: AppContext) -> list[Tick]:
         chosen, engine, notifier, clock = self.chosen, self.engine, self.notifier, self._clock
-        keep = retention.Keep(
-            history=timedelta(days=chosen.history_days),
-            commits=timedelta(days=chosen.commit_days),
-            events=timedelta(days=chosen.events_days),
-            audit=timedelta(days=chosen.audit_days),
-            samples=timedelta(days=chosen.sample_days),
-        )
         ticks = [
             Tick(
                 "recover",
@@ -233,7 +230,7 @@ class Composition:
             ),
             Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database, chosen.price_per_gb_hour)),
             Tick("trend", _TREND_SECONDS, partial(fleet_samples.run_once, engine, clock)),
-            Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
+            Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, retention.Keep.of(chosen))),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
         if engine.dialect.name == "sqlite":
@@ -245,6 +242,9 @@ class Composition:
         if chosen.automatic:
             plan = partial(scheduler.run_once, context.database, context.queue.planning, context.monitoring.forecaster)
             ticks.append(Tick("plan", chosen.plan_seconds, plan))
+            advice = AdviceWriter.of(engine, context.queue.planning.limits, chosen.poll_seconds)
+            write = self._advisers.isolated(advice, _ADVICE_MOST_SECONDS)
+            ticks.append(Tick("advice", _ADVICE_SECONDS, partial(adviser.run_once, context.database, write)))
         return ticks
 
     def _hand_overs(self) -> HandOvers:
@@ -327,7 +327,7 @@ class Composition:
         )
 
     def _end(self) -> None:
-        for readers in (self._poll_readers, self._readers, self._lock_readers, self._simulators):
+        for readers in (self._poll_readers, self._readers, self._lock_readers, self._simulators, self._advisers):
             readers.close()
 
     def _take_back(self, database: Database, token: Token) -> Callable[[int], None] | None:

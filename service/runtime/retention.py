@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from service.model.clock import Clock
+    from service.runtime.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,11 @@ class Keep:
     events: timedelta
     audit: timedelta = timedelta(days=365)
     samples: timedelta = timedelta(days=365)
+
+    @classmethod
+    def of(cls, chosen: Settings) -> Keep:
+        days = (chosen.history_days, chosen.commit_days, chosen.events_days, chosen.audit_days, chosen.sample_days)
+        return cls(*(timedelta(days=each) for each in days))
 
 
 @dataclass(frozen=True)

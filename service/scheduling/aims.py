@@ -6,9 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.catalog import commit_store
-from service.outcome import read_store
 from service.outcome.aim import Aim
-from service.outcome.reads import reads_of
+from service.outcome.typical_reads import reads_of_table
 from service.queue import attempt_figures, worker_store
 from service.scheduling import budgets as budgets_now
 
@@ -37,7 +36,7 @@ def aim_of(
     return Aim(
         objective=objective,
         rates=worker_store.read_rates(connection),
-        reads=reads_of(table.readers.reads_per_day, read_store.seen(connection, table.id, now)),
+        reads=reads_of_table(connection, table, now),
         oldest_log_at=commit_store.oldest_log_at(connection, table.id) if objective.concerns_reads else None,
         gb_hours=spent,
         spent_until=spends.ends_at if overspent else first_at + _DAY if first_at else None,

@@ -30,6 +30,8 @@ class Plans:
     warning: str | None = None  # A sentence about stale and withheld plans.
 
 
+_NO_PLANS = Plans()
+
 ACTIONS = {
     JobKind.COMPACTION: frozenset({"compaction"}),
     # Before table version 8 the action of a pending clustering is already replacecommit.
@@ -45,6 +47,8 @@ def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context
     An inflight plan counts as pending if a job of this service began it, or if it is older than `stale_seconds`: then a
     job has to find out whether the process that began it is dead.
     """
+    if not snapshot.pending:
+        return _NO_PLANS
     every = [item for item in snapshot.pending if item.is_plan and item.action in ACTIONS[kind]]
     stale_after = timedelta(seconds=stale_seconds)
 

@@ -32,7 +32,7 @@ from service.scheduling import decision_store, delegated
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import frozen_by, inputs_of, paused
-from service.scheduling.worth import RoundFacts, weighed
+from service.scheduling.worth import RoundFacts, renew, weighed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,6 +186,7 @@ def _decide(
         if decision.warning and not (before and before.warning):
             log.warning("Table %s: %s", table_id, decision.warning)
     decision_store.record(connection, table_id, decisions, inputs.before)
+    renew(connection, inputs, facts)
     gain_store.record_overhead(
         connection, table_id, inputs.aim.cost_of_reads(inputs.snapshot).of_logs, inputs.snapshot.taken_at
     )

@@ -108,20 +108,24 @@ def by_thresholds(
     start = last_run or first_commit_at or context.now
     due_at = start + timedelta(seconds=seconds)
     is_old = context.now >= due_at
-    origin = f"since the last {noun}" if last_run else f"and no {noun} yet"
-    by_count = f"{count(since.commits, 'commit')} {origin}, threshold {commits}"
-    passed = duration(context.now - start)
-    begin = f"last {noun}" if last_run else "first commit"
-    by_time = f"{passed} since the {begin}, threshold {duration(seconds)}"
     until = None if is_old else due_at
+
+    def by_count() -> str:
+        origin = f"since the last {noun}" if last_run else f"and no {noun} yet"
+        return f"{count(since.commits, 'commit')} {origin}, threshold {commits}"
+
+    def by_time() -> str:
+        begin = f"last {noun}" if last_run else "first commit"
+        return f"{duration(context.now - start)} since the {begin}, threshold {duration(seconds)}"
+
     match trigger:
         case Trigger.COMMITS:
-            return Timing(enough, by_count)
+            return Timing(enough, by_count())
         case Trigger.SECONDS:
-            return Timing(is_old, by_time, until)
+            return Timing(is_old, by_time(), until)
         case Trigger.BOTH:
-            return Timing(enough and is_old, f"{by_count}; {by_time}", until)
+            return Timing(enough and is_old, f"{by_count()}; {by_time()}", until)
         case Trigger.EITHER:
             if enough or is_old:
-                return Timing(True, by_count if enough else by_time)
-            return Timing(False, f"{by_count}; {by_time}", until)
+                return Timing(True, by_count() if enough else by_time())
+            return Timing(False, f"{by_count()}; {by_time()}", until)

@@ -12,6 +12,7 @@ from service.outcome.gain import Gain, gain_of
 from service.queue import job_store
 from service.queue.cost_model import DEFAULT_SECONDS
 from service.queue.forecaster import Planned
+from service.queue.job import JobState
 from service.scheduling import budgets
 from service.scheduling.budgets import Budgets
 
@@ -73,6 +74,18 @@ def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost
     if cost is not None:
         reason = f"{reason}; {gain.text(cost.seconds)}{_place(connection, job, worth)}"
     return Weighed(job.evolve(worth=worth, starts_by=_starts_by(inputs, now), reason=reason), gain, of_reads.of_logs)
+
+
+def renew(connection: Connection, inputs: DecisionInputs, facts: RoundFacts) -> None:
+    """Weighs the table's jobs anew that still wait for a slot: logs grow, and reads may stop. `starts_by` stays, so
+    that no job waits longer."""
+    for job in inputs.situation.active:
+        if job.worth is None or job.state is not JobState.QUEUED:
+            continue
+        found = weighed(connection, job, inputs, facts.costs.get((job.table_id, job.kind)))
+        worth = (found.job.worth or 0.0) if found.gain else 0.0
+        if worth != job.worth:
+            job_store.renew_worth(connection, job.id, worth)
 
 
 def _starts_by(inputs: DecisionInputs, now: datetime) -> datetime:

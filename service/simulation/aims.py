@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from service.catalog import table_store
-from service.outcome import read_store
 from service.outcome.aim import Aim
-from service.outcome.reads import reads_of
+from service.outcome.typical_reads import reads_of_table
 from service.queue import worker_store
 
 if TYPE_CHECKING:
@@ -23,5 +22,4 @@ def add(connection: Connection, pasts: dict[str, TablePast], now: datetime) -> N
     """Adds the present cost and frequency of reads of each table, on which objectives and the order of jobs depend."""
     rates = worker_store.read_rates(connection)
     for table_id, table in table_store.get_all(connection, list(pasts)).items():
-        reads = reads_of(table.readers.reads_per_day, read_store.seen(connection, table_id, now))
-        pasts[table_id] = replace(pasts[table_id], aim=Aim(rates=rates, reads=reads))
+        pasts[table_id] = replace(pasts[table_id], aim=Aim(rates=rates, reads=reads_of_table(connection, table, now)))

@@ -47,6 +47,7 @@ class TableOutcome:
     gb_hours: float
     overhead: float
     logs_seconds: float = 0.0
+    kept: float | None = None  # The share of the time for which its objective was kept; None without one.
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Outcome:
     rewritten_bytes: int = 0
     longest_wait: float | None = None
     tables: Mapping[str, TableOutcome] = field(default_factory=dict)
+    kept: float | None = None  # The share of the time for which objectives were kept, of all tables that have one.
 
     @property
     def jobs(self) -> int:

@@ -16,6 +16,7 @@ from service.catalog import sample_store, snapshot_store
 from service.db import schema
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, SERVICE_OPERATIONS, WRITING_ACTIONS
 from service.lake.table import TableType
+from service.outcome import objective_store
 from service.outcome.read_cost import ReadWork, read_cost
 from service.queue import attempt_figures, worker_store
 from service.queue.attempt_figures import Figures
@@ -114,6 +115,7 @@ def read(
         _kinds(connection, past.pasts, begin, end),
         _points(known, worker_store.read_rates(connection), begin, end, points),
         sum(rewritten.get(each, 0) for each in past.pasts),
+        kept=objective_store.share_kept(connection, list(past.pasts), begin, end),
     )
     return past
 

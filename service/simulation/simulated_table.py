@@ -9,13 +9,16 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.lake.snapshot import Since, TableSnapshot
+from service.outcome.objective import check
 from service.policies import windows
 from service.policies.freeze import next_start
-from service.queue.job import Job, JobState
+from service.policies.settings import CheckSettings
+from service.queue.job import Job
 from service.scheduling.admission import Situation, admit
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Skip, Suggest, Wait
@@ -47,6 +50,7 @@ _FOREVER = frozenset({"off", "not-merge-on-read", "no-bucket-index", "no-sort-co
 """Codes of proposals that stay while policy and table stay."""
 
 _NEVER = JobHistory()
+_at = attrgetter("at")
 _DAY = timedelta(days=1)
 _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
 
@@ -59,7 +63,6 @@ class Answer:
     run: Run | None
     until: float | None
     is_limited: bool = False
-    is_idle: bool = False  # Whether no job is due.
 
 
 @dataclass(slots=True)
@@ -90,6 +93,7 @@ class SimulatedTable:
         self._next = 0
         # The number of commits at the last start of a job, and between the last two starts.
         self._run_at = self._stride = 0
+        self._is_foreseen = True  # Whether the next job may be as many commits away.
         self._first_at = _moment(past.first_commit_at) if past.first_commit_at is not None else None
         self._last_at: datetime | None = None
         self._spans = _spans(self.policy.windows, self.policy.time_zone, begin, end) if self.policy.windows else None
@@ -98,12 +102,15 @@ class SimulatedTable:
         for kind in SIMULATED:
             if expression := getattr(getattr(self.policy, kind.value), "cron", None):
                 self._schedules[kind] = _Schedule(next_after(expression, self.policy.time_zone, _moment(begin)))
+        self._by_time: dict[JobKind, Skip] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
         self._kinds = tuple(kind for kind, found in self._proposals(_moment(begin)).items() if not _stays(found))
 
-    @property
-    def next_write(self) -> Write | None:
-        return self.past.writes[self._next] if self._next < len(self.past.writes) else None
+    def write_after(self, now: float) -> Write | None:
+        """Returns the first commit that is still to come after a time."""
+        writes = self.past.writes
+        at = bisect_right(writes, now, self._next, key=_at)
+        return writes[at] if at < len(writes) else None
 
     def advance(self, now: float) -> None:
         """Adds the commits until now."""
@@ -111,6 +118,7 @@ class SimulatedTable:
         while self._next < len(writes) and writes[self._next].at <= now:
             self.files.write(writes[self._next])
             self._next += 1
+        if self._next:
             self._last_at = _moment(writes[self._next - 1].at)
 
     def decide(self, now: float, limits: Limits, load: Load) -> Answer:
@@ -137,34 +145,46 @@ class SimulatedTable:
         until += [each.next_at for each in self._schedules.values() if each.next_at is not None]
         if run is None and is_any_due and self.freezes and (starts := next_start(self.freezes, self.past.subject, at)):
             until.append(starts)
-        return Answer(run, min(until).timestamp() if until else None, is_limited, not is_any_due)
+        return Answer(run, min(until).timestamp() if until else None, is_limited)
 
     def likely_idle(self) -> float | None:
         """Returns until when probably no job is due, estimated from the commits between the last two jobs; None if that
         is no later than the next commit."""
         at = self._run_at + self._stride - 2
-        return self.past.writes[at].at if self._next < at < len(self.past.writes) else None
+        is_known = self._is_foreseen and self._next < at < len(self.past.writes)
+        return self.past.writes[at].at if is_known else None
 
-    def is_idle_until(self, now: float) -> bool:
-        """Advances to `now` if no job is due then, and returns True; otherwise changes nothing. A job that is not due
-        at `now` was not due before, since reached thresholds stay reached. So many decisions are saved, which take much
-        longer than adding commits."""
-        before = copy(self.files), self._next, self._last_at
+    def idle_at(self, now: float) -> Answer | None:
+        """Returns the answer at a later time if no job will be due then, and so none before it, since thresholds are
+        reached only once. Deciding takes much longer than adding commits, which are added anew later."""
+        at = _moment(now)
+        scheduled = [each.next_at for each in self._schedules.values() if each.next_at is not None]
+        if any(each <= at for each in scheduled):
+            return None
+        before = self.files, self._next, self._last_at
+        self.files = copy(self.files)
         self.advance(now)
-        if any(isinstance(each, Run) for each in self._proposals(_moment(now)).values()):
-            self.files, self._next, self._last_at = before
-            self._stride = 0
-            return False
-        return True
+        proposals = self._proposals(at)
+        self.files, self._next, self._last_at = before
+        if any(isinstance(each, Run) for each in proposals.values()):
+            self._is_foreseen = False
+            return None
+        self._wanted_since.clear()
+        until = [each.until for each in proposals.values() if isinstance(each, Skip) and each.until is not None]
+        return Answer(None, min([*until, *scheduled]).timestamp() if until or scheduled else None)
 
     def begin(self, run: Run, job_id: str, now: float) -> Job:
         """Queues the job, and returns it."""
         at = _moment(now)
-        self._stride, self._run_at = self._next - self._run_at, self._next
+        self._is_foreseen = True
+        # Jobs that follow one another without a commit in between say nothing about the next one.
+        self._stride, self._run_at = self._next - self._run_at or self._stride, self._next
         job = Job(job_id, self.past.id, run.kind, at, at, run.params, priority=self.policy.priority, reason=run.because)
         self.active.append(job)
         before = self.history.get(run.kind, _NEVER)
-        self.history[run.kind] = replace(before, asked_at=at)
+        self.history[run.kind] = JobHistory(
+            *(at, before.began_at, before.ended_at), is_unfinished=before.is_unfinished, fruitless=before.fruitless
+        )
         if schedule := self._schedules.get(run.kind):
             schedule.is_due = False
         return job
@@ -173,9 +193,6 @@ class SimulatedTable:
         """Lets a worker take the job, and returns the job's input."""
         taken = self.files.begin(job.kind, self.policy, now)
         self.taken[job.id] = taken
-        self.active = [
-            each.evolve(state=JobState.RUNNING, leased_at=_moment(now)) if each is job else each for each in self.active
-        ]
         return taken
 
     def end(self, job: Job, leased_at: float, now: float, gb_hours: float = 0.0) -> None:
@@ -183,7 +200,10 @@ class SimulatedTable:
         self.files.end(taken, self.policy, now)
         if self._has_objective:
             self._spent.append((_moment(now), gb_hours))
+            while self._spent[0][0] <= _moment(now) - _DAY:
+                self._spent.popleft()
         self.active = [each for each in self.active if each.id != job.id]
+        self._by_time.pop(job.kind, None)
         before = self.history[job.kind]
         is_fruitless = job.kind is JobKind.CLEANING and not taken.files
         self.history[job.kind] = JobHistory(
@@ -201,9 +221,26 @@ class SimulatedTable:
             return longest
         return min(longest, max(now, self.files.oldest_at + most))
 
+    def keeps_objective(self, now: float) -> bool | None:
+        """Returns whether the objective is kept at a time; None without one."""
+        if not self.policy.objective.is_set:
+            return None
+        at = _moment(now)
+        return check(self._aim(at), self._snapshot(at), at, merges_files=self.policy.clustering.enabled).missed is None
+
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
         snapshot = self._snapshot(now)
-        return {kind: POLICIES[kind](self._inputs(kind, snapshot, now)) for kind in self._kinds}
+        return {kind: self._proposal(kind, snapshot, now) for kind in self._kinds}
+
+    def _proposal(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> Proposal:
+        known = self._by_time.get(kind)
+        if known is not None and known.until is not None and now < known.until:
+            return known
+        proposal = POLICIES[kind](self._inputs(kind, snapshot, now))
+        if isinstance(proposal, Skip) and isinstance(getattr(self.policy, kind.value), CheckSettings):
+            # Checks are due by time alone.
+            self._by_time[kind] = proposal
+        return proposal
 
     def _inputs(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> PolicyInputs:
         history = self.history.get(kind, _NEVER)
@@ -214,13 +251,12 @@ class SimulatedTable:
     def _aim(self, now: datetime) -> Aim:
         if not self._has_objective:
             return self._usual_aim
-        while self._spent and self._spent[0][0] <= now - _DAY:
-            self._spent.popleft()
+        spent = [each for each in self._spent if each[0] > now - _DAY]
         return replace(
             self._usual_aim,
             oldest_log_at=None if self.files.oldest_at is None else _moment(self.files.oldest_at),
-            gb_hours=sum(each for _, each in self._spent),
-            spent_until=self._spent[0][0] + _DAY if self._spent else None,
+            gb_hours=sum(each for _, each in spent),
+            spent_until=spent[0][0] + _DAY if spent else None,
         )
 
     def _calendar(self, kind: JobKind, now: datetime) -> Calendar | None:
@@ -285,6 +321,7 @@ def _stays(proposal: Proposal) -> bool:
     return isinstance(proposal, Suggest) or (isinstance(proposal, Skip) and proposal.code in _FOREVER)
 
 
+@lru_cache(maxsize=4096)
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 

@@ -104,28 +104,28 @@ class _Simulation:
         self.of_tables = [_Sums() for _ in pasts]
         self.overheads: list[list[float]] = [[] for _ in pasts]
         self.logs_seconds = [0.0] * len(pasts)
+        # At how many of the points the objective is missed.
+        self.missed = [0] * len(pasts)
         self.rewritten = self.longest_wait = 0.0
         self.points: list[Point] = []
-        self.next_point = begin
 
     def run(self) -> Outcome:
         for number in range(len(self.tables)):
             self._wake_at(number, self.begin + self.phases[number])
+        # The number of moments is fixed, because a period may have no length: that of a shadow that starts now.
         step = (self.end - self.begin) / _POINTS
-        self.next_point = self.begin + step
+        moments = deque([*(self.begin + step * number for number in range(1, _POINTS)), self.end])
         while self.events and self.events[0][0] <= self.end:
             at, _, event = heapq.heappop(self.events)
-            while at > self.next_point:
-                self._look(self.next_point)
-                self.next_point += step
+            while moments and at > moments[0]:
+                self._look(moments.popleft())
             if isinstance(event, int):
                 if self.wakes[event] == at:
                     self._decide(event, at)
             else:
                 self._ended(event, at)
-        while self.next_point <= self.end + step / 2:
-            self._look(min(self.next_point, self.end))
-            self.next_point += step
+        for moment in moments:
+            self._look(moment)
         return self._outcome()
 
     def _push(self, at: float, event: int | _Queued) -> None:
@@ -139,6 +139,11 @@ class _Simulation:
     def _decide(self, number: int, now: float) -> None:
         table = self.tables[number]
         table.advance(now)
+        if (likely := table.likely_idle()) is not None:
+            later = self._polled_after(number, likely)
+            if later < self.end and (idle := table.idle_at(later)):
+                self._sleep(number, now, idle.until, later)
+                return
         answer = table.decide(now, self.fleet.limits, Load(self.active))
         if answer.run:
             self.counter += 1
@@ -151,12 +156,13 @@ class _Simulation:
         if answer.is_limited and number not in self.is_limited:
             self.is_limited.add(number)
             self.limited.append(number)
-        if answer.is_idle and (later := table.likely_idle()):
-            later = self._polled_after(number, later)
-            if later < min(self.next_point, answer.until or self.end):
-                table.is_idle_until(later)
-        moments = [answer.until] if answer.until else []
-        if write := table.next_write:
+        self._sleep(number, now, answer.until, now)
+
+    def _sleep(self, number: int, now: float, until: float | None, idle_until: float) -> None:
+        """Wakes the table at the first poll with a commit after `idle_until`, or when time alone may change
+        something."""
+        moments = [until] if until else []
+        if write := self.tables[number].write_after(idle_until):
             moments.append(self._polled_after(number, write.at))
         if moments:
             self._wake_at(number, max(min(moments), now + 0.001))
@@ -272,6 +278,8 @@ class _Simulation:
             cost = files.cost_of_reads()
             reads, compacted = reads + cost.now, compacted + cost.compacted
             self.overheads[number].append(cost.of_logs)
+            if table.keeps_objective(at) is False:
+                self.missed[number] += 1
             self.logs_seconds[number] += (cost.now - cost.compacted) / _POINTS
         overhead = reads / compacted if compacted else 1.0
         self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed), overhead))
@@ -285,9 +293,12 @@ class _Simulation:
             table.past.id: TableOutcome(
                 *(table.past.id, sums.jobs, sums.seconds, sums.gib_seconds / 3600),
                 *(percentile(overheads) or 1.0, logs_seconds),
+                1 - missed / max(1, len(self.points)) if table.policy.objective.is_set else None,
             )
-            for table, sums, overheads, logs_seconds in zip(
-                self.tables, self.of_tables, self.overheads, self.logs_seconds, strict=True
+            for table, sums, overheads, logs_seconds, missed in zip(
+                self.tables, self.of_tables, self.overheads, self.logs_seconds, self.missed, strict=True
             )
         }
-        return Outcome(kinds, self.points, int(self.rewritten), self.longest_wait, tables)
+        shares = [each.kept for each in tables.values() if each.kept is not None]
+        kept = sum(shares) / len(shares) if shares else None
+        return Outcome(kinds, self.points, int(self.rewritten), self.longest_wait, tables, kept)

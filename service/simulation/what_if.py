@@ -35,6 +35,10 @@ MOST_TABLES = 1000
 MOST_DAYS = 90
 MOST_TABLE_DAYS = 14_000
 _DAY = timedelta(days=1)
+# What is known of a shorter share of the period says little about the rest, and so does a simulation that is further
+# from what really happened.
+_KNOWN_SHARE = 0.5
+_MOST_ERROR = 0.25
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,26 @@ class WhatIf:
     now: Outcome = field(default_factory=Outcome)
     new: Outcome = field(default_factory=Outcome)
     actual: Outcome = field(default_factory=Outcome)
+
+    @property
+    def caution(self) -> str | None:
+        """Returns why these figures may be wrong, and by how much; None if nothing speaks against them."""
+        found = []
+        if self.known_since is not None:
+            known = self.end - self.known_since
+            if known < _KNOWN_SHARE * (self.end - self.begin):
+                found.append(f"commits are known since {duration(known)} only")
+        if self.error is not None and self.error > _MOST_ERROR:
+            found.append(
+                f"the present policy has {count(self.now.jobs, 'job')} in the simulation and had {self.actual.jobs}"
+            )
+        return "; ".join(found) or None
+
+    @property
+    def error(self) -> float | None:
+        """Returns by which share the simulated jobs of the present policy differ from those that really ran; None if
+        none did."""
+        return abs(self.now.jobs - self.actual.jobs) / self.actual.jobs if self.actual.jobs else None
 
     @property
     def text(self) -> str:
@@ -92,11 +116,11 @@ class Replayer:
 
     def __call__(self, edit: Edit, period: Period) -> WhatIf:
         """Raises SimulationTooLargeError, TableNotFoundError or PolicyNotFoundError."""
-        with reading(_engine(self.database)) as connection:
+        with reading(engine_of(self.database)) as connection:
             return what_if(connection, edit, period, Fleet(limits=self.limits, poll_seconds=self.poll_seconds))
 
 
-_engine = cache(partial(open_engine, connections=1))
+engine_of = cache(partial(open_engine, connections=1))
 
 
 def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) -> WhatIf:

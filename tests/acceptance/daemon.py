@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
-from tests.forked_service import Forked
+from tests.support.forked_service import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

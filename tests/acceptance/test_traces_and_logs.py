@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.daemon import Daemon
 from tests.integration import tables
-from tests.otlp import Collector, Span
+from tests.support.otlp import Collector, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

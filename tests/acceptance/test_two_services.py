@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 ROWS = 300
 POLICY = {

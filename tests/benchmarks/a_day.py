@@ -43,7 +43,7 @@ from service.runtime import retention
 from service.runtime.settings import Settings
 from service.scheduling import scheduler
 from tests.benchmarks.control_plane import BUCKETS, PARTITIONS, database_bytes, lay, register, say
-from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
+from tests.support.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder

@@ -4,8 +4,8 @@ meanwhile.
     python tests/benchmarks/control_plane.py --minutes 5 --json
     python tests/benchmarks/control_plane.py --replicas 2
 
-The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.small_table`). The store adds them to
-the database; REST would examine each of them. Then a real `groundskeeper serve` polls each of them
+The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.support.small_table`). The store adds
+them to the database; REST would examine each of them. Then a real `groundskeeper serve` polls each of them
 every minute, while writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by
 workers without Spark, and clients make every sort of call. The default numbers are those that Uber has published about
 its tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
@@ -48,10 +48,10 @@ from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
-from tests import postgresql
 from tests.acceptance.daemon import Daemon
 from tests.benchmarks import process_tree
-from tests.small_table import SmallTable, base_file, bucket_id, instant_at, later, log_file
+from tests.support import postgresql
+from tests.support.small_table import SmallTable, base_file, bucket_id, instant_at, later, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -31,7 +31,7 @@ from tests.acceptance.daemon import Daemon
 from tests.benchmarks import process_tree
 from tests.benchmarks.control_plane import Clients, Times, Writers, lags, lay, looked_at, register, say, tell
 from tests.hostile import avro
-from tests.small_table import instant_at
+from tests.support.small_table import instant_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import browser as chromium
-from tests.browser import DESKTOP, Faults, new_context
 from tests.dashboard.installation import Installation
+from tests.support import browser as chromium
+from tests.support.browser import DESKTOP, Faults, new_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Page
 
-    from tests.browser import Theme
+    from tests.support.browser import Theme
 
     OpenPage = Callable[..., Page]
 

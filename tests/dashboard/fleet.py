@@ -13,7 +13,7 @@ from service.catalog.registration import Registration
 from service.db.engine import writing
 from service.model.clock import utc_now
 from tests.integration.serving import Serving
-from tests.small_table import SmallTable, instant_at
+from tests.support.small_table import SmallTable, instant_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

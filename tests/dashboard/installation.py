@@ -19,9 +19,9 @@ from service.policies import store
 from service.policies.policy import TableLevel
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
-from tests.forked_service import ended
 from tests.integration.serving import Serving, eventually
-from tests.small_table import SmallTable, base_file, bucket_id, log_file
+from tests.support.forked_service import ended
+from tests.support.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

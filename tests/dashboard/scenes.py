@@ -13,7 +13,7 @@ from service.health.problem import ProblemKind
 from service.model.clock import utc_now
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
-from tests.small_table import base_file, bucket_id, log_file
+from tests.support.small_table import base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import PHONE, barriers, is_wider_than_the_window
 from tests.dashboard.installation import ORDERS, TRIPS
+from tests.support.browser import PHONE, barriers, is_wider_than_the_window
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from tests.browser import Theme
     from tests.dashboard.conftest import OpenPage
     from tests.dashboard.installation import Installation
+    from tests.support.browser import Theme
 
 
 def test_tables_are_found_selected_and_paused_by_one_call_with_the_keyboard(

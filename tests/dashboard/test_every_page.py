@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser import DESKTOP, PHONE, barriers, is_wider_than_the_window
 from tests.dashboard.installation import ORDERS, Installation
+from tests.support.browser import DESKTOP, PHONE, barriers, is_wider_than_the_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from playwright.sync_api import Page
 
-    from tests.browser import Faults, Theme
     from tests.dashboard.conftest import OpenPage
+    from tests.support.browser import Faults, Theme
 
 LOOKS: dict[str, tuple[Theme, tuple[int, int]]] = {
     "light": ("light", DESKTOP),

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from tests.browser import Faults
     from tests.dashboard.installation import Installation
+    from tests.support.browser import Faults
 
 PROGRESS = "jobs?state=running&limit=100"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.small_table import SmallTable
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page
 
-    from tests.browser import Faults
     from tests.dashboard.installation import Installation
+    from tests.support.browser import Faults
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import barriers
 from tests.integration.serving import Serving
-from tests.openid_provider import OpenIdProvider
+from tests.support.browser import barriers
+from tests.support.openid_provider import OpenIdProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from tests.browser import Faults
+    from tests.support.browser import Faults
 
 
 @pytest.fixture

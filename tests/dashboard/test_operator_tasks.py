@@ -15,11 +15,11 @@ import pytest
 from playwright.sync_api import expect
 
 from jobs.contract import Outcome, Result
-from tests.commands import called
 from tests.dashboard.fleet import Fleet
 from tests.dashboard.scenes import compaction_behind
-from tests.guides import PAGES
 from tests.integration.serving import Serving, eventually
+from tests.support.commands import called
+from tests.support.guides import PAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

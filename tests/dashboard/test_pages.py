@@ -15,11 +15,11 @@ from service.db.engine import writing
 from service.model.clock import utc_now
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
-from tests.browser import barriers
 from tests.dashboard.installation import SPARK, TRIPS, Installation
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
-from tests.small_table import SmallTable
+from tests.support.browser import barriers
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from tests.browser import Faults
+    from tests.support.browser import Faults
 
 
 def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the_keyboard(

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import PHONE, barriers, is_wider_than_the_window
 from tests.dashboard.installation import ORDERS, TRIPS
 from tests.integration.receiver import Receiver
+from tests.support.browser import PHONE, barriers, is_wider_than_the_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Page
 
-    from tests.browser import Faults
     from tests.dashboard.conftest import OpenPage
     from tests.dashboard.installation import Installation
+    from tests.support.browser import Faults
 
 PATTERN = "tri*"
 
@@ -104,6 +104,34 @@ def test_an_edit_is_tried_on_the_commits_of_the_past(page: Page, installation: I
     page.keyboard.press("Tab")
     page.get_by_role("button", name="Try it on the past").click()
     expect(simulation).to_contain_text("instead of", timeout=30_000)
+
+
+def test_a_shadow_is_started_listed_compared_and_becomes_the_policy(
+    page: Page, installation: Installation, pattern: str
+) -> None:
+    page.goto(pattern)
+    page.get_by_label("Commits (compaction.commits)").fill("20")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Preview the change").click()
+    page.get_by_role("button", name="Let it decide without starting anything").click()
+    shadow = page.get_by_role("region", name="Shadow", exact=True)
+    expect(shadow).to_contain_text("starts nothing")
+    expect(shadow).to_contain_text("Compaction: commits 20")
+    assert installation.api.get(f"/policies/{PATTERN}").json()["settings"] == {"compaction": {"commits": 8}}
+    shadow.get_by_role("button", name="Compare").click()
+    compared = page.get_by_role("region", name="Shadow and policy since then")
+    # Nothing has been committed since the shadow was started.
+    expect(compared).to_contain_text("No commits of 1 table are known in this period", timeout=30_000)
+    assert barriers(page) == []
+
+    page.goto(f"{installation.url}/#/policies")
+    listed = page.get_by_role("table", name="Shadows of policies").get_by_role("row").filter(has_text=PATTERN)
+    expect(listed).to_contain_text("Compaction: commits 20")
+    listed.get_by_role("link", name=PATTERN).click()
+    shadow.get_by_role("button", name="Make it the policy").click()
+    expect(shadow).to_have_count(0)
+    assert installation.api.get(f"/policies/{PATTERN}").json()["settings"] == {"compaction": {"commits": 20}}
+    assert installation.api.get("/policy-shadows").json()["items"] == []
 
 
 def test_a_conflict_is_shown_and_keeps_the_edits_of_both_sides(

@@ -15,16 +15,16 @@ from service.model.clock import utc_now
 from service.queue import attempt_figures
 from service.queue.attempt_figures import Figures
 from service.reports.fleet_samples import SLOT
-from tests.browser import barriers, is_wider_than_the_window
 from tests.dashboard.installation import ORDERS
 from tests.dashboard.test_every_page import keep
+from tests.support.browser import barriers, is_wider_than_the_window
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from tests.browser import Faults, Theme
     from tests.dashboard.conftest import OpenPage
     from tests.dashboard.installation import Installation
+    from tests.support.browser import Faults, Theme
 
 
 @pytest.fixture(scope="module", autouse=True)

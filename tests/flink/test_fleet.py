@@ -22,7 +22,6 @@ import pytest
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from service.lake.active_timeline import read_active_timeline
-from tests import hdfs, s3, zookeeper
 from tests.acceptance.daemon import ENDED, Daemon
 from tests.flink.check import differences
 from tests.flink.job import FlinkJob
@@ -30,8 +29,9 @@ from tests.flink.test_flink_writer import BESIDE_OTHERS
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
 from tests.integration.receiver import Receiver
-from tests.session_storage import reached_by
-from tests.spark_cluster import CONF, Cluster
+from tests.support import hdfs, s3, zookeeper
+from tests.support.session_storage import reached_by
+from tests.support.spark_cluster import CONF, Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.flink.cluster import FlinkCluster
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 PATIENCE_SECONDS = 420.0
 ROWS = 300

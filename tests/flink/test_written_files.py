@@ -11,7 +11,6 @@ import pytest
 from jobs.contract import Outcome
 from jobs.dataplane import compaction_job
 from jobs.dataplane.compacted_file import Compaction
-from tests import paged_rows
 from tests.flink import timeline
 from tests.flink.check import differences
 from tests.flink.job import FlinkJob
@@ -19,6 +18,7 @@ from tests.flink.test_flink_writer import BESIDE_OTHERS, expand
 from tests.integration.both_engines import newest_files
 from tests.integration.run import run_job
 from tests.integration.tables import INDEX
+from tests.support import paged_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

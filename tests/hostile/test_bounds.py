@@ -29,7 +29,7 @@ from service.model.table_errors import NotAHudiTableError
 from service.registration.detection import examine
 from tests.hostile import avro
 from tests.integration.control_plane.watching import Watched
-from tests.small_table import SmallTable, base_file, bucket_id
+from tests.support.small_table import SmallTable, base_file, bucket_id
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

@@ -19,9 +19,9 @@ from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.db.probe import Probe, check_integrity
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError
-from tests.forked_service import ended
 from tests.integration.control_plane.databases import new_sqlite
 from tests.integration.serving import Serving, eventually
+from tests.support.forked_service import ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from service.access.token import Role
 from service.api.app import create_app
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,8 +22,8 @@ from service.db.timekeeping import Timekeeping
 from service.model.clock import ClockReading, SteadyClock, utc_now
 from tests.integration.receiver import Received, Receiver, Reply
 from tests.integration.serving import Serving, eventually
-from tests.small_table import SmallTable
-from tests.wall_clock import LIBRARY, NOT_INSTALLED, Wall
+from tests.support.small_table import SmallTable
+from tests.support.wall_clock import LIBRARY, NOT_INSTALLED, Wall
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from tests.integration.control_plane.posting import Post
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 HOUR = 3600.0
 YEAR = 8766 * HOUR

@@ -17,7 +17,7 @@ from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.errors import GroundskeeperError
 from tests.hostile import reading
 from tests.hostile.avro import number
-from tests.small_table import SmallTable, base_file, bucket_id, log_file
+from tests.support.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -28,9 +28,9 @@ from service.api.app import create_app
 from service.api.authentication import Failures
 from service.delivery.guard import Guard
 from service.registration.detection import examine
-from tests.contexts import changed
 from tests.integration.control_plane.watching import Watched
-from tests.small_table import SmallTable, bucket_id, log_file
+from tests.support.contexts import changed
+from tests.support.small_table import SmallTable, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -26,8 +26,8 @@ from service.db import schema
 from service.db.engine import reading, writing
 from service.model.errors import SettingsError
 from service.runtime import settings
-from tests.contexts import changed
 from tests.hostile.openid import CLIENT, LyingProvider, drip, new_key, public, send
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

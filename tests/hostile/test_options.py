@@ -14,7 +14,7 @@ from jobs.worker import attempt as attempts
 from service.api.app import create_app
 from service.db import schema
 from service.db.engine import writing
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from service.api.dependencies import AppContext

@@ -30,7 +30,7 @@ from tests.integration import tables
 from tests.integration.plans import clean, instant_now, leave_plan
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
-from tests.small_table import SmallTable
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,9 +31,9 @@ from service.db.page import PageRequest
 from service.registration import registry
 from service.runtime import settings
 from service.runtime.local_worker import LocalWorkers
-from tests.contexts import changed
 from tests.integration.control_plane.protocol_worker import Worker
-from tests.small_table import SmallTable
+from tests.support.contexts import changed
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

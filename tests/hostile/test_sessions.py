@@ -17,7 +17,7 @@ from service.api.authentication import Failures
 from service.db import schema
 from service.db.engine import reading, writing
 from service.runtime import retention
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,14 +21,14 @@ from service.runtime import settings
 from tests.integration.control_plane.posting import publish
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import Serving, eventually
-from tests.stalling_proxy import StallingProxy
+from tests.support.stalling_proxy import StallingProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
 
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 # Statements are ended after this time; the client waits 5 seconds longer for their answers, and 5 seconds for a
 # connection.

@@ -27,7 +27,7 @@ from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
 from tests.hostile import avro
 from tests.integration.control_plane.databases import new_sqlite
-from tests.small_table import SmallTable
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

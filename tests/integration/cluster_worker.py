@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.spark_cluster import CONF, children, command_line
+from tests.support.spark_cluster import CONF, children, command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

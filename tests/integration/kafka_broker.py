@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests import maven
 from tests.integration.certificate import self_signed
+from tests.support import maven
 
 if TYPE_CHECKING:
     from types import TracebackType

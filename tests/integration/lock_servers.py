@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyarrow import fs
 
 from jobs.format.lock_providers import PREFIX
-from tests import aws_locks, hive_metastore, zookeeper
 from tests.integration import tables
 from tests.integration.doomed import Surroundings
+from tests.support import aws_locks, hive_metastore, zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -99,7 +99,7 @@ class OldWriter:
 
 
 def bundle(version: str) -> str:
-    from tests import maven
+    from tests.support import maven
 
     jars = maven.class_path("org.apache.hudi", BUNDLE, version).split(":")
     return next(jar for jar in jars if BUNDLE in jar)

@@ -12,8 +12,8 @@ import time
 from typing import TYPE_CHECKING
 
 from service.db.engine import open_engine
-from tests.forked_service import Forked
 from tests.integration.control_plane.databases import new_sqlite
+from tests.support.forked_service import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,10 +13,10 @@ from groundskeeper_client import calls, models
 from jobs.contract import Outcome, Problem, Result
 from service.access.token import Role
 from service.model.clock import utc_now
-from tests.guides import GUIDE_OF_TOOLS, ROOT, python_block
 from tests.integration.serving import eventually
 from tests.integration.tool_environment import ToolEnvironment
 from tests.integration.tool_service import COMPACTION, ToolService, Work
+from tests.support.guides import GUIDE_OF_TOOLS, ROOT, python_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

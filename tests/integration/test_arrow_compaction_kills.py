@@ -21,7 +21,7 @@ from tests.integration.doomed import Spares
 from tests.integration.run import run_job
 from tests.integration.test_kills import IN_METADATA, SEED, Point, after, appears, before, step
 from tests.integration.writers import let_heartbeat_expire
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

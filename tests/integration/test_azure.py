@@ -16,10 +16,10 @@ from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 from service.model.storage_errors import PathNotFoundError
 from service.registration.detection import examine
-from tests import azurite
-from tests.azurite import ROOT
 from tests.integration import tables
 from tests.integration.tables import INDEX
+from tests.support import azurite
+from tests.support.azurite import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.azurite import Server
+    from tests.support.azurite import Server
 
 pytestmark = pytest.mark.exhaustive
 ODD = "a b/ü+y 50%25&x=1;'"

@@ -18,14 +18,14 @@ from service.lake.active_timeline import read_active_timeline
 from service.lake.storage import open_storage
 from service.model.storage_errors import StorageError
 from service.registration.detection import examine
-from tests import azure_dfs
-from tests.azurite import ROOT
 from tests.integration import tables
 from tests.integration.doomed import Doomed, Surroundings
 from tests.integration.run import run_job
 from tests.integration.test_s3 import PARTITIONS, rows
 from tests.integration.writers import At
-from tests.session_jars import jars_of
+from tests.support import azure_dfs
+from tests.support.azurite import ROOT
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.azure_dfs import Server
+    from tests.support.azure_dfs import Server
 
 INDEX = BucketIndex(2, ("id",))
 ODD = "a b/ü+y 50%25&x=1;'"

@@ -9,11 +9,11 @@ import pytest
 
 from jobs.contract import TableLock
 from jobs.errors import RefusedError
-from tests import s3
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.test_s3 import INDEX, PARTITIONS, rows
-from tests.session_storage import reached_by
+from tests.support import s3
+from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,7 +22,7 @@ from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.integration.writers import At
-from tests.wall_clock import LIBRARY, NOT_INSTALLED, shifted
+from tests.support.wall_clock import LIBRARY, NOT_INSTALLED, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

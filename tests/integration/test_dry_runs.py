@@ -25,13 +25,13 @@ from service.locks.errors import LockFreeError, WritersAliveError
 from service.locks.lock_breaking import LockDesk
 from service.model.clock import utc_now
 from service.observation.lake_access import LakeAccess
-from tests import zookeeper
-from tests.contexts import no_examination
 from tests.integration import tables
 from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
 from tests.integration.writers import let_heartbeat_expire
+from tests.support import zookeeper
+from tests.support.contexts import no_examination
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

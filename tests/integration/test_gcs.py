@@ -14,10 +14,10 @@ from service.lake.active_timeline import read_active_timeline
 from service.lake.storage import open_storage
 from service.model.storage_errors import PathNotFoundError
 from service.registration.detection import examine
-from tests import gcs
 from tests.integration import tables
 from tests.integration.run import run_job
 from tests.integration.test_s3 import PARTITIONS, rows
+from tests.support import gcs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.gcs import Server
+    from tests.support.gcs import Server
 
 pytestmark = pytest.mark.exhaustive
 INDEX = BucketIndex(2, ("id",))

@@ -18,7 +18,7 @@ from tests.integration.plans import schedule_clustering
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
 from tests.integration.writers import HeldWriter, let_heartbeat_expire
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path

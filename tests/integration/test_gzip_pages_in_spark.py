@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import paged_rows
-from tests.paged_rows import FILTERS, ROWS
+from tests.support import paged_rows
+from tests.support.paged_rows import FILTERS, ROWS
 
 if TYPE_CHECKING:
     from pathlib import Path

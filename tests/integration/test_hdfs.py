@@ -12,18 +12,18 @@ from jobs.errors import CancelledError
 from jobs.storage.paths import of_hadoop
 from service.lake.active_timeline import read_active_timeline
 from service.registration.detection import examine
-from tests import hdfs
 from tests.integration import tables
 from tests.integration.run import run_job
 from tests.integration.test_s3 import PARTITIONS, rows
 from tests.integration.writers import At
+from tests.support import hdfs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from tests.hdfs import Cluster
+    from tests.support.hdfs import Cluster
 
 INDEX = BucketIndex(2, ("id",))
 

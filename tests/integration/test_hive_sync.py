@@ -9,10 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.errors import CancelledError, MetastoreUnavailableError, RefusedError
 from jobs.job_context import JobContext
-from tests import hive_metastore
 from tests.integration import metastore_reader, tables
 from tests.integration.independent import rows_by_spark
 from tests.integration.run import run_job
+from tests.support import hive_metastore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.hive_metastore import Server
+    from tests.support.hive_metastore import Server
 
 PLAIN = {"table_type": "COPY_ON_WRITE", "num_buckets": None, "metadata": False}
 KEYGEN = "hoodie.datasource.write.keygenerator.class"

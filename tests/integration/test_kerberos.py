@@ -17,11 +17,11 @@ from pyarrow import fs
 from jobs.storage import hdfs as hdfs_options
 from jobs.storage.negotiate import Negotiate
 from jobs.storage.store import LoginError
-from tests import hdfs
 from tests.acceptance.daemon import Daemon
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
 from tests.integration.run import run_job
+from tests.support import hdfs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.hdfs import Cluster
-    from tests.kerberos import Realm
+    from tests.support.hdfs import Cluster
+    from tests.support.kerberos import Realm
 
 pytestmark = pytest.mark.exhaustive
 USER = "etl"

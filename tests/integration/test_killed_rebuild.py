@@ -12,7 +12,7 @@ from tests.integration import indexed, tables
 from tests.integration.doomed import Doomed
 from tests.integration.indexed import COUNT, NOTE, assert_right, index_state
 from tests.integration.run import run_job
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
 from tests.integration.doomed import Death, Doomed, Spares
 from tests.integration.run import run_job
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

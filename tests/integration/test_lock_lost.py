@@ -15,7 +15,7 @@ from tests.integration.doomed import Spares
 from tests.integration.lock_servers import SERVERS, started
 from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,9 @@ from jobs.hudi.lock import TableLock as Lock
 from jobs.hudi.lock import for_at_most
 from jobs.job_context import JobContext
 from jobs.lock_errors import LockUnavailableError, LockUnusableError, TableLockedError
-from tests import zookeeper
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
+from tests.support import zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

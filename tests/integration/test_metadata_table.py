@@ -20,7 +20,7 @@ from tests.integration.doomed import Doomed
 from tests.integration.indexed import COUNT, assert_right, index_state
 from tests.integration.run import run_job
 from tests.integration.writers import HeldWriter
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,12 +16,12 @@ from jobs.errors import RefusedError
 from service.lake.table import TableType
 from service.writer_options.options import writer_options
 from service.writer_options.written_table import Callback, Target
-from tests import paged_rows
 from tests.integration import tables
 from tests.integration.both_engines import newest_files
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
+from tests.support import paged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from tests.integration.doomed import Doomed
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,7 +32,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
 from tests.integration.writers import At
-from tests.session_storage import reached_by
+from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

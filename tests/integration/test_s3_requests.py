@@ -16,11 +16,11 @@ from jobs.storage import s3 as s3_options
 from jobs.storage.paths import of_hadoop
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
-from tests import s3
 from tests.integration import tables
 from tests.integration.run import run_job
 from tests.integration.test_s3 import rows
-from tests.small_table import SmallTable, base_file, bucket_id
+from tests.support import s3
+from tests.support.small_table import SmallTable, base_file, bucket_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.format.written_file import WrittenFile
-    from tests.s3 import Server
+    from tests.support.s3 import Server
 
 COLUMNS = 20
 INSTANT = "20260101000000000"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.hudi import ivy, session
-from tests import unwritable
 from tests.acceptance.daemon import Daemon
+from tests.support import unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

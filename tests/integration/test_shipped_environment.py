@@ -17,13 +17,13 @@ import pytest
 from packaging.requirements import Requirement
 
 import jobs
-from tests import spark_cluster
 from tests.acceptance.daemon import Daemon
 from tests.acceptance.storage import left_behind
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
-from tests.session_jars import jars_of
-from tests.spark_cluster import CONF, SPARK, children, command_line
+from tests.support import spark_cluster
+from tests.support.session_jars import jars_of
+from tests.support.spark_cluster import CONF, SPARK, children, command_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from service.queue.worker import ALIVE
-from tests import spark_cluster
 from tests.acceptance.daemon import Daemon, has_reached
 from tests.acceptance.storage import left_behind, listing
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
 from tests.integration.run import run_job
-from tests.spark_cluster import CONF
+from tests.support import spark_cluster
+from tests.support.spark_cluster import CONF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.spark_cluster import Cluster
+    from tests.support.spark_cluster import Cluster
 
 ROWS = 400
 # Hudi itself executes the clustering of a table without a bucket index.

@@ -14,11 +14,11 @@ from jobs.format.clock_frame import utc_now
 from jobs.format.instants import wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from tests import hdfs, s3
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
-from tests.session_storage import reached_by
-from tests.wall_clock import LIBRARY, NOT_INSTALLED
+from tests.support import hdfs, s3
+from tests.support.session_storage import reached_by
+from tests.support.wall_clock import LIBRARY, NOT_INSTALLED
 
 if TYPE_CHECKING:
     from pathlib import Path

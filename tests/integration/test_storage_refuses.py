@@ -24,10 +24,10 @@ from jobs.worker.attempt import Attempt
 from jobs.worker.write_probes import WriteProbes
 from service.lake.storage import open_storage
 from service.model import storage_errors
-from tests import s3, unwritable
 from tests.integration import tables
 from tests.integration.run import run_job
-from tests.session_storage import reached_by
+from tests.support import s3, unwritable
+from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from tests.integration.doomed import Spares
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.integration.test_upgrade import DECLARED, ROWS, change
-from tests.session_jars import jars_of
+from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,14 +20,14 @@ from service.lake.storage import open_storage
 from service.lake.table_lock import read_lock, remove_lock
 from service.model.lock_state import LockState
 from service.model.storage_errors import PathForbiddenError, PathNotFoundError, StorageError, StorageUnsupportedError
-from tests import hdfs
+from tests.support import hdfs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx
 
-    from tests.hdfs import Cluster
+    from tests.support.hdfs import Cluster
 
 # Hadoop escapes none of these characters in a path, so we must not, either.
 ODD = "a b/ü+y 50%25&x=1?#;'"

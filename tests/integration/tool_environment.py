@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from jobs.hudi.java import CACHE
-from tests.guides import ROOT
+from tests.support.guides import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from service.db.engine import writing
 from service.model.clock import utc_now
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.serving import Serving
-from tests.small_table import SmallTable, bucket_id
+from tests.support.small_table import SmallTable, bucket_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guides import PAGES
+from tests.support.guides import PAGES
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent

@@ -12,7 +12,7 @@ from jobs.kinds.registry import KINDS
 from service.api.app import create_app
 from service.api.requests import OTHERWISE
 from service.db.engine import open_engine
-from tests.contexts import context_of
+from tests.support.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import InstantMetadata, parse_metadata
 from service.lake.storage import open_storage
 from service.lake.timeline import inflight_names_of
-from tests.small_table import SmallTable
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from service.api.app import create_app
 from service.cli.main import app as command_line
 from service.runtime import settings
 from service.runtime.effective_settings import CLIENT
-from tests.contexts import context_of
-from tests.guides import PAGES, ROOT, shell_blocks
+from tests.support.contexts import context_of
+from tests.support.guides import PAGES, ROOT, shell_blocks
 
 if TYPE_CHECKING:
     from pathlib import Path

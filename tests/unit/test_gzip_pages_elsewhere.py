@@ -8,8 +8,8 @@ import duckdb
 import polars
 import pytest
 
-from tests import paged_rows
-from tests.paged_rows import FILTERS
+from tests.support import paged_rows
+from tests.support.paged_rows import FILTERS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 from service.lake.instant_metadata import parse_metadata, schema_digest
 from service.lake.storage import open_storage
 from service.model.storage_errors import StorageError
-from tests.small_table import SmallTable, base_file, bucket_id, log_file
+from tests.support.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from service.access.secret_cipher import SecretCipher
 from service.access.token import Bearer
 from service.cli.main import app
 from service.runtime.settings import Settings
-from tests.commands import called
+from tests.support.commands import called
 
 OPTIONS = ("--image", "registry.example/team/groundskeeper:1", "--allowed-root", "s3a://lake/a", "--workers", "3")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.conftest import _LONGEST
-from tests.guides import ROOT
+from tests.support.guides import ROOT
 
 
 def test_what_is_started_first_exists() -> None:

@@ -6,7 +6,7 @@ from service.lake.file_slices import Listed, Visibility, latest_slices
 from service.lake.partition import describe
 from service.lake.storage import Entry
 from service.lake.timeline import timeline_of
-from tests.small_table import base_file, bucket_id, log_file
+from tests.support.small_table import base_file, bucket_id, log_file
 
 A, B = bucket_id(0), bucket_id(1)
 

@@ -20,7 +20,7 @@ from service.api.app import create_app
 from service.api.problem_pages import every_type
 from service.db.engine import open_engine
 from service.model.errors import GroundskeeperError
-from tests.contexts import context_of
+from tests.support.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

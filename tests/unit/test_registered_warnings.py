@@ -9,7 +9,7 @@ import pytest
 from service.model.table_errors import NotAHudiTableError
 from service.registration.detection import examine
 from service.registration.discovery import glance
-from tests.small_table import SmallTable
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from service.lake.file_slices import read_snapshot
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
-from tests.small_table import SmallTable, base_file, bucket_id, log_file
+from tests.support.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

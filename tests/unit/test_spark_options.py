@@ -13,7 +13,7 @@ from jobs.format import spark_options
 from service.cli.main import app as command_line
 from service.model.errors import SettingsError
 from service.runtime import settings
-from tests.guides import ROOT, shell_blocks
+from tests.support.guides import ROOT, shell_blocks
 
 _GUIDE = ROOT / ".docs" / "spark-clusters.md"
 

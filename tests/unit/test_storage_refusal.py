@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.storage.refusal import Refusal, refusal_in
-from tests import unwritable
+from tests.support import unwritable
 
 if TYPE_CHECKING:
     from pathlib import Path

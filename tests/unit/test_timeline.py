@@ -14,7 +14,7 @@ from service.lake.pending import read_pending
 from service.lake.storage import open_storage
 from service.lake.table_config import TableConfig
 from service.lake.timeline import Timeline, parse_instant, read_timeline, timeline_files
-from tests.small_table import instant_at
+from tests.support.small_table import instant_at
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -153,6 +153,7 @@ def _refer(schemas: dict[str, Any]) -> None:
         ("LeaseOut", "plan", {"$ref": _REF.format(model="WorkOrder")}),
         ("PatternPolicyOut", "settings", {"$ref": _REF.format(model="PolicyIn")}),
         ("ListedPolicyOut", "settings", {"$ref": _REF.format(model="PolicyIn")}),
+        ("ShadowOut", "settings", {"$ref": _REF.format(model="PolicyIn")}),
         ("ProblemType", "example", {"$ref": _REF.format(model="ProblemExample")}),
     ):
         known = schemas[model]["properties"][member]

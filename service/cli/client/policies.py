@@ -73,7 +73,7 @@ def preview(
     now."""
     new: Any = None
     if not delete:
-        new = arguments.from_file(file, "--file") if file else _own_of_pattern(service, pattern)[0]
+        new = arguments.from_file(file, "--file") if file else own_of_pattern(service, pattern)[0]
         for name, value in arguments.values(settings, "NAME=VALUE").items():
             put_in(new, name, value)
         for name in unset or ():
@@ -129,7 +129,7 @@ def set_policy(
     if file:
         new: Any = arguments.from_file(file, "--file")
     else:
-        new, tag = (_own_of_pattern if pattern else _own_of_table)(service, target)
+        new, tag = (own_of_pattern if pattern else _own_of_table)(service, target)
     for name, value in arguments.values(settings, "NAME=VALUE").items():
         put_in(new, name, value)
     for name in unset or ():
@@ -222,7 +222,7 @@ def _own_of_table(service: Connection, table_id: str) -> tuple[Json, str | None]
     return own_of_table(effective), tag
 
 
-def _own_of_pattern(service: Connection, pattern: str) -> tuple[Json, str | None]:
+def own_of_pattern(service: Connection, pattern: str) -> tuple[Json, str | None]:
     try:
         found, tag = service.tagged(calls.get_policy(pattern))
     except CommandError as error:
@@ -231,6 +231,11 @@ def _own_of_pattern(service: Connection, pattern: str) -> tuple[Json, str | None
         raise
     precedence = {"precedence": found["precedence"]} if found["precedence"] else {}
     return {**found["settings"], **precedence}, tag
+
+
+def described(settings: Json) -> str:
+    """Returns the settings of a level in a line."""
+    return "; ".join(f"{name} {policy_values.shown(name, value)}" for name, value in _flat(settings))
 
 
 def _list_patterns(service: Connection, out: Output) -> None:
@@ -244,7 +249,7 @@ def _list_patterns(service: Connection, out: Output) -> None:
     rows = [
         (
             *(each["pattern"], each["precedence"], _tables(each)),
-            "; ".join(f"{name} {policy_values.shown(name, value)}" for name, value in _flat(each["settings"])),
+            described(each["settings"]),
         )
         for each in found["items"]
     ]

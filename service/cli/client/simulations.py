@@ -75,12 +75,21 @@ def simulate(
     )
     found = service.send(calls.simulate_policy(wanted))
     out.document(found)
+    show(out, found)
+
+
+def show(out: Output, found: Json) -> None:
+    """Prints a simulation beside the present policy."""
     out.say(found["text"])
+    if found["caution"]:
+        out.note(f"These figures may be wrong: {found['caution']}.")
     if not found["commits"]:
         return
     sides = [("now", found["now"]), ("new", found["new"]), ("really", found["actual"])]
     rows = [(name, *_figures(each)) for name, each in sides]
-    out.table(("POLICY", "JOBS", "WORK", "GB-HOURS", "REWRITTEN", "READ OVERHEAD", "LONGEST WAIT"), rows, empty="")
+    out.table(
+        ("POLICY", "JOBS", "WORK", "GB-HOURS", "REWRITTEN", "READ OVERHEAD", "KEPT", "LONGEST WAIT"), rows, empty=""
+    )
     kinds = list(dict.fromkeys(each["kind"] for _, side in sides for each in side["kinds"]))
     jobs = [{each["kind"]: each["jobs"] for each in side["kinds"]} for _, side in sides]
     out.table(
@@ -102,10 +111,12 @@ def _policy(file: Path) -> Json:
 
 
 def _figures(side: Json) -> tuple[Any, ...]:
-    overhead, wait = side["read_overhead"], side["longest_wait"]
+    overhead, wait, kept = side["read_overhead"], side["longest_wait"], side["kept"]
     return (
         *(side["jobs"], duration(side["seconds"]), f"{side['gb_hours']:.3g}", size(side["rewritten_bytes"])),
-        *("" if overhead is None else f"{overhead:.2f}", "" if wait is None else duration(wait)),
+        "" if overhead is None else f"{overhead:.2f}",
+        "" if kept is None else f"{100 * kept:.1f} %",
+        "" if wait is None else duration(wait),
     )
 
 

@@ -102,6 +102,7 @@ def show(service: Connection, out: Output, table: TableName) -> None:
             raise
         out.say(f"Its state is not known yet. {error.document.get('detail') or ''}".strip())
     table_details.show_outcome(out, service.send(calls.get_outcome(found["id"])))
+    table_details.show_advice(out, service.send(calls.get_advice(found["id"])))
     decisions = service.send(calls.list_decisions(found["id"], current=True))["items"]
     if decisions:
         out.say("")

@@ -57,11 +57,13 @@ from service.db.schema.queue import job_log_lines as job_log_lines
 from service.db.schema.queue import jobs as jobs
 from service.db.schema.queue import workers as workers
 from service.db.schema.revisions import schema_revisions as schema_revisions
+from service.db.schema.scheduling import advice as advice
 from service.db.schema.scheduling import automation as automation
 from service.db.schema.scheduling import decisions as decisions
 from service.db.schema.scheduling import freezes as freezes
 from service.db.schema.scheduling import planning as planning
 from service.db.schema.scheduling import policies as policies
+from service.db.schema.scheduling import policy_shadows as policy_shadows
 from service.db.schema.scheduling import table_policies as table_policies
 from service.db.schema.tallies import attempt_costs as attempt_costs
 from service.db.schema.tallies import attempt_figures as attempt_figures

@@ -79,3 +79,31 @@ automation = sa.Table(
     sa.Column("paused_by", sa.Text),
     sa.Column("reason", sa.Text),
 )
+
+# Policies of patterns that decide beside the real ones and start nothing.
+policy_shadows = sa.Table(
+    "policy_shadows",
+    metadata,
+    sa.Column("pattern", sa.String(255), primary_key=True),
+    sa.Column("precedence", sa.Integer, nullable=False),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("started_at", UtcDateTime, nullable=False),
+)
+
+# The last advice about each table (`service.simulation.advice`). `own_before` is the value of the table's own level
+# before the advice was applied, null if it had none; `changed_at` is when it was applied or taken back.
+advice = sa.Table(
+    "advice",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("computed_at", UtcDateTime, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("setting", sa.String(64)),
+    sa.Column("before", sa.Integer),
+    sa.Column("after", sa.Integer),
+    sa.Column("figures", sa.JSON, nullable=False),
+    sa.Column("because", sa.Text, nullable=False),
+    sa.Column("own_before", sa.Integer),
+    sa.Column("changed_at", UtcDateTime),
+    sa.Index("ix_advice_computed_at", "computed_at"),
+)

@@ -17,10 +17,10 @@ from service.access import token_store
 from service.access.token import Role, issued
 from service.db.engine import writing
 from service.model.clock import utc_now
-from tests.commands import called
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.serving import Serving
-from tests.small_table import SmallTable
+from tests.support.commands import called
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

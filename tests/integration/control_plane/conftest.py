@@ -21,11 +21,11 @@ from service.db.engine import writing
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import BucketIndexContradictedError
-from tests.contexts import context_of
 from tests.integration.control_plane.databases import new_postgresql, new_sqlite, open_sqlite, opened
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver
+from tests.support.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from service.api.dependencies import AppContext
     from service.lake.engine_sighting import Mark
     from tests.integration.control_plane.operated import Operated
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 
 @dataclass

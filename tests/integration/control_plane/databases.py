@@ -20,7 +20,7 @@ from service.db.engine import open_engine
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 # For tests that start processes on a database of each kind: one kind is enough for a short run.
 MOSTLY_ON_POSTGRESQL = pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from service.db import schema
 from service.db.engine import writing
 from service.queue import job_store, recovery
 from service.queue.job import Job, JobState
-from tests.contexts import context_of
 from tests.integration.control_plane.conftest import FakeClock, FakeExamine
 from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.control_plane.planning import Service
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.control_plane.watching import Watched
-from tests.small_table import SmallTable, instant_at
+from tests.support.contexts import context_of
+from tests.support.small_table import SmallTable, instant_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ from service.db.engine import open_engine
 from tests.integration.control_plane.command_line import CommandLine
 from tests.integration.receiver import Receiver
 from tests.integration.serving import Serving, eventually
-from tests.small_table import SmallTable
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from pathlib import Path

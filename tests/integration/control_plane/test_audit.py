@@ -26,7 +26,7 @@ from service.db.page import PageRequest
 from service.delivery.guard import Guard
 from service.policies import pause_store
 from service.runtime import retention
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

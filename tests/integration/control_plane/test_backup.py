@@ -14,9 +14,9 @@ from service.access.secret_cipher import SecretCipher, key_file
 from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.delivery import webhook_store
-from tests.commands import called
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
 from tests.integration.serving import Serving
+from tests.support.commands import called
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

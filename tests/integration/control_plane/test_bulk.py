@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from service.api.app import create_app
 from service.db.engine import reading, writing
 from service.health import acknowledgement_store
-from tests.contexts import context_of
 from tests.integration.control_plane.test_problems_of_many import ill
+from tests.support.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

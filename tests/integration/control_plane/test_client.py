@@ -37,12 +37,12 @@ from service.access import token_store
 from service.access.token import Role, issued
 from service.db.engine import writing
 from service.model.clock import utc_now
-from tests.guides import GUIDE_OF_TOOLS, ROOT, python_block
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.receiver import Received, Receiver, Reply
 from tests.integration.serving import Serving
-from tests.small_table import SmallTable
-from tests.tcp_gate import TcpGate
+from tests.support.guides import GUIDE_OF_TOOLS, ROOT, python_block
+from tests.support.small_table import SmallTable
+from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

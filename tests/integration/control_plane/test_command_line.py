@@ -22,12 +22,12 @@ from service.db.engine import writing
 from service.incidents import store as incident_store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model.clock import utc_now
-from tests.guides import ROOT, is_program, shell_blocks
 from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.receiver import Receiver
 from tests.integration.serving import eventually
-from tests.small_table import SmallTable, instant_at
-from tests.tcp_gate import TcpGate
+from tests.support.guides import ROOT, is_program, shell_blocks
+from tests.support.small_table import SmallTable, instant_at
+from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import yaml
 
 from service.access.token import Role
 from tests.integration.control_plane.command_line import serving_command_line
-from tests.small_table import SmallTable
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

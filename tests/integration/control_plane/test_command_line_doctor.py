@@ -21,7 +21,7 @@ from service.db.engine import writing
 from service.model.clock import utc_now
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
 from tests.integration.serving import eventually
-from tests.tcp_gate import TcpGate
+from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,8 +22,8 @@ from service.model.task_health import TaskHealth
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers
 from service.runtime.process import Daemon, Tick, listen, url_of
-from tests.contexts import changed
 from tests.integration.serving import eventually
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

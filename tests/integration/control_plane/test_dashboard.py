@@ -24,10 +24,10 @@ from service.policies.policy import TableLevel
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
 from tests.dashboard.conftest import browser, faults, faults_of, new_page, page
-from tests.forked_service import ended
 from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.serving import Serving
-from tests.small_table import SmallTable, base_file, bucket_id, log_file
+from tests.support.forked_service import ended
+from tests.support.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fastapi.testclient import TestClient
     from playwright.sync_api import Page
 
-    from tests.browser import Faults
+    from tests.support.browser import Faults
 
 __all__ = ["browser", "faults", "faults_of", "new_page", "page"]
 

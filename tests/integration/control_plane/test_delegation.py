@@ -25,9 +25,9 @@ from service.lake.snapshot import Pending
 from service.policies import policy_registry
 from service.queue.job import JobState
 from service.scheduling.decision import Verdict
-from tests.contexts import changed
 from tests.integration.control_plane.planning import Service
 from tests.integration.serving import Serving
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,9 +18,9 @@ from service.model.errors import GroundskeeperError, SettingsError
 from service.registration import discovery
 from service.registration.detection import examine
 from service.runtime import settings
-from tests.contexts import changed
 from tests.integration.serving import Serving, eventually
-from tests.small_table import SmallTable
+from tests.support.contexts import changed
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,9 +11,9 @@ from fastapi.testclient import TestClient
 from jobs.contract import WriterEngine
 from service.api.app import create_app
 from service.lake.engine_sighting import Mark
-from tests.contexts import changed
 from tests.integration.control_plane.watching import A, Watched
-from tests.small_table import SmallTable, log_file
+from tests.support.contexts import changed
+from tests.support.small_table import SmallTable, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

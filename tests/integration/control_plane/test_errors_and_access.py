@@ -16,8 +16,8 @@ from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
 from service.api.health import worker_check
 from service.db.engine import open_engine, writing
-from tests.contexts import changed
 from tests.integration.control_plane.databases import open_sqlite
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,7 +30,7 @@ from service.queue.job import JobState
 from service.queue.leases import LeaseConfig
 from service.queue.submission import JobRequest
 from tests.integration.flink_rest import FlinkCluster
-from tests.small_table import SmallTable, instant_at
+from tests.support.small_table import SmallTable, instant_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

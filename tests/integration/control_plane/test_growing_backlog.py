@@ -6,7 +6,7 @@ import pytest
 
 from tests.integration.control_plane.operated import GIB, HOUR, MIB, Operated
 from tests.integration.control_plane.watching import A
-from tests.small_table import base_file, log_file
+from tests.support.small_table import base_file, log_file
 
 KIND = "compaction-backlog-growing"
 

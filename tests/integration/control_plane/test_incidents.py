@@ -32,7 +32,7 @@ from service.queue.submission import JobRequest
 from service.scheduling import decision_store, scheduler
 from service.scheduling.decision import Verdict
 from tests.integration.control_plane.watching import A, B, Watched
-from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
+from tests.support.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from service.access.token import Role
 from service.catalog import table_store
-from service.catalog.registration import Registration
+from service.catalog.registration import Readers, Registration
 from service.db.engine import reading, writing
 from service.outcome import read_store
 from service.outcome.reads import DEFAULT_PER_DAY, Reads, ReadSource, reads_of
+from service.outcome.typical_reads import assumed, reads_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,3 +198,25 @@ def test_reads_that_several_sources_report_count_once() -> None:
     assert found.source is ReadSource.LINEAGE
     assert found == reads_of(None, {ReadSource.LINEAGE: {0: 10}})
     assert reads_of(None, {}).text == "reads unknown: 24 a day assumed"
+
+
+def test_unknown_reads_are_those_of_a_typical_table(engine: sa.Engine, clock: FakeClock) -> None:
+    paths = [f"/lake/t{number}" for number in range(6)]
+    register(engine, clock, *paths)
+    with writing(engine) as connection:
+        declared = table_store.get(connection, paths[0]).evolve(readers=Readers(reads_per_day=100.0))
+        table_store.change(connection, declared)
+        read_store.count(connection, {paths[1]: 400, paths[2]: 2}, ReadSource.LINEAGE, clock())
+        stopped = table_store.get(connection, paths[3]).evolve(readers=Readers(reads_per_day=0.0))
+        table_store.change(connection, stopped)
+        found = reads_of_table(connection, table_store.get(connection, paths[5]), clock())
+        known = reads_of_table(connection, table_store.get(connection, paths[2]), clock())
+    # A table that is read no more is none of the three, whose middle one is read 100 times a day.
+    assert (found.per_day, found.of_tables, found.source) == (100.0, 3, ReadSource.ASSUMED)
+    assert found.text == "reads unknown: 100 a day assumed, the median of 3 tables"
+    assert known.source is ReadSource.LINEAGE
+    # The answer is kept for a while, and a clock that steps back does not keep it for ever.
+    with writing(engine) as connection:
+        read_store.count(connection, {paths[4]: 1}, ReadSource.LINEAGE, clock())
+        assert assumed(connection, clock()) == found
+        assert assumed(connection, clock() - timedelta(hours=1)).of_tables == 4

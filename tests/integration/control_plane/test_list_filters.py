@@ -24,7 +24,7 @@ from service.lake.commit import Commit
 from service.queue import worker_store
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

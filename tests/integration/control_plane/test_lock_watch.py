@@ -34,10 +34,10 @@ from service.model.clock import utc_now
 from service.model.lock_state import LockState
 from service.queue import demand_store, lock_sighting_store
 from service.queue.leases import LeaseConfig
-from tests import s3, zookeeper
 from tests.integration.control_plane.planning import Service
 from tests.integration.control_plane.test_failing_work import add, fail, leased, waits_for
-from tests.java_server import java
+from tests.support import s3, zookeeper
+from tests.support.java_server import java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

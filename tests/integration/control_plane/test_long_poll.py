@@ -13,8 +13,8 @@ import pytest
 from service.api.held_calls import JobWaits
 from service.db import migrate
 from service.db.engine import open_engine
-from tests.contexts import changed, context_of
 from tests.integration.control_plane.live_service import served
+from tests.support.contexts import changed, context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ from jobs.worker.service import Service, ServiceUnreachableError
 from service.db.engine import reading
 from service.queue import job_store
 from service.queue.job import JobState
-from tests.contexts import context_of
 from tests.integration.control_plane.live_service import served
-from tests.tcp_gate import TcpGate
+from tests.support.contexts import context_of
+from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -52,11 +52,11 @@ from service.queue import job_store, job_tally, lease_store, leases, recovery, w
 from service.queue.forecaster import Forecaster
 from service.queue.job import Job
 from service.queue.leases import LeaseConfig
-from tests.contexts import changed
-from tests.guides import ROOT
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.receiver import Reply
 from tests.integration.serving import Serving
+from tests.support.contexts import changed
+from tests.support.guides import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ from service.catalog import table_store
 from service.db.engine import reading, writing
 from service.runtime import retention
 from tests.integration.control_plane.watching import A, Watched
-from tests.small_table import SmallTable, base_file, log_file
+from tests.support.small_table import SmallTable, base_file, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from jobs.contract import JobKind
 from tests.integration.control_plane.operated import HOUR, Operated, Table
 from tests.integration.control_plane.watching import A
-from tests.small_table import base_file, instant_at, log_file
+from tests.support.small_table import base_file, instant_at, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

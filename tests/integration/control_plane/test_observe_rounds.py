@@ -30,7 +30,7 @@ from service.observation.table_read import ChangedTable, IsolatedTableReader, Ta
 from service.registration import registry
 from tests.integration.control_plane.conftest import FakeExamination
 from tests.integration.control_plane.watching import A, B, C, Watched
-from tests.small_table import SmallTable, base_file, log_file
+from tests.support.small_table import SmallTable, base_file, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

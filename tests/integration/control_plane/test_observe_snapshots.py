@@ -9,7 +9,7 @@ from service.catalog import commit_store
 from service.db.engine import reading
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION
 from tests.integration.control_plane.watching import A, B, C, Watched
-from tests.small_table import SmallTable, base_file, log_file
+from tests.support.small_table import SmallTable, base_file, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

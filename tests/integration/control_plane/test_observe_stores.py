@@ -21,8 +21,8 @@ from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import TableReader
-from tests import hdfs, s3
-from tests.small_table import SmallTable, base_file, bucket_id, log_file
+from tests.support import hdfs, s3
+from tests.support.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

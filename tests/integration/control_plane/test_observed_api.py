@@ -14,8 +14,8 @@ from service.api.app import create_app
 from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.table_read import TableReader
-from tests.contexts import changed
-from tests.small_table import SmallTable, base_file, bucket_id, log_file
+from tests.support.contexts import changed
+from tests.support.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

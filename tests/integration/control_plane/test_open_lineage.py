@@ -22,7 +22,7 @@ from tests.integration.control_plane.open_lineage import check
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import Serving, eventually
-from tests.small_table import SmallTable, bucket_id
+from tests.support.small_table import SmallTable, bucket_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

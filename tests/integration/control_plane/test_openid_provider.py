@@ -13,7 +13,7 @@ from service.catalog.registration import Registration
 from service.db.engine import writing
 from service.model.clock import utc_now
 from tests.integration.serving import Serving, eventually
-from tests.openid_provider import OpenIdProvider, logged_in
+from tests.support.openid_provider import OpenIdProvider, logged_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

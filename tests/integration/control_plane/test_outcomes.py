@@ -325,3 +325,25 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     # The table's own budget counts before that of the pattern.
     policy_registry.put_table(service.engine, clock, "tbl_2", {"budget": {"worker_hours_per_day": 5.0}})
     assert starts() == ["tbl_2", "tbl_3"]
+
+
+def test_the_worth_of_a_job_that_waits_follows_its_table(service: Service, clock: FakeClock) -> None:
+    forecaster = Forecaster()
+    forecaster._lessons.model.learn(Ended("x", "compaction", dry_run=False, seconds=8.0))
+    for name in ("tbl_1", "tbl_2"):
+        service.register(name)
+        service.look(name, commits=5)
+        read_often(service, name, 10 if name == "tbl_1" else 20)
+    started = scheduler.run_once(service.database, service.config, forecaster).jobs
+    before = {job.table_id: job for job in map(service.job, started)}
+    assert (before["tbl_1"].worth or 0) < (before["tbl_2"].worth or 0)
+    # The first table bursts and is read often, the second one is read no more and has no logs.
+    clock.advance(60)
+    service.look("tbl_1", commits=500)
+    service.look("tbl_2", commits=0)
+    scheduler.run_once(service.database, service.config, forecaster)
+    after = {job.table_id: job for job in map(service.job, started)}
+    assert (after["tbl_1"].worth or 0) > 5 * (before["tbl_1"].worth or 0)
+    assert after["tbl_2"].worth == 0.0
+    assert after["tbl_1"].starts_by == before["tbl_1"].starts_by
+    assert order(service.engine, clock) == [after["tbl_1"].id, after["tbl_2"].id]

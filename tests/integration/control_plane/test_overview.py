@@ -24,8 +24,8 @@ from service.health.cached_problems import ProblemCache
 from service.health.result_cache import MOST_AGE, MOST_AGE_AT_ONCE
 from service.queue import job_store, worker_store
 from service.queue.job import Job
-from tests.contexts import changed, context_of
 from tests.integration.control_plane.test_problems_of_many import ill
+from tests.support.contexts import changed, context_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

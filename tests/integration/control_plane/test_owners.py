@@ -12,8 +12,8 @@ from service.api.app import create_app
 from service.db.engine import reading
 from service.health import table_store
 from service.model.clock import utc_now
-from tests.contexts import context_of
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
+from tests.support.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

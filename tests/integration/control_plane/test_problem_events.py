@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from service.events.event import Event
     from service.health.problem_rounds import Round
     from tests.integration.control_plane.conftest import FakeClock
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 EVERY = timedelta(seconds=30)
 OPENED, RESOLVED = EventType.PROBLEM_OPENED, EventType.PROBLEM_RESOLVED

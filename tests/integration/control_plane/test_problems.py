@@ -10,7 +10,7 @@ from service.db.engine import writing
 from service.queue import job_store
 from tests.integration.control_plane.operated import DAY, GIB, HOUR, MIB, Operated
 from tests.integration.control_plane.watching import A, B
-from tests.small_table import base_file, bucket_id, log_file
+from tests.support.small_table import base_file, bucket_id, log_file
 
 CLUSTERING_ON = {"clustering": {"enabled": True}}
 

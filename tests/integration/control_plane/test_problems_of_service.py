@@ -14,14 +14,14 @@ from service.db.engine import writing
 from service.delivery import webhooks as flows
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.health.problem import ProblemKind
-from tests.guides import ROOT
 from tests.integration.control_plane.operated import DAY, HOUR, Operated
 from tests.integration.control_plane.planning import ask
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.control_plane.watching import A
 from tests.integration.receiver import Receiver, Reply
-from tests.small_table import base_file, instant_at
+from tests.support.guides import ROOT
+from tests.support.small_table import base_file, instant_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

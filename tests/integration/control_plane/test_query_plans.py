@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 TABLES, JOBS, COMMITS, EVENTS, DECISIONS, SAMPLES = 1000, 100_000, 1_000_000, 200_000, 100_000, 300_000
 # The limit is more than the rows of a page, a batch or a registered table, and far less than the rows of a large

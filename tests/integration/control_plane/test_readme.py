@@ -18,9 +18,9 @@ from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
 from service.model.clock import utc_now
-from tests.guides import README, is_installation, is_program, shell_blocks
 from tests.integration.serving import Serving
-from tests.small_table import SmallTable, base_file, bucket_id, log_file
+from tests.support.guides import README, is_installation, is_program, shell_blocks
+from tests.support.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

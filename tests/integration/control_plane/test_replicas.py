@@ -16,7 +16,7 @@ from service.events.replicas import ReplicaNotifications
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 _LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 

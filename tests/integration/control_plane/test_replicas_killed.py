@@ -17,16 +17,16 @@ import pytest
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import open_engine, writing
-from tests import postgresql
 from tests.integration.receiver import Receiver
 from tests.integration.serving import Serving, eventually
-from tests.small_table import SmallTable, instant_at, log_file
+from tests.support import postgresql
+from tests.support.small_table import SmallTable, instant_at, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.postgresql import Server
+    from tests.support.postgresql import Server
 
 TABLES = 100
 AWAY_SECONDS = 30.0

@@ -18,9 +18,9 @@ from service.model.clock import utc_now
 from service.queue import attempt_figures, recovery, worker_store
 from service.queue.attempt_figures import NAMES, Figures, gib_of_slot
 from service.reports import fleet_samples
-from tests.contexts import context_of
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
 from tests.integration.control_plane.protocol_worker import Worker
+from tests.support.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from tests.forked_service import Forked
+from tests.support.forked_service import Forked
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ import pytest
 
 from service.model.backoff import BackOff
 from service.runtime.local_worker import LocalWorkers
-from tests.forked_service import ended
 from tests.integration.serving import Serving
+from tests.support.forked_service import ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

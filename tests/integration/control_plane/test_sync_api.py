@@ -13,9 +13,9 @@ from service.api.app import create_app
 from service.db.engine import writing
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
-from tests.contexts import changed
 from tests.integration.control_plane.planning import save_look
 from tests.integration.control_plane.protocol_worker import Worker
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from service.api.dependencies import AppContext

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from jobs.redaction import MASK
 from service.access.secret_cipher import SecretCipher
 from service.api.app import create_app
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

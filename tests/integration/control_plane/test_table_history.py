@@ -16,7 +16,7 @@ from service.db.engine import reading, writing
 from service.runtime import retention
 from tests.integration.control_plane.operated import MIB, operating
 from tests.integration.control_plane.watching import A
-from tests.small_table import base_file, log_file
+from tests.support.small_table import base_file, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ import pytest
 from jobs.contract import Outcome, Problem, Result
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.serving import Serving
-from tests.otlp import Collector
-from tests.small_table import SmallTable
+from tests.support.otlp import Collector
+from tests.support.small_table import SmallTable
 
 if TYPE_CHECKING:
     from pathlib import Path

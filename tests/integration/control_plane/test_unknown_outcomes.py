@@ -21,7 +21,7 @@ from service.queue.job import JobState
 from service.queue.leases import LeaseConfig
 from service.queue.submission import JobRequest
 from tests.integration.control_plane.watching import A, Watched
-from tests.small_table import SmallTable, base_file, instant_at, log_file
+from tests.support.small_table import SmallTable, base_file, instant_at, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 import migrations
 from service.db import migrate
 from service.db.engine import open_engine, reading
-from tests.forked_service import ended
 from tests.integration.control_plane.databases import MOSTLY_ON_POSTGRESQL
 from tests.integration.serving import Serving, eventually
+from tests.support.forked_service import ended
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

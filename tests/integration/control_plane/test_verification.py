@@ -16,7 +16,7 @@ from service.db.engine import reading, writing
 from service.delivery import outbox
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.control_plane.watching import A, Watched
-from tests.small_table import SmallTable, base_file, log_file
+from tests.support.small_table import SmallTable, base_file, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

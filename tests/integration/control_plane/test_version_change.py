@@ -15,7 +15,7 @@ from service.catalog import table_store
 from service.db.engine import reading, writing
 from tests.integration.control_plane.operated import HOUR
 from tests.integration.control_plane.watching import A, B
-from tests.small_table import SmallTable, base_file, instant_at, log_file
+from tests.support.small_table import SmallTable, base_file, instant_at, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path

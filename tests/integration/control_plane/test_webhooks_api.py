@@ -21,7 +21,7 @@ from service.db.engine import reading
 from service.delivery import outbox
 from service.events.event import EventType
 from service.queue import recovery
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

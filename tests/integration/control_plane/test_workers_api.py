@@ -12,7 +12,7 @@ from jobs.contract import Problem, WorkerInfo
 from service.access.token import Role
 from service.api.app import create_app
 from service.runtime.settings import Settings
-from tests.contexts import changed
+from tests.support.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

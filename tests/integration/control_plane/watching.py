@@ -18,7 +18,7 @@ from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import TableReader
-from tests.small_table import SmallTable, bucket_id
+from tests.support.small_table import SmallTable, bucket_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import pytest
 
 from service.model.errors import SettingsError, TokenNotFoundError
 from service.runtime.settings import Settings
-from tests.commands import called
+from tests.support.commands import called
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from service.delivery import lineage_facet
 from service.delivery.open_lineage import Facts, Statistics, concerns, dataset_name, run_event
 from service.events.event import Event, EventType
 from service.model.clock import utc_now
-from tests.contexts import context_of
 from tests.integration.control_plane.open_lineage import OWN, check
+from tests.support.contexts import context_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from jobs.contract import JobKind
 from service.lake.table import TableType
 from service.policies.freeze import Freeze
+from service.policies.objective import ObjectiveSettings
 from service.policies.policy import Policy, Window
 from service.policies.settings import (
     AuditSettings,
@@ -25,15 +26,16 @@ from service.policies.settings import (
 from service.queue.cost_model import Basis, Cost
 from service.scheduling.admission import Limits
 from service.simulation.growth import Growth, Merged, Seen, fitted
+from service.simulation.outcome import KindOutcome, Outcome
 from service.simulation.simulated_table import SimulatedTable
 from service.simulation.simulator import Fleet, simulated
 from service.simulation.table_past import Beginning, Ran, Write
+from service.simulation.what_if import WhatIf
 from tests.unit.control_plane.past_fleet import BEGIN, DAY, HOUR, MIB, a_fleet, a_past, cost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from service.simulation.outcome import Outcome
     from service.simulation.table_past import TablePast
 
 COMPACTION, CLEANING, AUDIT = JobKind.COMPACTION, JobKind.CLEANING, JobKind.AUDIT
@@ -218,3 +220,26 @@ def test_hot_file_groups_are_found_by_what_compactions_rewrote(rewritten: int, g
     seen = [Seen(0, 1000, 100, 0, 0, None, number) for number in range(2)]
     found = fitted(seen, [Merged(rewritten, 20 * rewritten, [10] * 5)] * 3, is_merge_on_read=True)
     assert (found.hot_groups, found.weight) == (pytest.approx(groups, rel=0.03), 2.0)
+
+
+def test_a_simulation_says_how_far_it_is_from_what_happened() -> None:
+    begin = datetime.fromtimestamp(BEGIN, UTC)
+    ten, twelve, twenty = (Outcome([KindOutcome(COMPACTION, jobs, 60.0, 0.1)]) for jobs in (10, 12, 20))
+    found = WhatIf(begin, begin + timedelta(days=14), {"t": "t"}, 9, begin, now=ten, new=twelve, actual=twelve)
+    assert (found.error, found.caution) == (pytest.approx(1 / 6), None)
+    late = replace(found, known_since=begin + timedelta(days=13), actual=twenty)
+    assert late.caution == (
+        "commits are known since 1 day only; the present policy has 10 jobs in the simulation and had 20"
+    )
+    assert replace(found, actual=Outcome()).error is None
+
+
+def test_objectives_are_kept_for_a_share_of_the_time() -> None:
+    strict = Policy(objective=ObjectiveSettings(read_overhead=1.05))
+    kept = outcome([a_past(policy=strict)])
+    assert kept.kept is not None
+    assert kept.kept > 0.9
+    missed = outcome([a_past(policy=replace(strict, compaction=CompactionSettings(enabled=False)))])
+    assert missed.kept is not None
+    assert missed.kept < 0.6
+    assert outcome([a_past()]).kept is None

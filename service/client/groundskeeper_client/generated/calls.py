@@ -10,6 +10,10 @@ from groundskeeper_client.call import Call, segment
 from groundskeeper_client.generated.models import (
     AcknowledgementIn,
     AcknowledgementOut,
+    AdviceIn,
+    AdviceList,
+    AdviceOut,
+    AdviceState,
     ArchivalIn,
     AuditIn,
     AuditPage,
@@ -25,6 +29,7 @@ from groundskeeper_client.generated.models import (
     ClusteringIn,
     CommitPage,
     CompactionIn,
+    ComparedShadowOut,
     ConsumerIn,
     ConsumerList,
     ConsumerOut,
@@ -107,11 +112,14 @@ from groundskeeper_client.generated.models import (
     SessionOut,
     SetOfTables,
     Severity,
+    ShadowList,
+    ShadowOut,
     SimulateIn,
     SimulationOut,
     SnapshotOut,
     SnoozeIn,
     SyncIn,
+    TableAdviceOut,
     TableChange,
     TableDetected,
     TableIn,
@@ -397,6 +405,18 @@ def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     return Call("DELETE", f"/v1/policies/{segment(pattern)}", NoneType, headers={"If-Match": if_match})
 
 
+def delete_shadow(pattern: str, *, if_match: str | None = None) -> Call[None]:
+    """End a shadow.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, ShadowNotFoundError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/policy-shadows/{segment(pattern)}", NoneType, headers={"If-Match": if_match})
+
+
 def delete_table_policy(table_id: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of one table.
 
@@ -504,6 +524,17 @@ def explain_problem(name: str) -> Call[ProblemType]:
     Raises ParamsInvalidError, RouteNotFoundError.
     """
     return Call("GET", f"/problems/{segment(name)}", ProblemType)
+
+
+def get_advice(table_id: str) -> Call[TableAdviceOut]:
+    """Show the advice about a table, and how its buckets grow.
+
+    The `ETag` is that of the table's own policy, to which the advice is applied.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/advice", TableAdviceOut)
 
 
 def get_buckets(table_id: str, *, partitions: int | None = None) -> Call[BucketsOut]:
@@ -833,6 +864,18 @@ def get_session() -> Call[SessionOut]:
     return Call("GET", "/v1/session", SessionOut)
 
 
+def get_shadow(pattern: str) -> Call[ComparedShadowOut]:
+    """Compare a shadow with the real policy.
+
+    Both decide about the commits since the shadow has started, or of the last week. Takes seconds, for very
+    many commits a minute.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, ShadowNotFoundError,
+    SimulationTooLargeError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/policy-shadows/{segment(pattern)}", ComparedShadowOut)
+
+
 def get_snapshot(table_id: str, *, partitions: int | None = None) -> Call[SnapshotOut]:
     """Show the state of a table.
 
@@ -1031,6 +1074,20 @@ def is_ready() -> Call[Readiness]:
     Raises DatabaseDamagedError, DatabaseUnavailableError, NotReadyError, ParamsInvalidError.
     """
     return Call("GET", "/readyz", Readiness)
+
+
+def list_advice(*, state: AdviceState | None = None, limit: int | None = None) -> Call[AdviceList]:
+    """List the advice about tables.
+
+    Advice is computed in the background, for each table once a day, from the commits of a week.
+
+    `state`: Only advice in this state
+
+    `limit`: Most items
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/advice", AdviceList, query={"state": state, "limit": limit})
 
 
 def list_audit_entries(
@@ -1503,6 +1560,14 @@ def list_problems(
     )
 
 
+def list_shadows() -> Call[ShadowList]:
+    """List the shadows of policies.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/policy-shadows", ShadowList)
+
+
 def list_tables(
     *,
     name: str | None = None,
@@ -1701,6 +1766,21 @@ def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
     return Call("POST", "/v1/policy-preview", PreviewOut, body=body)
 
 
+def put_advice(table_id: str, body: AdviceIn, *, if_match: str | None = None) -> Call[AdviceOut]:
+    """Apply or dismiss the advice about a table.
+
+    What was applied is taken back by itself if within a week the outcome is worse than was foreseen.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises AdviceOutdatedError, BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError,
+    ForbiddenError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/tables/{segment(table_id)}/advice", AdviceOut, headers={"If-Match": if_match}, body=body)
+
+
 def put_consumer(
     table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None, if_none_match: str | None = None
 ) -> Call[ConsumerOut]:
@@ -1801,6 +1881,32 @@ def put_policy(
         "PUT",
         f"/v1/policies/{segment(pattern)}",
         PatternPolicyOut,
+        headers={"If-Match": if_match, "If-None-Match": if_none_match},
+        body=body,
+    )
+
+
+def put_shadow(
+    pattern: str, body: PatternPolicyIn, *, if_match: str | None = None, if_none_match: str | None = None
+) -> Call[ShadowOut]:
+    """Let a policy decide beside the real one.
+
+    The shadow stands for what the policy of the pattern might be. It decides about the same commits from now
+    on, and starts nothing. It replaces the shadow before.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    `if_none_match`: `*`: refused with `changed-meanwhile` if it exists already. So a new one overwrites none
+    that somebody else has made meanwhile
+
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyShadowsError, UnauthenticatedError.
+    """
+    return Call(
+        "PUT",
+        f"/v1/policy-shadows/{segment(pattern)}",
+        ShadowOut,
         headers={"If-Match": if_match, "If-None-Match": if_none_match},
         body=body,
     )

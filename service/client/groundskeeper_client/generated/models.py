@@ -69,6 +69,57 @@ class ActiveJobs(Model, frozen=True, kw_only=True):
     """At most 50: those that workers hold first, then the oldest"""
 
 
+class AdviceIn(Model, frozen=True, kw_only=True):
+    state: Answer
+    """`applied` writes the setting to the table's own policy, `dismissed` hides the advice for 30 days"""
+
+
+class AdviceList(Model, frozen=True, kw_only=True):
+    items: list[AdviceOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class AdviceOut(Model, frozen=True, kw_only=True):
+    computed_at: datetime
+    """When it was computed"""
+    state: AdviceState
+    """What has become of it"""
+    because: str
+    """The advice with its figures, or why there is none"""
+    setting: str | None
+    """The setting of the policy; null without advice"""
+    before: int | None
+    """Its value when the advice was computed"""
+    after: int | None
+    """The value that is advised"""
+    figures: dict[str, float]
+    """A day of the setting now and of the new one"""
+    changed_at: datetime | None
+    """When it was applied, dismissed or taken back"""
+    table_id: str
+    """Id of the table"""
+    name: str
+    """Name of the table"""
+
+
+class AdvicePolicyIn(Model, frozen=True, kw_only=True):
+    mode: Mode | UnsetType = UNSET
+    """`suggest` only shows it"""
+    read_overhead: float | UnsetType = UNSET
+    """A read may cost so many times what it costs right after a compaction, in 95 % of the time"""
+
+
+class AdviceState(Word):
+    """`none`: nothing better is known, `because` says why. `kept`: it was applied, and a week was as foreseen."""
+
+    NONE = "none"
+    OPEN = "open"
+    APPLIED = "applied"
+    KEPT = "kept"
+    TAKEN_BACK = "taken-back"
+    DISMISSED = "dismissed"
+
+
 class AlertOut(Model, frozen=True, kw_only=True):
     """Problems that were reported in one message, and whose end is reported in one message."""
 
@@ -86,6 +137,11 @@ class AlertOut(Model, frozen=True, kw_only=True):
     """Problems in it"""
     names: list[str]
     """Objects that have the problem, at most 20"""
+
+
+class Answer(Word):
+    APPLIED = "applied"
+    DISMISSED = "dismissed"
 
 
 class ArchivalIn(Model, frozen=True, kw_only=True):
@@ -1526,6 +1582,17 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
+class ComparedShadowOut(Model, frozen=True, kw_only=True):
+    shadow: ShadowOut
+    """The shadow"""
+    is_enough: bool
+    """Whether it has decided for a week"""
+    comparison: SimulationOut
+    """`now`: the real policy; `new`: the shadow, about the same commits, since the shadow has started, at most a
+    week; `actual`: what really happened
+    """
+
+
 class CompletedOut(Model, frozen=True, kw_only=True):
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
@@ -1970,6 +2037,8 @@ class EventType(Word):
     TABLE_INCIDENT_OPENED = "table.incident_opened"
     TABLE_INCIDENT_CLOSED = "table.incident_closed"
     TABLE_SUGGESTED = "table.suggested"
+    ADVICE_APPLIED = "advice.applied"
+    ADVICE_TAKEN_BACK = "advice.taken_back"
     PROBLEM_OPENED = "problem.opened"
     PROBLEM_RESOLVED = "problem.resolved"
     WEBHOOK_DISABLED = "webhook.disabled"
@@ -2404,6 +2473,29 @@ class GroupWrittenTo(Model, frozen=True, kw_only=True):
     """Its id"""
     replaced_by: str | UnsetType = UNSET
     """The instant that had replaced it"""
+
+
+class GrowthOut(Model, frozen=True, kw_only=True):
+    """How the largest bucket of the table grows."""
+
+    largest_bytes: int
+    """Size of the largest bucket"""
+    bytes_per_day: int
+    """By how much it grows in a day"""
+    num_buckets: int
+    """Number of buckets"""
+    needed: int
+    """Number of buckets that is needed next"""
+    needed_at: datetime | None
+    """When the largest bucket reaches its limit; null if that is years ahead"""
+    in_90_days: int
+    """Number of buckets that is needed in 90 days"""
+    factor: int
+    """Factor of an expansion that lasts for 90 days; 1 if none is needed"""
+    quiet_at: datetime | None
+    """The next hour with the fewest commits, or the next window; null if none is needed"""
+    text: str
+    """The same in words"""
 
 
 class HandOverOut(Model, frozen=True, kw_only=True):
@@ -3869,6 +3961,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """Limits on the cost of reads and storage, from which the service derives when jobs run"""
     budget: BudgetPolicyIn | UnsetType = UNSET
     """Limit on the cost of the jobs of all tables of a pattern in a day"""
+    advice: AdvicePolicyIn | UnsetType = UNSET
+    """Whether advice about thresholds is applied, and how dear it may make a read"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -4047,6 +4141,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """Limits on the cost of reads and storage, from which the service derives when jobs run"""
     budget: BudgetPolicyIn | UnsetType = UNSET
     """Limit on the cost of the jobs of all tables of a pattern in a day"""
+    advice: AdvicePolicyIn | UnsetType = UNSET
+    """Whether advice about thresholds is applied, and how dear it may make a read"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
     """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
@@ -4879,6 +4975,22 @@ class SeverityCounts(Model, frozen=True, kw_only=True):
     """Notices"""
 
 
+class ShadowList(Model, frozen=True, kw_only=True):
+    items: list[ShadowOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class ShadowOut(Model, frozen=True, kw_only=True):
+    pattern: str
+    """Glob for names of tables, or for `tag:` or `owner:`"""
+    settings: PolicyIn
+    """The members that were sent"""
+    started_at: datetime
+    """When it started; null before"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
+
+
 class SightingOut(Model, frozen=True, kw_only=True):
     """The detection of an engine."""
 
@@ -4943,6 +5055,10 @@ class SimulationOut(Model, frozen=True, kw_only=True):
     """First known commit of the period; null if there is none"""
     text: str
     """The difference in a sentence"""
+    error: float | None
+    """By which share the jobs of `now` differ from those of `actual`; null if there were none"""
+    caution: str | None
+    """Why the figures may be wrong; null if nothing speaks against them"""
     now: SimulationsOutcomeOut
     """Result of the present policy in the simulation"""
     new: SimulationsOutcomeOut
@@ -4966,6 +5082,8 @@ class SimulationsOutcomeOut(Model, frozen=True, kw_only=True):
     """The read overhead of all tables together, as the value that was not exceeded in 95 % of the time; null if
     nothing is known
     """
+    kept: float | None
+    """Share of the time for which objectives were kept, of all tables with one; null if there are none"""
     longest_wait: float | None
     """Longest time for which a due job waited for a slot, in seconds; null if it is not known"""
     kinds: list[KindOutcomeOut]
@@ -5270,6 +5388,31 @@ class SyncedTable(Model, frozen=True, kw_only=True):
     """Names of the first hundred dropped partitions"""
     synced: SyncedInstants | UnsetType = UNSET
     """The last instant that was synced to it"""
+
+
+class TableAdviceOut(Model, frozen=True, kw_only=True):
+    computed_at: datetime
+    """When it was computed"""
+    state: AdviceState
+    """What has become of it"""
+    because: str
+    """The advice with its figures, or why there is none"""
+    setting: str | None
+    """The setting of the policy; null without advice"""
+    before: int | None
+    """Its value when the advice was computed"""
+    after: int | None
+    """The value that is advised"""
+    figures: dict[str, float]
+    """A day of the setting now and of the new one"""
+    changed_at: datetime | None
+    """When it was applied, dismissed or taken back"""
+    table_id: str
+    """Id of the table"""
+    name: str
+    """Name of the table"""
+    buckets: GrowthOut | None
+    """Null without a bucket index, and while too little is known"""
 
 
 class TableChange(Model, frozen=True, kw_only=True):

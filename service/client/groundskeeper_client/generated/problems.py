@@ -4,6 +4,12 @@
 from groundskeeper_client.errors import ApiError
 
 
+class AdviceOutdatedError(ApiError):
+    """There is no open advice that fits the policy"""
+
+    type = "advice-outdated"
+
+
 class BodyNotJsonError(ApiError):
     """The body of this request is not JSON"""
 
@@ -328,6 +334,12 @@ class ServiceBusyError(ApiError):
     type = "service-busy"
 
 
+class ShadowNotFoundError(ApiError):
+    """The policy of this pattern has no shadow"""
+
+    type = "shadow-not-found"
+
+
 class SimulationTooLargeError(ApiError):
     """This simulation would take too long"""
 
@@ -388,6 +400,12 @@ class TooManyReadsError(ApiError):
     type = "too-many-reads"
 
 
+class TooManyShadowsError(ApiError):
+    """There are too many shadows of policies"""
+
+    type = "too-many-shadows"
+
+
 class TooManyWaitsError(ApiError):
     """Too many calls wait for the end of jobs"""
 
@@ -433,6 +451,7 @@ class WritersAliveError(ApiError):
 BY_TYPE: dict[str, type[ApiError]] = {
     each.type: each
     for each in (
+        AdviceOutdatedError,
         BodyNotJsonError,
         BucketFilesNotMergeableError,
         BucketIndexContradictedError,
@@ -487,6 +506,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         SecretKeyMissingError,
         SecretUnreadableError,
         ServiceBusyError,
+        ShadowNotFoundError,
         SimulationTooLargeError,
         SnapshotNotTakenError,
         StorageError,
@@ -497,6 +517,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         TableNotSupportedError,
         TooManyFreezesError,
         TooManyReadsError,
+        TooManyShadowsError,
         TooManyWaitsError,
         UnauthenticatedError,
         UrlNotAllowedError,

@@ -14,13 +14,13 @@ from unittest.mock import patch
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from tests import kerberos, maven
-from tests.wall_clock import shifted
+from tests.support import kerberos, maven
+from tests.support.wall_clock import shifted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.kerberos import Realm
+    from tests.support.kerberos import Realm
 
 VERSION = "3.3.4"  # that of PySpark's own jars
 NAMESERVICE = "lake"

@@ -1,6 +1,7 @@
 """An S3 server (moto's) in its own process, which counts requests, and fails some on demand.
 
-`python -m tests.s3 PORT AHEAD` is the server, whose clock is AHEAD seconds ahead; `running` starts this program.
+`python -m tests.support.s3 PORT AHEAD` is the server, whose clock is AHEAD seconds ahead; `running` starts this
+program.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def running(*, ahead: timedelta = timedelta()) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "tests.s3", str(port), str(ahead.total_seconds())]
+    command = [sys.executable, "-m", "tests.support.s3", str(port), str(ahead.total_seconds())]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + _START_SECONDS

@@ -1,6 +1,6 @@
 """The interfaces of the storage that `azure_dfs` starts, by HTTPS: "DFS" and blobs, on the same files.
 
-`python -m tests.azure_front PORT PAGE CERTIFICATE KEY` serves it, with an empty container `lake`.
+`python -m tests.support.azure_front PORT PAGE CERTIFICATE KEY` serves it, with an empty container `lake`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from tests.azure_tree import Node, RefusedError, Tree
-from tests.azurite import KEY
+from tests.support.azure_tree import Node, RefusedError, Tree
+from tests.support.azurite import KEY
 
 ACCOUNT = "devstoreaccount1"
 REQUESTS = "/-requests"

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 
 from jobs.contract import TableLock
 from jobs.format.lock_providers import HIVE, PREFIX
-from tests.java_server import JavaServer, java
+from tests.support.java_server import JavaServer, java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import TableLock
-from tests.java_server import JavaServer, java
+from tests.support.java_server import JavaServer, java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

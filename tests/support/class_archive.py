@@ -31,7 +31,7 @@ def write_in_background(jvm_options: str) -> subprocess.Popen[bytes] | None:
     unfinished = ARCHIVE.with_suffix(f".{os.getpid()}")
     options = f"{jvm_options} -XX:ArchiveClassesAtExit={unfinished}"
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.class_archive", str(unfinished)],
+        [sys.executable, "-m", "tests.support.class_archive", str(unfinished)],
         env={**os.environ, "JDK_JAVA_OPTIONS": options},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests import maven
+from tests.support import maven
 
 VERSION = "3.3.4"
 HOST = "localhost"

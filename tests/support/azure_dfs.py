@@ -29,10 +29,10 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from jobs.hudi.java import TRUST_STORE_PASSWORD
 from jobs.storage.stores import store_of
-from tests.azure_front import REQUESTS
-from tests.azurite import KEY, ROOT, accepts
 from tests.integration.certificate import Certificate, self_signed
-from tests.session_storage import reached_by
+from tests.support.azure_front import REQUESTS
+from tests.support.azurite import KEY, ROOT, accepts
+from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,7 @@ def running(*, page: int = 50) -> Iterator[Server]:
         port = free.getsockname()[1]
     certificate = _certificate()
     files = [str(certificate.public), str(certificate.private)]
-    command = [sys.executable, "-m", "tests.azure_front", str(port), str(page), *files]
+    command = [sys.executable, "-m", "tests.support.azure_front", str(port), str(page), *files]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(_AUTHORITIES, files[0])

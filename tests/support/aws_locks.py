@@ -1,7 +1,7 @@
 """Hudi's locks on AWS, on moto's server: the item of a DynamoDB table, and a file that S3 writes on a condition.
 
-The classes in `tests/java` replace what hudi-aws 1.2.0 adds to Hudi's bundle for Spark: the tests' source of jars has
-only hudi-aws 0.15.0, which does not load beside Hudi 1.2.0 (`NoSuchMethodError: Boolean
+The classes in `tests/support/java` replace what hudi-aws 1.2.0 adds to Hudi's bundle for Spark: the tests' source of
+jars has only hudi-aws 0.15.0, which does not load beside Hudi 1.2.0 (`NoSuchMethodError: Boolean
 HoodieConfig.contains(String)`). Hudi's `StorageBasedLockProvider` and Amazon's client of locks in DynamoDB, which do
 the work, are the real ones. Set `HUDI_AWS_JARS` to a class path of Hudi's own jars to use those instead.
 """
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import TableLock
 from jobs.format.lock_providers import DYNAMODB, IN_STORAGE, PREFIX
-from tests import s3
-from tests.maven import class_path
-from tests.session_jars import add_jar, jars_of
-from tests.session_storage import reached_by
-from tests.tcp_gate import TcpGate
+from tests.support import s3
+from tests.support.maven import class_path
+from tests.support.session_jars import add_jar, jars_of
+from tests.support.session_storage import reached_by
+from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +114,7 @@ _loaded: set[str] = set()
 
 
 def _load(spark: SparkSession, source: str) -> None:
-    """Gives the session's JVM the jars for one of the classes in `tests/java`, or all of Hudi's own."""
+    """Gives the session's JVM the jars for one of the classes in `tests/support/java`, or all of Hudi's own."""
     own = os.environ.get("HUDI_AWS_JARS")
     if (own or source) in _loaded:
         return

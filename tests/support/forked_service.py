@@ -119,7 +119,7 @@ def _serve(asked: socket.socket) -> None:
     import service.cli.main
     import service.cli.serving  # noqa: F401
     from service.api import app
-    from tests.contexts import context_of
+    from tests.support.contexts import context_of
 
     # What FastAPI makes of the routes stays with them, and takes half a CPU second.
     app.complete_routes(app.create_app(context_of(sa.create_engine("sqlite://"))))

@@ -1,0 +1,93 @@
+"""Advice about settings: /v1/advice, /v1/tables/{id}/advice"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import Query, Response
+from pydantic import Field
+
+from service.api.answers import ListOf, Shown
+from service.api.dependencies import DatabaseDep
+from service.api.entity_tags import set_tag
+from service.api.requests import Request
+from service.api.routes import Routes
+from service.api.tables import TableId
+from service.catalog import table_store
+from service.db.engine import reading
+from service.simulation import advice_store, adviser, bucket_growth
+from service.simulation.advice import Advice, AdviceState
+from service.simulation.errors import AdviceOutdatedError
+
+router = Routes(prefix="/v1", tags=["policies"])
+
+_NOT_YET = "it has not been computed yet"
+
+
+class Answer(StrEnum):
+    APPLIED = "applied"
+    DISMISSED = "dismissed"
+
+
+class AdviceIn(Request):
+    state: Answer = Field(
+        description="`applied` writes the setting to the table's own policy, `dismissed` hides the advice for 30 days",
+        examples=["applied"],
+    )
+
+
+class AdviceOut(Shown, declared=Advice):
+    table_id: str
+    name: str = Field(description="Name of the table", examples=["orders"])
+
+    @classmethod
+    def named(cls, advice: Advice, name: str) -> AdviceOut:
+        return cls.model_validate({**vars(advice), "figures": dict(advice.figures), "name": name})
+
+
+class GrowthOut(Shown, declared=bucket_growth.BucketGrowth):
+    """How the largest bucket of the table grows."""
+
+
+class TableAdviceOut(AdviceOut):
+    buckets: GrowthOut | None = Field(description="Null without a bucket index, and while too little is known")
+
+
+@router.reader("GET /advice", "List the advice about tables")
+def list_advice(
+    database: DatabaseDep,
+    state: Annotated[AdviceState, Query(description="Only advice in this state", examples=["open"])] = AdviceState.OPEN,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Most items")] = 200,
+) -> ListOf[AdviceOut]:
+    """Advice is computed in the background, for each table once a day, from the commits of a week."""
+    with reading(database.engine) as connection:
+        found = advice_store.every(connection, [state], limit)
+        names = table_store.names(connection, [each.table_id for each in found])
+    return ListOf[AdviceOut].of(found, lambda each: AdviceOut.named(each, names[each.table_id]))
+
+
+@router.reader("GET /tables/{table_id}/advice", "Show the advice about a table, and how its buckets grow")
+def get_advice(table_id: TableId, database: DatabaseDep, response: Response) -> TableAdviceOut:
+    """The `ETag` is that of the table's own policy, to which the advice is applied."""
+    now = database.clock()
+    with reading(database.engine) as connection:
+        table = table_store.get(connection, table_id)
+        set_tag(response, connection, database.cipher, "table-policy", table_id)
+        found = advice_store.find(connection, table_id) or Advice(table_id, now, AdviceState.NONE, _NOT_YET)
+        growth = bucket_growth.of_table(connection, table, now)
+    return TableAdviceOut.model_validate(
+        {
+            **AdviceOut.named(found, table.name).model_dump(),
+            "buckets": None if growth is None else GrowthOut.of(growth),
+        }
+    )
+
+
+@router.operator("PUT /tables/{table_id}/advice", "Apply or dismiss the advice about a table", AdviceOutdatedError)
+def put_advice(table_id: TableId, wanted: AdviceIn, database: DatabaseDep) -> AdviceOut:
+    """What was applied is taken back by itself if within a week the outcome is worse than was foreseen."""
+    answer = adviser.apply if wanted.state is Answer.APPLIED else adviser.dismiss
+    found = answer(database, table_id)
+    with reading(database.engine) as connection:
+        return AdviceOut.named(found, table_store.get(connection, table_id).name)

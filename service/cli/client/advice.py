@@ -1,0 +1,59 @@
+"""`groundskeeper policy advice`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import AdviceIn, Answer
+from service.cli.client import arguments
+from service.cli.client.command import command
+from service.cli.client.connection import Connection
+from service.cli.client.failure import CommandError
+from service.cli.client.output import Output, ago
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command to those of policies."""
+    command(app, "advice")(advice)
+
+
+def advice(
+    service: Connection,
+    out: Output,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Name or id; without it all tables")] = None,
+    *,
+    apply: Annotated[bool, typer.Option("--apply", help="Write the setting to the table's policy")] = False,
+    dismiss: Annotated[bool, typer.Option("--dismiss", help="Hide the advice for 30 days")] = False,
+) -> None:
+    """Show which settings would cost less and keep reads cheap, by the commits of a week; apply or dismiss that of a
+    table."""
+    if table is None:
+        if apply or dismiss:
+            raise CommandError.usage("Name the TABLE whose advice it is.")
+        found = service.send(calls.list_advice())
+        out.document(found)
+        rows = [(each["name"], each["because"], ago(each["computed_at"])) for each in found["items"]]
+        out.table(("TABLE", "ADVICE", "COMPUTED"), rows, empty="There is no advice.")
+        return
+    if apply and dismiss:
+        raise CommandError.usage("Give either --apply or --dismiss.")
+    table_id = arguments.table_of(service, table)["id"]
+    known, tag = service.tagged(calls.get_advice(table_id))
+    if apply or dismiss:
+        wanted = AdviceIn(state=Answer.APPLIED if apply else Answer.DISMISSED)
+        answer = service.send(calls.put_advice(table_id, wanted, if_match=tag))
+        out.answer(answer, f"{'Applied' if apply else 'Dismissed'}: {answer['because']}.")
+        return
+    out.document(known)
+    out.pairs(
+        [
+            ("advice", known["because"]),
+            ("state", known["state"]),
+            ("buckets", known["buckets"] and known["buckets"]["text"]),
+        ]
+    )
+    if known["buckets"] and known["buckets"]["factor"] > 1:
+        out.note(f"groundskeeper jobs run bucket_expansion {table} factor={known['buckets']['factor']}")

@@ -1,0 +1,73 @@
+"""`groundskeeper policy shadow`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from groundskeeper_client import calls
+from service.cli.client import arguments, policies, simulations
+from service.cli.client.command import command
+from service.cli.client.completion import complete_setting
+from service.cli.client.connection import Connection
+from service.cli.client.failure import CommandError
+from service.cli.client.output import Output, ago
+
+
+def add_to(app: typer.Typer) -> None:
+    """Adds the command to those of policies."""
+    command(app, "shadow")(shadow)
+
+
+def shadow(
+    service: Connection,
+    out: Output,
+    pattern: Annotated[str | None, typer.Argument(metavar="[PATTERN]", help="Pattern of table names")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME=VALUE]...", help="As for `policy set`", autocompletion=complete_setting),
+    ] = None,
+    *,
+    file: Annotated[Path | None, typer.Option(help="JSON object of a whole policy; - is standard input")] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="End the shadow")] = False,
+    adopt: Annotated[bool, typer.Option("--adopt", help="Make it the real policy of the pattern")] = False,
+) -> None:
+    """Let a policy decide beside the real one without starting anything (NAME=VALUE or --file), compare it (PATTERN),
+    or list what runs so."""
+    if pattern is None:
+        found = service.send(calls.list_shadows())
+        out.document(found)
+        rows = [
+            (each["pattern"], ago(each["started_at"]), policies.described(each["settings"])) for each in found["items"]
+        ]
+        out.table(("PATTERN", "STARTED", "SETTINGS"), rows, empty="No policy has a shadow.")
+        return
+    if stop + adopt + bool(settings or file) > 1:
+        raise CommandError.usage("Give either settings, --stop or --adopt.")
+    if settings or file:
+        new: Any = arguments.from_file(file, "--file") if file else policies.own_of_pattern(service, pattern)[0]
+        for name, value in arguments.values(settings, "NAME=VALUE").items():
+            policies.put_in(new, name, value)
+        answer = service.send(calls.put_shadow(pattern, new))
+        out.answer(answer, f"The shadow of {pattern} decides from now on, and starts nothing.")
+        return
+    if stop:
+        service.send(calls.delete_shadow(pattern))
+        out.say(f"The shadow of {pattern} has ended.")
+        return
+    found = service.send(calls.get_shadow(pattern))
+    known = found["shadow"]
+    if adopt:
+        # The precedence is a member of the policy that is sent, and not one of its settings.
+        wanted: Any = {**known["settings"], "precedence": known["precedence"]}
+        answer = service.send(calls.put_policy(pattern, wanted))
+        service.send(calls.delete_shadow(pattern))
+        out.answer(answer, f"The shadow of {pattern} is its policy now.")
+        return
+    out.document(found)
+    out.say(f"{pattern} has had a shadow since {ago(known['started_at'])}: {policies.described(known['settings'])}.")
+    simulations.show(out, found["comparison"])
+    if not found["is_enough"]:
+        out.note("A week tells more: the shadow has not seen every day of one.")

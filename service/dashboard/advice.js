@@ -1,0 +1,55 @@
+// Advice about a setting of a table, with its figures, and how its largest bucket grows.
+
+import { getTagged, problemOf, send, tablePath } from "./api.js";
+import { card, pairs, problem, time } from "./components.js";
+import { h } from "./dom.js";
+import { sentence } from "./format.js";
+import { may } from "./role.js";
+
+const WORDS = { open: "Not applied", applied: "Applied", kept: "Applied, and as foreseen", "taken-back": "Taken back", dismissed: "Dismissed" };
+
+export class Advice {
+  constructor(id, changed) {
+    [this.path, this.changed] = [`${tablePath(id)}/advice`, changed];
+    [this.found, this.tag, this.failure] = [null, null, null];
+  }
+
+  async load() {
+    ({ document: this.found, tag: this.tag } = await getTagged(this.path));
+  }
+
+  draw() {
+    if (!this.found) return null;
+    const { state, because, buckets, changed_at: at } = this.found;
+    const isOpen = state === "open";
+    return card(
+      "advice",
+      "Advice",
+      pairs(
+        [state === "none" ? "No advice" : "Setting", sentence(because)],
+        ["State", state !== "none" && [WORDS[state], at && [", ", time(at)]]],
+        ["Buckets", buckets && sentence(buckets.text)],
+      ),
+      this.failure && problem(this.failure),
+      isOpen &&
+        may("operator") &&
+        h(
+          "div",
+          { class: "actions" },
+          h("button", { type: "button", class: "primary", onclick: () => this.#answer("applied") }, "Apply it"),
+          h("button", { type: "button", onclick: () => this.#answer("dismissed") }, "Dismiss it"),
+        ),
+    );
+  }
+
+  async #answer(state) {
+    this.failure = null;
+    try {
+      await send("PUT", this.path, { state }, this.tag);
+      this.changed();
+    } catch (error) {
+      this.failure = problemOf(error);
+      this.changed.redraw();
+    }
+  }
+}

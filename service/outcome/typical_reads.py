@@ -1,0 +1,53 @@
+"""The reads a day of a typical table, which stand for those of tables about whose reads nothing is known."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from statistics import median
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from service.catalog import table_store
+from service.outcome import read_store
+from service.outcome.reads import DEFAULT_PER_DAY, Reads, reads_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from service.catalog.registration import Registration
+
+LEAST_TABLES = 3
+"""The median of fewer tables says little."""
+
+_KEPT_FOR = timedelta(minutes=10)
+# Every decision about a table with unknown reads asks for it, and it changes slowly.
+_known: WeakKeyDictionary[Engine, tuple[datetime, Reads]] = WeakKeyDictionary()
+
+
+def reads_of_table(connection: Connection, table: Registration, now: datetime) -> Reads:
+    """Returns the known reads of a table, or else those that are assumed."""
+    found = reads_of(table.readers.reads_per_day, read_store.seen(connection, table.id, now))
+    return found if found.is_known else assumed(connection, now)
+
+
+def assumed(connection: Connection, now: datetime) -> Reads:
+    """Returns what is assumed of a table about whose reads nothing is known: the median of the tables that are known to
+    be read, or a constant if there are too few of them."""
+    at, found = _known.get(connection.engine, (None, Reads()))
+    if at is None or abs(now - at) > _KEPT_FOR:
+        found = _computed(connection, now)
+        _known[connection.engine] = now, found
+    return found
+
+
+def _computed(connection: Connection, now: datetime) -> Reads:
+    declared = table_store.reads_declared(connection)
+    seen = read_store.seen_by_days(connection, now)
+    every = [reads_of(declared.get(each), seen.get(each, {})) for each in {*declared, *seen}]
+    # A table that is read no more says nothing about one of which nobody has told.
+    rates = [each.per_day for each in every if not each.have_stopped]
+    if len(rates) < LEAST_TABLES:
+        return Reads(DEFAULT_PER_DAY)
+    return Reads(median(rates), of_tables=len(rates))

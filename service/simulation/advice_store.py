@@ -1,0 +1,60 @@
+"""Database access to advice about tables: one row a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.upsert import upsert
+from service.simulation.advice import Advice, AdviceState
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_a = schema.advice
+
+
+def find(connection: Connection, table_id: str, *, for_update: bool = False) -> Advice | None:
+    query = sa.select(_a).where(_a.c.table_id == table_id)
+    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    return Advice.of_row(row) if row else None
+
+
+def every(connection: Connection, states: Collection[AdviceState], limit: int) -> list[Advice]:
+    """Returns the advice in these states, the latest first."""
+    query = sa.select(_a).where(_a.c.state.in_([each.value for each in states]))
+    rows = connection.execute(query.order_by(_a.c.computed_at.desc(), _a.c.table_id).limit(limit))
+    return [Advice.of_row(row) for row in rows]
+
+
+def put(connection: Connection, advice: Advice) -> None:
+    upsert(connection, _a, {"table_id": advice.table_id}, advice.to_row("table_id"))
+
+
+def due(connection: Connection, before: datetime, applied_before: datetime, now: datetime, limit: int) -> list[str]:
+    """Returns the ids of polled tables without advice, and of those whose advice was looked at before, the longest ago
+    first: that which was applied sooner than other advice. A time in the future, from a clock that stepped back, is due
+    too."""
+    tables, snapshots = schema.tables, schema.snapshots
+    is_applied = _a.c.state == AdviceState.APPLIED.value
+    query = (
+        sa.select(tables.c.id)
+        .join(snapshots, snapshots.c.table_id == tables.c.id)
+        .outerjoin(_a, _a.c.table_id == tables.c.id)
+        .where(
+            sa.or_(
+                _a.c.table_id.is_(None),
+                _a.c.computed_at < before,
+                sa.and_(is_applied, _a.c.computed_at < applied_before),
+                _a.c.computed_at > now,
+            )
+        )
+        .order_by(_a.c.computed_at.asc().nulls_first(), tables.c.id)
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())

@@ -1,0 +1,255 @@
+"""Computes advice in the background, applies it where a policy says so, and takes it back if the outcome is worse than
+was foreseen."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from service.catalog import decision_times, table_store
+from service.catalog.table_events import event_of_table
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.events.event import EventType
+from service.model.errors import NotFoundError
+from service.model.storage_errors import StorageError
+from service.policies import policy_registry, store
+from service.policies.policy import TableLevel
+from service.policies.precedence import Subject
+from service.policies.settings import Mode
+from service.simulation import advice_store, aims, past_store
+from service.simulation.advice import PERIOD, Advice, AdviceState, advised, worse
+from service.simulation.errors import AdviceOutdatedError
+from service.simulation.simulator import Fleet
+from service.simulation.what_if import engine_of, learned, with_facts
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from service.events.database import Database
+    from service.scheduling.admission import Limits
+    from service.simulation.outcome import Outcome
+
+TABLES_AT_ONCE = 3
+"""A round works on so many tables."""
+
+_COMPUTED_EVERY, _COMPARED_EVERY = timedelta(days=1), timedelta(hours=1)
+# An outcome is compared from this time after the change on, until it counts as kept.
+_COMPARED_AFTER, _KEPT_AFTER = timedelta(hours=6), timedelta(days=7)
+# Nothing is advised for so long after advice was taken back or dismissed, so that settings do not go to and fro.
+_REST = timedelta(days=30)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AdviceWriter:
+    """Computes the advice about one table, in a process of its own. `limits` and `poll_seconds` are as in
+    `Replayer`."""
+
+    database: str = field(repr=False)
+    limits: Limits
+    poll_seconds: float = 60.0
+
+    @classmethod
+    def of(cls, engine: Engine, limits: Limits, poll_seconds: float) -> AdviceWriter:
+        return cls(engine.url.render_as_string(hide_password=False), limits, poll_seconds)
+
+    def __call__(self, table_id: str, now: datetime) -> Advice:
+        """Raises TableNotFoundError."""
+        with reading(engine_of(self.database)) as connection:
+            return computed(connection, table_id, now, Fleet(limits=self.limits, poll_seconds=self.poll_seconds))
+
+
+Write = Callable[[str, "datetime"], Advice]
+
+
+def computed(connection: Connection, table_id: str, now: datetime, fleet: Fleet) -> Advice:
+    """Raises TableNotFoundError."""
+    table = table_store.get(connection, table_id)
+    effective = policy_registry.effective_of(connection, table)
+    known = {table_id: (Subject.of(table), effective.policy)}
+    begin = now - PERIOD
+    try:
+        past = past_store.read(connection, known, begin, now, now)
+    except past_store.TooManyCommits:
+        return Advice(table_id, now, AdviceState.NONE, "the table has too many commits to be simulated")
+    aims.add(connection, past.pasts, now)
+    if table_id not in past.pasts:
+        return Advice(table_id, now, AdviceState.NONE, "the table has not been polled yet")
+    return advised(
+        past.pasts[table_id], with_facts(connection, fleet, now), learned(connection), begin.timestamp(), now
+    )
+
+
+def run_once(database: Database, write: Write) -> str:
+    """Computes the oldest advice anew, and compares what was applied with its outcome. Returns what it has done as a
+    sentence."""
+    now = database.clock()
+    with reading(database.engine) as connection:
+        due = advice_store.due(connection, now - _COMPUTED_EVERY, now - _COMPARED_EVERY, now, TABLES_AT_ONCE)
+        known = {table_id: advice_store.find(connection, table_id) for table_id in due}
+    for table_id, last in known.items():
+        if last and last.state is AdviceState.APPLIED:
+            _compare(database, last, now)
+            continue
+        try:
+            found = write(table_id, now)
+        except (NotFoundError, StorageError) as error:
+            found = Advice(table_id, now, AdviceState.NONE, f"it could not be computed: {error.detail}")
+        except Exception:
+            # A failure with one table must not keep the others from their turn.
+            log.exception("The advice about table %s failed", table_id)
+            found = Advice(table_id, now, AdviceState.NONE, "it could not be computed")
+        _keep(database, found, now)
+    return f"looked at the advice about {len(due)} tables"
+
+
+def _keep(database: Database, found: Advice, now: datetime) -> None:
+    """Stores new advice, and applies it in the mode `auto`."""
+    with writing(database.engine) as connection:
+        try:
+            table = table_store.get(connection, found.table_id, for_update=True)
+        except NotFoundError:
+            return
+        mode = policy_registry.effective_of(connection, table).policy.advice.mode
+        last = advice_store.find(connection, found.table_id)
+        was_answered = last is not None and last.state not in (AdviceState.NONE, AdviceState.OPEN)
+        # An absolute difference, because a clock may step.
+        if last and was_answered and last.changed_at is not None and abs(now - last.changed_at) < _REST:
+            advice_store.put(connection, replace(last, computed_at=now))
+            return
+        if mode is Mode.OFF and found.state is AdviceState.OPEN:
+            found = replace(found, state=AdviceState.NONE, because="the policy wants no advice")
+        advice_store.put(connection, found)
+        if mode is Mode.AUTO and found.state is AdviceState.OPEN:
+            # If the policy was changed while the advice was computed, the next round computes it anew.
+            with suppress(AdviceOutdatedError):
+                _apply(connection, found, now)
+
+
+def apply(database: Database, table_id: str) -> Advice:
+    """Applies the open advice about a table to its own level of the policy. Raises TableNotFoundError, or
+    AdviceOutdatedError if there is none, or the setting has another value meanwhile."""
+    now = database.clock()
+    with writing(database.engine) as connection:
+        table_store.get(connection, table_id, for_update=True)
+        found = advice_store.find(connection, table_id)
+        if found is None or found.state is not AdviceState.OPEN:
+            raise AdviceOutdatedError(f"There is no open advice about table {table_id}.")
+        return _apply(connection, found, now)
+
+
+def dismiss(database: Database, table_id: str) -> Advice:
+    """Keeps the open advice from being shown. Raises AdviceOutdatedError if there is none."""
+    with writing(database.engine) as connection:
+        table_store.get(connection, table_id, for_update=True)
+        found = advice_store.find(connection, table_id)
+        if found is None or found.state is not AdviceState.OPEN:
+            raise AdviceOutdatedError(f"There is no open advice about table {table_id}.")
+        found = replace(found, state=AdviceState.DISMISSED, changed_at=database.clock())
+        advice_store.put(connection, found)
+        return found
+
+
+def _apply(connection: Connection, found: Advice, now: datetime) -> Advice:
+    """The caller has locked the table."""
+    assert found.setting is not None
+    assert found.after is not None
+    table = table_store.get(connection, found.table_id)
+    section, _, member = found.setting.partition(".")
+    present = getattr(getattr(policy_registry.effective_of(connection, table).policy, section), member)
+    if present != found.before:
+        raise AdviceOutdatedError(f"{found.setting} is {present} now; the advice is about {found.before}.")
+    level = store.of_table(connection, found.table_id)
+    own = (level.settings if level else {}).get(section, {}).get(member)
+    _set(connection, found.table_id, found.setting, found.after, now)
+    found = replace(found, state=AdviceState.APPLIED, own_before=own, changed_at=now)
+    advice_store.put(connection, found)
+    _publish(connection, EventType.ADVICE_APPLIED, found, now)
+    return found
+
+
+def _compare(database: Database, applied: Advice, now: datetime) -> None:
+    """Takes applied advice back if its outcome is worse than was foreseen; after a week it counts as kept."""
+    since = applied.changed_at or now
+    because = None
+    if now - since >= _COMPARED_AFTER:
+        with reading(database.engine) as connection:
+            outcome = _outcome(connection, applied.table_id, since, now)
+        days = (now - since) / timedelta(days=1)
+        because = worse(applied.figures, outcome.read_overhead, outcome.gb_hours / days) if outcome else None
+    with writing(database.engine) as connection:
+        try:
+            table = table_store.get(connection, applied.table_id, for_update=True)
+        except NotFoundError:
+            return
+        found = advice_store.find(connection, applied.table_id)
+        if found != applied or applied.setting is None:
+            return
+        section, _, member = applied.setting.partition(".")
+        level = store.of_table(connection, applied.table_id)
+        if (level.settings if level else {}).get(section, {}).get(member) != applied.after:
+            # Somebody has changed the setting since, and knows better.
+            advice_store.put(connection, replace(applied, state=AdviceState.DISMISSED, changed_at=now))
+            return
+        if because is None:
+            state = AdviceState.KEPT if now - since >= _KEPT_AFTER else AdviceState.APPLIED
+            advice_store.put(connection, replace(applied, state=state, computed_at=now))
+            return
+        _set(connection, table.id, applied.setting, applied.own_before, now)
+        taken = replace(
+            applied,
+            computed_at=now,
+            state=AdviceState.TAKEN_BACK,
+            because=f"taken back: {because} ({applied.because})",
+            changed_at=now,
+        )
+        advice_store.put(connection, taken)
+        _publish(connection, EventType.ADVICE_TAKEN_BACK, taken, now)
+        log.warning("Table %s: advice %s", table.id, taken.because)
+
+
+def _outcome(connection: Connection, table_id: str, since: datetime, now: datetime) -> Outcome | None:
+    """Returns what has really happened since."""
+    try:
+        table = table_store.get(connection, table_id)
+    except NotFoundError:
+        return None
+    policy = policy_registry.effective_of(connection, table).policy
+    try:
+        known = {table_id: (Subject.of(table), policy)}
+        return past_store.read(connection, known, since, now, now).actual
+    except past_store.TooManyCommits:
+        return None
+
+
+def _set(connection: Connection, table_id: str, name: str, value: int | None, now: datetime) -> None:
+    """Sets a setting of the table's own level; None takes it out."""
+    level = store.of_table(connection, table_id)
+    before = dict(level.settings) if level else {}
+    section, _, member = name.partition(".")
+    after: dict[str, Any] = policy_registry.merged(before, {section: {member: value}})
+    if value is None:
+        after = policy_registry.without(before, [name])
+    if after:
+        store.put_table(connection, table_id, TableLevel(after, now))
+    elif level:
+        store.delete_table(connection, table_id)
+    decision_times.wake(connection, table_id, now)
+
+
+def _publish(connection: Connection, type_: EventType, advice: Advice, now: datetime) -> None:
+    table = table_store.get(connection, advice.table_id)
+    told = {
+        **{name: getattr(advice, name) for name in ("because", "setting", "before", "after")},
+        "figures": dict(advice.figures),
+    }
+    event = event_of_table(type_, table, now, (table.id, now.isoformat()), {"advice": told})
+    outbox.publish(connection, [event], now=now)

@@ -1,0 +1,299 @@
+"""Tests advice about settings: computed in the background, applied, and taken back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+
+from service.catalog import commit_store, sample_store
+from service.catalog.sample import Sample
+from service.db import schema
+from service.db.engine import reading, writing
+from service.lake.commit import Commit
+from service.lake.snapshot import PartitionState, Since, TableSnapshot, Totals
+from service.lake.table import TableType
+from service.model.clock import utc_now
+from service.model.storage_errors import ReadTimedOutError
+from service.policies import policy_registry
+from service.simulation import advice_store, adviser
+from service.simulation.advice import Advice, AdviceState, worse
+from service.simulation.simulator import Fleet
+from tests.integration.control_plane.command_line import serving_command_line
+from tests.integration.control_plane.planning import Service, save_look
+from tests.unit.control_plane.past_fleet import cost
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from fastapi.testclient import TestClient
+
+    from service.policies.policy import Policy
+    from tests.integration.control_plane.conftest import FakeClock
+
+MIB, TABLE = 1024**2, "tbl_1"
+
+
+@pytest.fixture
+def service(engine: sa.Engine, clock: FakeClock) -> Service:
+    found = Service(engine, clock)
+    found.register(TABLE)
+    return found
+
+
+def written(service: Service, table_id: str = TABLE, *, hours: int = 72, size: int = MIB) -> None:
+    """Records a commit every ten minutes until now, and a poll."""
+    now = service.clock()
+    times = [now - timedelta(minutes=10 * each) for each in range(6 * hours, 0, -1)]
+    commits = [
+        Commit(table_id, f"{at:%Y%m%d%H%M%S}000", "deltacommit", None, at, at, "UPSERT", 9, 0, size, file_groups=4)
+        for at in times
+    ]
+    with writing(service.engine) as connection:
+        commit_store.record(connection, commits, now)
+        save_look(connection, polled(table_id, now))
+
+
+def polled(table_id: str, now: datetime, log_bytes: int = MIB) -> TableSnapshot:
+    files = PartitionState("", file_groups=8, base_files=8, base_bytes=4096 * MIB, log_bytes=log_bytes)
+    return TableSnapshot(
+        *(table_id, now, TableType.MERGE_ON_READ, (files,)),
+        last_commit_at=now,
+        since_compaction=Since(2),
+        totals=Totals.of([files]),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost model has learned from jobs that have ended."""
+    monkeypatch.setattr(adviser, "learned", lambda _: cost)
+
+
+def compute(service: Service) -> None:
+    def write(table_id: str, now: datetime) -> Advice:
+        with reading(service.engine) as connection:
+            return adviser.computed(connection, table_id, now, Fleet())
+
+    adviser.run_once(service.database, write)
+
+
+def advice(service: Service, table_id: str = TABLE) -> Advice:
+    with reading(service.engine) as connection:
+        found = advice_store.find(connection, table_id)
+    assert found is not None
+    return found
+
+
+def policy(service: Service, table_id: str = TABLE) -> Policy:
+    return policy_registry.of_table(service.engine, table_id).policy
+
+
+def set_policy(service: Service, **settings: Any) -> None:
+    policy_registry.put_table(service.engine, service.clock, TABLE, settings)
+
+
+def sampled(service: Service, log_bytes: int) -> None:
+    """Records what polls have found in the last hours."""
+    with writing(service.engine) as connection:
+        for hours in range(12):
+            at = service.clock() - timedelta(hours=hours)
+            sample = replace(Sample.of(polled(TABLE, at, log_bytes)), delta_commits=1)
+            sample_store.record(connection, {TABLE: sample})
+
+
+@pytest.mark.mostly_sqlite
+def test_the_cheapest_setting_that_keeps_reads_cheap_is_advised_and_applied(service: Service) -> None:
+    written(service)
+    compute(service)
+    found = advice(service)
+    assert found.state is AdviceState.OPEN
+    assert (found.setting, found.before) == ("compaction.commits", 5)
+    assert found.because.startswith(f"compaction every {found.after} commits instead of 5: -")
+    assert "GB-hours, read overhead 1." in found.because
+    assert found.figures["new_overhead"] <= 1.2
+    assert found.figures["new_seconds"] < 0.9 * found.figures["now_seconds"]
+    # The advice is not computed again for a day.
+    compute(service)
+    assert advice(service) == found
+    assert policy(service).compaction.commits == 5
+    applied = adviser.apply(service.database, TABLE)
+    assert (applied.state, applied.own_before) == (AdviceState.APPLIED, None)
+    assert policy(service).compaction.commits == found.after
+    with pytest.raises(adviser.AdviceOutdatedError):
+        adviser.apply(service.database, TABLE)
+
+
+@pytest.mark.mostly_sqlite
+def test_advice_is_taken_back_when_the_outcome_is_worse_and_does_not_come_again(
+    service: Service, clock: FakeClock
+) -> None:
+    set_policy(service, advice={"mode": "auto"}, compaction={"commits": 5, "enabled": True})
+    written(service)
+    compute(service)
+    applied = advice(service)
+    assert applied.state is AdviceState.APPLIED
+    assert policy(service).compaction.commits == applied.after
+    # The writes burst: logs are as large as half of the table.
+    clock.advance(12 * 3600)
+    sampled(service, 2048 * MIB)
+    compute(service)
+    taken = advice(service)
+    assert taken.state is AdviceState.TAKEN_BACK
+    assert taken.because.startswith("taken back: the read overhead is ")
+    assert policy(service).compaction.commits == 5
+    events = [each for each in published(service) if each.startswith("advice.")]
+    assert events == ["advice.applied", "advice.taken_back"]
+    # For a month nothing goes to and fro.
+    for _ in range(3):
+        clock.advance(4 * 86_400)
+        written(service, hours=30)
+        compute(service)
+    assert advice(service).state is AdviceState.TAKEN_BACK
+    assert policy(service).compaction.commits == 5
+
+
+def published(service: Service) -> list[str]:
+    with reading(service.engine) as connection:
+        return list(connection.execute(sa.select(schema.events.c.type).order_by(schema.events.c.seq)).scalars())
+
+
+@pytest.mark.mostly_sqlite
+def test_what_is_as_foreseen_is_kept_and_what_a_person_changed_is_left_alone(
+    service: Service, clock: FakeClock
+) -> None:
+    written(service)
+    compute(service)
+    adviser.apply(service.database, TABLE)
+    clock.advance(12 * 3600)
+    sampled(service, MIB)
+    compute(service)
+    assert advice(service).state is AdviceState.APPLIED
+    clock.advance(7 * 86_400)
+    compute(service)
+    assert advice(service).state is AdviceState.KEPT
+    service.register("tbl_2")
+    written(service, "tbl_2")
+    compute(service)
+    adviser.apply(service.database, "tbl_2")
+    policy_registry.put_table(service.engine, clock, "tbl_2", {"compaction": {"commits": 7}})
+    clock.advance(12 * 3600)
+    compute(service)
+    assert advice(service, "tbl_2").state is AdviceState.DISMISSED
+    assert policy(service, "tbl_2").compaction.commits == 7
+
+
+@pytest.mark.mostly_sqlite
+def test_a_table_without_advice_has_the_reason(service: Service, clock: FakeClock) -> None:
+    written(service, hours=2)
+    compute(service)
+    assert advice(service).because == "too little is known: 12 commits; 30 in more than a day are needed"
+    set_policy(service, objective={"read_overhead": 1.1})
+    clock.advance(86_401)
+    compute(service)
+    assert advice(service).because == "the objective says when logs are compacted"
+    set_policy(service, compaction={"cron": "0 3 * * *"})
+    clock.advance(86_401)
+    compute(service)
+    assert advice(service).because == "compactions do not start by the number of commits alone"
+
+
+@pytest.mark.mostly_sqlite
+def test_a_round_is_bounded_and_no_failure_keeps_other_tables_waiting(service: Service, clock: FakeClock) -> None:
+    for number in range(2, 9):
+        service.register(f"tbl_{number}")
+    for number in range(1, 9):
+        written(service, f"tbl_{number}", hours=1)
+    asked: list[str] = []
+
+    def write(table_id: str, now: datetime) -> Advice:
+        asked.append(table_id)
+        if table_id == "tbl_1":
+            raise ReadTimedOutError("too long")
+        if table_id == "tbl_2":
+            raise ValueError("a damaged row")
+        return Advice(table_id, now, AdviceState.NONE, "nothing")
+
+    for _ in range(4):
+        adviser.run_once(service.database, write)
+    assert sorted(asked) == [f"tbl_{number}" for number in range(1, 9)]
+    assert advice(service, "tbl_2").because == "it could not be computed"
+    # A clock that steps back makes everything due again, and three tables a round at most.
+    clock.advance(-86_400)
+    del asked[:]
+    adviser.run_once(service.database, write)
+    assert len(asked) == 3
+
+
+def test_figures_that_are_damaged_take_the_advice_back() -> None:
+    assert worse({}, 1.0, 0.0) == "what was foreseen is not known any more"
+
+
+def test_advice_over_rest(client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock) -> None:
+    path = f"/v1/tables/{table_id}/advice"
+    found = client.get(path)
+    assert (found.status_code, found.json()["state"], found.json()["buckets"]) == (200, "none", None)
+    refused = client.put(path, json={"state": "applied"})
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/advice-outdated")
+    assert client.put(path, json={"state": "open"}).status_code == 422
+    figures = {"now_gb_hours": 1.2, "new_gb_hours": 0.5}
+    with writing(sqlite) as connection:
+        given = Advice(
+            *(table_id, clock(), AdviceState.OPEN, "compaction every 12 commits", "compaction.commits", 5, 12),
+            figures=figures,
+        )
+        advice_store.put(connection, given)
+    listed = client.get("/v1/advice").json()["items"]
+    assert [(each["table_id"], each["after"], each["figures"]) for each in listed] == [(table_id, 12, figures)]
+    stale = client.put(path, json={"state": "applied"}, headers={"If-Match": '"0"'})
+    assert stale.status_code == 412
+    # The setting has another value than the one that the advice is about.
+    client.put(f"/v1/tables/{table_id}/policy", json={"compaction": {"commits": 6}})
+    assert client.put(path, json={"state": "applied"}).status_code == 409
+    client.put(f"/v1/tables/{table_id}/policy", json={"compaction": {"commits": 5}, "priority": 2})
+    seen = {"If-Match": client.get(path).headers["ETag"]}
+    applied = client.put(path, json={"state": "applied"}, headers=seen)
+    assert (applied.status_code, applied.json()["state"]) == (200, "applied")
+    effective = client.get(f"/v1/tables/{table_id}/policy").json()["policy"]
+    assert (effective["compaction"]["commits"], effective["priority"]) == (12, 2)
+    assert client.get("/v1/advice").json()["items"] == []
+    assert len(client.get("/v1/advice?state=applied").json()["items"]) == 1
+
+
+def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> None:
+    with serving_command_line(tmp_path) as cli:
+        orders, trips = cli.table("orders"), cli.table("trips")
+        assert "There is no advice" in cli.run("policy", "advice").stderr
+        assert "it has not been computed yet" in cli.run("policy", "advice", "orders").stdout
+        with writing(cli.serving.engine) as connection:
+            for table_id in (orders, trips):
+                given = Advice(
+                    *(
+                        table_id,
+                        utc_now(),
+                        AdviceState.OPEN,
+                        "compaction every 12 commits",
+                        "compaction.commits",
+                        5,
+                        12,
+                    ),
+                    figures={"now_gb_hours": 1.2, "new_gb_hours": 0.5},
+                )
+                advice_store.put(connection, given)
+        listed = cli.run("policy", "advice").stdout
+        assert listed.count("compaction every 12 commits") == 2
+        assert "Name the TABLE" in cli.run("policy", "advice", "--apply", code=2).stderr
+        assert "either" in cli.run("policy", "advice", "orders", "--apply", "--dismiss", code=2).stderr
+
+        assert "Applied: compaction every 12 commits" in cli.run("policy", "advice", "orders", "--apply").stdout
+        assert "Dismissed" in cli.run("policy", "advice", "trips", "--dismiss").stdout
+
+        assert cli.json("policy", "show", "orders")["policy"]["compaction"]["commits"] == 12
+        assert cli.json("policy", "show", "trips")["policy"]["compaction"]["commits"] == 5
+        assert cli.json("policy", "advice")["items"] == []
+        assert cli.json("policy", "advice", "trips")["state"] == "dismissed"
+        cli.run("policy", "advice", "orders", "--apply", code=1)

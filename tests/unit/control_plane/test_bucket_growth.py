@@ -1,0 +1,70 @@
+"""Tests the forecast of the largest bucket of a table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+
+import pytest
+
+from service.catalog.sample import Sample
+from service.policies.policy import Policy, Window
+from service.simulation.bucket_growth import Largest, foreseen, quiet_at
+
+GIB = 1024**3
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def samples(days: int, per_day: int, *, begin: int = 8 * GIB) -> list[Sample]:
+    return [
+        Sample(NOW - timedelta(days=days - each), 0, begin + per_day * each, 0, 8, 8, 0, 0, 0)
+        for each in range(days + 1)
+    ]
+
+
+def test_a_growing_table_needs_more_buckets_at_a_day_that_is_said() -> None:
+    # 8 GiB in 8 buckets became 16 GiB in 16 days: each bucket grows by an eighth of a GiB a day.
+    found = foreseen(samples(16, GIB // 2), Largest(2 * GIB, 8, 3 * GIB), NOW, NOW + timedelta(hours=15))
+    assert found is not None
+    assert found.bytes_per_day == pytest.approx(GIB / 16, rel=0.01)
+    assert found.needed_at is not None
+    assert (found.needed, found.needed_at.date().isoformat()) == (16, "2026-01-17")
+    # 2 GiB and 90 days make 7.6 GiB.
+    assert (found.in_90_days, found.factor) == (32, 4)
+    assert found.text == (
+        "needs 16 buckets by 17 January 2026: the largest has 2.0 GiB, 3.0 GiB are allowed;"
+        " 32 last for 90 days, best at 2026-01-02 03:00 UTC"
+    )
+
+
+def test_what_does_not_grow_needs_nothing_and_too_little_says_nothing() -> None:
+    still = foreseen(samples(20, 0), Largest(GIB, 8, 3 * GIB), NOW, NOW)
+    assert still is not None
+    assert (still.needed_at, still.factor, still.quiet_at) == (None, 1, None)
+    assert still.text == "8 buckets are enough for years"
+    assert foreseen(samples(2, GIB), Largest(GIB, 8, 3 * GIB), NOW, NOW) is None
+    assert foreseen([], Largest(GIB, 8, 3 * GIB), NOW, NOW) is None
+    full = foreseen(samples(20, 0), Largest(4 * GIB, 8, 3 * GIB), NOW, NOW)
+    assert full is not None
+    assert full.text.startswith("needs 16 buckets now: ")
+
+
+def test_one_jump_and_one_loss_move_the_forecast_little() -> None:
+    usual = samples(30, GIB // 8)
+    odd = [
+        *usual[:10],
+        Sample(usual[10].at, 0, 500 * GIB, 0, 8, 8, 0, 0, 0),
+        *usual[11:20],
+        Sample(usual[20].at, 0, 1, 0, 8, 8, 0, 0, 0),
+        *usual[21:],
+    ]
+    rates = [foreseen(each, Largest(GIB, 8, 3 * GIB), NOW, NOW) for each in (usual, odd)]
+    assert rates[0] is not None
+    assert rates[1] is not None
+    assert rates[1].bytes_per_day == pytest.approx(rates[0].bytes_per_day, rel=0.1)
+
+
+def test_the_quiet_hour_is_that_of_the_window_or_that_with_the_fewest_commits() -> None:
+    commits = [NOW - timedelta(hours=each) for each in range(24 * 7) if (NOW - timedelta(hours=each)).hour != 4]
+    assert quiet_at(Policy(), commits, NOW) == datetime(2026, 1, 2, 4, tzinfo=UTC)
+    night = Policy(windows=(Window(time(22), time(23)),))
+    assert quiet_at(night, commits, NOW) == datetime(2026, 1, 1, 22, tzinfo=UTC)
