@@ -27,8 +27,8 @@ class NotKnownError(Exception):
 
 class KnownTokens:
     """Reads tokens and keeps them for a moment. A token that does not exist is not kept, so a new one is valid at once.
-    Changes by this process take effect at once. Thread-safe. With `reads=False` each method raises NotKnownError if it
-    would have to read, else DatabaseUnavailableError."""
+    Changes by this process take effect at once. Thread-safe. A method with `reads=False` raises NotKnownError if it
+    would have to read, and any other call may raise DatabaseUnavailableError."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
