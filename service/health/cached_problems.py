@@ -8,17 +8,16 @@ all tables. Until those are read, an overview of very many tables shows them wit
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.catalog import table_statistics, table_store
 from service.db.engine import reading
-from service.health import overview, overview_store, problem_store
+from service.health import overview, overview_store, problem_store, problems
 from service.health.known_problems import Known
 from service.health.problem_groups import groups
 from service.health.problem_search import ProblemSearch
-from service.health.problems import Found
 from service.health.result_cache import MOST_AGE_AT_ONCE, ResultCache
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Look:
-    found: Found
+    found: problems.Found
     paths: Mapping[str, str]
     known: Known
 
@@ -46,7 +45,7 @@ def _known(search: Search, now: datetime) -> Known:
         as_of=now,
         problems=found,
         backlogs={table_id: each.backlog for table_id, each in search.tables.items() if each.backlog},
-        counts=Counter(each.severity for each in found),
+        counts=problems.counts(found),
         of_tables={table_id: each.part.problems for table_id, each in search.tables.items() if each.part.problems},
         groups=groups(found),
     )
@@ -83,7 +82,7 @@ class ProblemCache:
         DatabaseUnavailableError."""
         return self._tables.now(engine, clock, MOST_AGE_AT_ONCE)
 
-    def look(self, engine: Engine, clock: Clock) -> tuple[Found, Mapping[str, str]]:
+    def look(self, engine: Engine, clock: Clock) -> tuple[problems.Found, Mapping[str, str]]:
         """Examines the whole installation now, and caches the result. Also returns the base paths of the tables that
         could be read, by id. Raises DatabaseUnavailableError."""
         look = self._looks.anew(engine, clock)
@@ -137,5 +136,5 @@ def _of_last_round(engine: Engine) -> _Look | None:
     for each in found:
         if each.table_id is not None:
             of_tables[each.table_id].append(each)
-    known = Known(as_of, found, tables, Counter(each.severity for each in found), of_tables, groups(found))
-    return _Look(Found(found), dict.fromkeys(tables, ""), known)
+    known = Known(as_of, found, tables, problems.counts(found), of_tables, groups(found))
+    return _Look(problems.Found(found), dict.fromkeys(tables, ""), known)

@@ -61,7 +61,7 @@ def add(engine: sa.Engine, clock: FakeClock, name: str, **more: Any) -> None:
 
 
 def selects(engine: sa.Engine, call: Callable[[], object]) -> int:
-    """Returns the number of queries of a call."""
+    """Returns the number of queries of a call, without that of the caller's token, which is kept for a moment."""
     statements: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
@@ -70,7 +70,7 @@ def selects(engine: sa.Engine, call: Callable[[], object]) -> int:
     sa.event.listen(engine, "before_cursor_execute", note)
     call()
     sa.event.remove(engine, "before_cursor_execute", note)
-    return len([each for each in statements if each.lstrip().startswith("SELECT")])
+    return len([each for each in statements if each.lstrip().startswith("SELECT") and "FROM tokens" not in each])
 
 
 def test_one_call_shows_all_and_takes_the_same_queries_for_few_tables_as_for_many(
@@ -84,7 +84,7 @@ def test_one_call_shows_all_and_takes_the_same_queries_for_few_tables_as_for_man
     ill(engine, clock, range(2, 30))
     clock.advance(MOST_AGE.total_seconds() + 1)
     shown = get(api)
-    assert selects(engine, lambda: get(api)) == few <= 25
+    assert selects(engine, lambda: get(api)) == few <= 24
     assert shown["at"] == shown["problems"]["as_of"]
     assert shown["problems"]["counts"]["critical"] == 30
     assert len(shown["problems"]["items"]) == 20
