@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _a = schema.audit_entries
 
+_ADD = _a.insert().returning(_a.c.id)
 _OF_OUTCOME = {
     Outcome.DONE: sa.or_(_a.c.status.is_(None), _a.c.status < 400),
     Outcome.REFUSED: sa.and_(schema.AUDIT_IS_REFUSED, _a.c.status < 500),
@@ -27,7 +28,7 @@ _OF_OUTCOME = {
 
 def add(connection: Connection, entry: AuditEntry) -> int:
     """Returns the id of the new entry."""
-    return int(connection.execute(_a.insert().values(entry.to_row("id")).returning(_a.c.id)).scalar_one())
+    return int(connection.execute(_ADD, entry.to_row("id")).scalar_one())
 
 
 def lock(connection: Connection, object_type: str, object_id: str) -> None:

@@ -3,6 +3,7 @@ again."""
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -18,21 +19,40 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _t = schema.tokens
+# Every call executes one of these statements, so they are built once.
+_ANY = sa.select(_t.c.id).limit(1)
+_FIND = sa.select(_t).where(_t.c.id == sa.bindparam("of_token"))
+
+
+_changes = count()
+_before = [0]
+
+
+def changes() -> int:
+    """Returns a number that is another one after each change of a token by this process."""
+    return _before[0]
+
+
+def _change() -> None:
+    _before[0] = next(_changes) + 1
 
 
 def add(connection: Connection, token: Token) -> None:
+    _change()
     connection.execute(_t.insert().values(token.to_row()))
 
 
 def add_if_absent(connection: Connection, token: Token) -> bool:
     """Adds the token unless one with the same id exists, even if that one differs or is revoked. Returns whether it was
     added."""
+    _change()
     return bool(connection.execute(insert(connection, _t).values(token.to_row()).on_conflict_do_nothing()).rowcount)
 
 
 def put_person(connection: Connection, person: Token) -> Token:
     """Stores a person, or updates the stored name, role and tables. Returns what is stored: a revoked person stays
     revoked."""
+    _change()
     row = person.to_row()
     known = insert(connection, _t).values(row)
     renewed = {name: row[name] for name in ("name", "role", "tables")}
@@ -52,11 +72,11 @@ def current(connection: Connection, token: Token) -> Token | None:
 
 def exist(connection: Connection) -> bool:
     """Returns whether a token was ever created; if so, every call needs one."""
-    return connection.execute(sa.select(_t.c.id).limit(1)).first() is not None
+    return connection.execute(_ANY).first() is not None
 
 
 def find(connection: Connection, token_id: str) -> Token | None:
-    row = connection.execute(sa.select(_t).where(_t.c.id == token_id)).one_or_none()
+    row = connection.execute(_FIND, {"of_token": token_id}).one_or_none()
     return Token.of_row(row) if row else None
 
 
@@ -70,4 +90,5 @@ def revoke(connection: Connection, token_id: str, now: datetime) -> None:
     if found is None:
         raise TokenNotFoundError(f"There is no token {token_id}.")
     if found.revoked_at is None:
+        _change()
         connection.execute(_t.update().where(_t.c.id == token_id).values(revoked_at=now))

@@ -8,7 +8,7 @@ while all other calls wait.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_type_hints
 
@@ -30,10 +30,18 @@ _Row = TypeVar("_Row")
 
 
 def made(model: type[_Model], source: object, **members: Any) -> _Model:
-    """Returns the model with the attributes of `source`; `members` replace some of them, or add those that `source`
-    lacks."""
-    names = (name for name in model.model_fields if name not in members and hasattr(source, name))
-    return model.model_validate({name: getattr(source, name) for name in names} | members, from_attributes=True)
+    """Returns the model with the attributes of a dataclass or named tuple; `members` replace some of them, or add those
+    that `source` lacks."""
+    kind: Any = type(source)
+    given = [(name, getattr(source, name)) for name in _shared(model, kind) if name not in members]
+    return model.model_validate(dict(given) | members, from_attributes=True)
+
+
+@cache
+def _shared(model: type[BaseModel], source: type) -> Sequence[str]:
+    """Returns the names of the model's members that a dataclass or named tuple has as fields or properties."""
+    own = getattr(source, "__dataclass_fields__", ())
+    return [name for name in model.model_fields if name in own or hasattr(source, name)]
 
 
 class _OfDeclaration(ModelMetaclass):

@@ -16,6 +16,7 @@ from service.api.policy_models import PatternPolicyOut, PauseOut
 from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
 from service.catalog import consumer_store, table_store
+from service.catalog.registration import Registration
 from service.delivery import delivery_store, webhook_store
 from service.health import acknowledgement_store
 from service.incidents import store as incident_store
@@ -73,7 +74,12 @@ def read(connection: Connection, cipher: SecretCipher, kind: str, object_id: str
 
 def _table(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
     table = table_store.get(connection, table_id)
-    return table.name, TableOut.of(table, {}).model_dump(mode="json", exclude=_OF_TABLE)
+    return table.name, declared(table)
+
+
+def declared(table: Registration) -> dict[str, Any]:
+    """Returns the members of a table that are not detected, as JSON."""
+    return TableOut.of(table, {}).model_dump(mode="json", exclude=_OF_TABLE)
 
 
 def _table_policy(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:

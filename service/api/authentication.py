@@ -8,12 +8,14 @@ import hmac
 import re
 import time
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from service.access import session_store, token_store
+from service.access.known_tokens import KnownTokens, NotKnownError
 from service.access.token import Bearer, Role
 from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, Caller, Exposure
 from service.api.errors import MediaTypeError
@@ -48,6 +50,7 @@ class Authentication:
         self._app = app
         self._database, self._exposure, self._identity = database, exposure, identity
         self._failures = Failures()
+        self._tokens = KnownTokens(database.engine)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not self._guards(scope["path"]):
@@ -55,9 +58,7 @@ class Authentication:
             return
         request = Request(scope)
         try:
-            request.state.caller = await run_in_threadpool(
-                _identify, request, self._database, self._exposure, self._identity
-            )
+            request.state.caller = await self._caller(request)
         except GroundskeeperError as error:
             has_tried = "authorization" in request.headers or cookie_of(request) is not None
             if isinstance(error, UnauthenticatedError) and has_tried:
@@ -69,6 +70,14 @@ class Authentication:
             await answer(error, instance=scope["path"], headers=headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    async def _caller(self, request: Request) -> Caller:
+        """Identifies most callers without a read, which would need a thread."""
+        identify = partial(_identify, request, self._database, self._exposure, self._identity, self._tokens)
+        try:
+            return identify(reads=False)
+        except NotKnownError:
+            return await run_in_threadpool(identify, reads=True)
 
     def _guards(self, path: str) -> bool:
         return path.startswith("/v1/") or (path == METRICS_PATH and not self._exposure.open_metrics)
@@ -97,8 +106,17 @@ class Failures:
         return 0.0 if excess <= 0 else min(self.FIRST_SECONDS * 2.0 ** min(excess - 1, 10), self.MOST_SECONDS)
 
 
-def _identify(request: Request, database: Database, exposure: Exposure, identity: Identity | None) -> Caller:
-    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token."""
+def _identify(
+    request: Request,
+    database: Database,
+    exposure: Exposure,
+    identity: Identity | None,
+    tokens: KnownTokens,
+    *,
+    reads: bool,
+) -> Caller:
+    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token, and
+    NotKnownError if it may not read but would have to."""
     if exposure.callback_key is not None and request.scope["path"] == CALLBACK_PATH:
         return _writer(request, exposure.callback_key)
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
@@ -109,20 +127,28 @@ def _identify(request: Request, database: Database, exposure: Exposure, identity
             return _delegating_writer(password, exposure.callback_key)
         scheme, text = ("bearer", password) if password is not None else (scheme, text)
     claimed = Bearer.parse(text.strip()) if scheme.lower() == "bearer" else None
-    token = _token(database, exposure, claimed)
-    if token is None and identity is None and _is_open(database, exposure):
+    token = _token(exposure, tokens, claimed, reads=reads)
+    # Callers on other machines always need a token, and all callers still need one after the last one was revoked.
+    if token is None and identity is None and exposure.is_loopback and not tokens.exist(reads=reads):
         _refuse_foreign_host(request)
         _refuse_form(request)
         return Caller("anybody", Role.ADMIN, is_open=True)
     if not text and (cookie := cookie_of(request)) is not None:
         _refuse_page(request)
         _refuse_form(request)
+        _check(reads=reads)
         return _of_session(database, cookie)
     if identity is not None and claimed is None and scheme.lower() == "bearer" and identity.provider.audience:
+        _check(reads=reads)
         return _of_access_token(database, identity, text.strip())
     if claimed is None or token is None or not token.matches(claimed.secret, database.clock()):
         raise UnauthenticatedError("The token is not valid." if text else "The request carries no token.")
     return Caller.of(token)
+
+
+def _check(*, reads: bool) -> None:
+    if not reads:
+        raise NotKnownError
 
 
 def _of_access_token(database: Database, identity: Identity, text: str) -> Caller:
@@ -135,13 +161,12 @@ def _of_access_token(database: Database, identity: Identity, text: str) -> Calle
     return Caller.of(known)
 
 
-def _token(database: Database, exposure: Exposure, claimed: Bearer | None) -> Token | None:
+def _token(exposure: Exposure, tokens: KnownTokens, claimed: Bearer | None, *, reads: bool) -> Token | None:
     if claimed is None:
         return None
     if exposure.local_worker and claimed.id == exposure.local_worker.id:
         return exposure.local_worker
-    with reading(database.engine) as connection:
-        return token_store.find(connection, claimed.id)
+    return tokens.find(claimed.id, reads=reads)
 
 
 def _of_session(database: Database, cookie: Cookie) -> Caller:
@@ -154,15 +179,6 @@ def _of_session(database: Database, cookie: Cookie) -> Caller:
     if session is None or token is None or not session.matches(cookie.secret, now) or not token.is_valid(now):
         raise UnauthenticatedError("The session is not valid, or has ended.", hint="Log in again.")
     return Caller.of(token, session)
-
-
-def _is_open(database: Database, exposure: Exposure) -> bool:
-    """Returns whether callers need no token. Callers on other machines always need one, also after the last token is
-    revoked."""
-    if not exposure.is_loopback:
-        return False
-    with reading(database.engine) as connection:
-        return not token_store.exist(connection)
 
 
 def _writer(request: Request, key: str) -> Caller:

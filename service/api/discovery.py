@@ -136,7 +136,8 @@ class ReasonOut(BaseModel):
 
     @classmethod
     def of(cls, error: GroundskeeperError | Problem) -> ReasonOut:
-        return made(cls, error, type=problem_uri(error.type))
+        problem = error.problem() if isinstance(error, GroundskeeperError) else error
+        return made(cls, problem, type=problem_uri(error.type))
 
 
 class FoundTable(BaseModel):

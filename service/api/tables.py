@@ -13,9 +13,9 @@ from jobs.contract import TableLock
 from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError, SecretUnreadableError
 from service.api.answers import PageOf
-from service.api.audit_objects import read
+from service.api.audit_objects import declared, read
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
-from service.api.entity_tags import Condition, check, condition_of, set_tag
+from service.api.entity_tags import Condition, check, condition_of, set_tag, tag_of
 from service.api.query_parameters import Asked, Glob, OfOwners
 from service.api.requests import SOME_TEXT, TableChange, TableIn
 from service.api.routes import Routes
@@ -117,8 +117,9 @@ def list_tables(
 @router.reader("GET /{table_id}", "Show a table")
 def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> TableOut:
     with reading(database.engine) as connection:
-        set_tag(response, connection, database.cipher, "table", table_id)
-        return _outs(connection, [table_store.get(connection, table_id)])[0]
+        table = table_store.get(connection, table_id)
+        response.headers["ETag"] = tag_of(declared(table))
+        return _outs(connection, [table])[0]
 
 
 @router.admin(

@@ -39,6 +39,7 @@ _INSERTS = {
     for name, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
 }
 _INSERT = _c.insert()
+_NAMES = [each.name for each in _c.c]
 _OF_TABLE = _c.c.table_id == sa.bindparam("of_table")
 _KNOWN = sa.select(_c.c.requested_time, _c.c.action).where(_OF_TABLE, _c.c.requested_time >= sa.bindparam("since"))
 _NEWEST = sa.select(sa.func.max(_c.c.requested_time)).where(_OF_TABLE)
@@ -219,4 +220,4 @@ def _values(commit: Commit, seen_at: datetime) -> dict[str, Any]:
 
 
 def _commit(row: sa.Row[Any]) -> Commit:
-    return Commit(**{**row._mapping, "partitions": tuple(row.partitions)})
+    return Commit(**dict(zip(_NAMES, row, strict=True)) | {"partitions": tuple(row.partitions)})

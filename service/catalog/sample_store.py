@@ -35,6 +35,21 @@ _STEPS_KEPT = ((_SHORT, timedelta(days=1), _HOUR), (_HOUR, timedelta(days=30), _
 is rounded to the beginning of a sample of the next step, so that there is no gap."""
 
 
+# The day is read from hourly samples, which are a twelfth of the rows; only the last two hours are read every five
+# minutes.
+_OF_LAST_DAY = (
+    sa.select(_s.c.table_id, _s.c.at, _s.c.log_bytes, _s.c.base_bytes)
+    .where(
+        _s.c.table_id.in_(sa.bindparam("of_tables", expanding=True)),
+        sa.or_(
+            sa.and_(_s.c.step == _HOUR, _s.c.at >= sa.bindparam("since")),
+            sa.and_(_s.c.step == _SHORT, _s.c.at >= sa.bindparam("lately")),
+        ),
+    )
+    .order_by(_s.c.at)
+)
+
+
 def record(connection: Connection, samples: Mapping[str, Sample]) -> None:
     """Writes a sample of each table, which replaces an earlier one of the same five minutes, hour or day."""
     rows = [
@@ -109,17 +124,9 @@ def log_ratios(
     """Returns the log bytes of each table divided by its base bytes, at `points` equidistant moments: from a day ago,
     or from the first sample of a younger table, to now. A sample's ratio holds until the next sample."""
     day_ago, hours_ago = now - timedelta(days=1), now - timedelta(hours=2)
-    # The day is read from hourly samples, which are a twelfth of the rows; only the last two hours are read every five
-    # minutes.
-    wanted = sa.or_(
-        sa.and_(_s.c.step == _HOUR, _s.c.at >= day_ago - timedelta(hours=1)),
-        sa.and_(_s.c.step == _SHORT, _s.c.at >= hours_ago),
-    )
-    query = sa.select(_s.c.table_id, _s.c.at, _s.c.log_bytes, _s.c.base_bytes).where(
-        _s.c.table_id.in_(table_ids), wanted
-    )
     samples: defaultdict[str, list[tuple[datetime, float]]] = defaultdict(list)
-    for table_id, at, log_bytes, base_bytes in connection.execute(query.order_by(_s.c.at)):
+    given = {"of_tables": list(table_ids), "since": day_ago - timedelta(hours=1), "lately": hours_ago}
+    for table_id, at, log_bytes, base_bytes in connection.execute(_OF_LAST_DAY, given):
         samples[table_id].append((at, log_bytes / base_bytes if base_bytes else 0.0))
     return {table_id: _at_intervals(found, day_ago, now, points) for table_id, found in samples.items()}
 
@@ -127,6 +134,8 @@ def log_ratios(
 def _at_intervals(
     samples: Sequence[tuple[datetime, float]], begin: datetime, end: datetime, points: int
 ) -> list[float]:
+    if len(samples) == 1:
+        return [round(samples[0][1], 4)] * points
     begin = max(begin, samples[0][0])
     moments = [begin + (end - begin) * number / (points - 1) for number in range(points)]
     return [round(samples[max(0, bisect_right(samples, at, key=itemgetter(0)) - 1)][1], 4) for at in moments]

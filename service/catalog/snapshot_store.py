@@ -61,15 +61,14 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, T
 
 def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
     """Returns the `clock` of the snapshots of these tables, without the tables that have none."""
-    query = sa.select(_s.c.table_id, _s.c.summary["clock"].label("clock")).where(_s.c.table_id.in_(table_ids))
-    return {row.table_id: row.clock for row in connection.execute(query) if row.clock}
+    rows = connection.execute(_CLOCKS, {"of_tables": list(table_ids)})
+    return {table_id: clock for table_id, clock in rows if clock}
 
 
 def totals(connection: Connection, table_ids: Collection[str]) -> dict[str, Totals]:
     """Returns the totals of these tables, as far as they have been polled."""
-    query = sa.select(_s.c.table_id, _s.c.summary["totals"].label("totals"))
-    rows = connection.execute(query.where(_s.c.table_id.in_(table_ids)))
-    return {row.table_id: Totals(**_known(Totals, row.totals)) for row in rows if row.totals}
+    rows = connection.execute(_TOTALS_OF_TABLES, {"of_tables": list(table_ids)})
+    return {table_id: Totals(**_known(Totals, found)) for table_id, found in rows if found}
 
 
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
@@ -197,6 +196,12 @@ _SKEW = sa.cast(_LARGEST * _number("num_buckets"), sa.Float) / sa.func.nullif(
 _TOTALS = _totals()
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 _OF_TABLES = sa.select(_s).where(_s.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))
+_CLOCKS, _TOTALS_OF_TABLES = (
+    sa.select(_s.c.table_id, _s.c.summary[name].label(name)).where(
+        _s.c.table_id.in_(sa.bindparam("of_tables", expanding=True))
+    )
+    for name in ("clock", "totals")
+)
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
 _STATES = sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)

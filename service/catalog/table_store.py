@@ -48,6 +48,7 @@ def register(connection: Connection, table: Registration) -> None:
 _GET = sa.select(_t).where(_t.c.id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update()
 _GET_ALL = sa.select(_t).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
+_NAMES = sa.select(_t.c.id, _t.c.name).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
 _PROFILE = sa.select(_t.c.profile).where(_t.c.id == sa.bindparam("of_table"))
 _UPDATE = _t.update().where(_t.c.id == sa.bindparam("of_table"))
 
@@ -159,8 +160,8 @@ def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, Table
 
 def names(connection: Connection, table_ids: Collection[str]) -> dict[str, str]:
     """Returns the names of these tables by id."""
-    query = sa.select(_t.c.id, _t.c.name).where(_t.c.id.in_(table_ids))
-    return {row.id: row.name for row in connection.execute(query)} if table_ids else {}
+    rows = connection.execute(_NAMES, {"of_tables": list(table_ids)}) if table_ids else ()
+    return dict(tuple(row) for row in rows)
 
 
 def change(connection: Connection, table: Registration) -> None:

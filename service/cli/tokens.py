@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Annotated
 
@@ -54,6 +55,7 @@ def create_token(
     bearer, token = issued(name, role, now, expires_at=expires_at, **limits)
     with writing(engine) as connection:
         token_changes.create(connection, token, by=user(), route="groundskeeper token create")
+    _wait_for_services()
     typer.echo(str(bearer))
     typer.echo(f"Token {token.id} with role {role.value}. It is not shown again.", err=True)
 
@@ -84,7 +86,15 @@ def revoke_token(
 
     with writing(opened(database, may_create=False)) as connection:
         token_changes.revoke(connection, token_id, utc_now(), by=user(), route="groundskeeper token revoke")
+    _wait_for_services()
     typer.echo(f"Token {token_id} is revoked.")
+
+
+def _wait_for_services() -> None:
+    """Returns when every service knows of a change, so that it holds from the end of the command."""
+    from service.access.known_tokens import KEPT_SECONDS
+
+    time.sleep(KEPT_SECONDS)
 
 
 def _state(token: Token) -> str:

@@ -142,7 +142,9 @@ def checkpoint(engine: Engine) -> None:
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:
     """Returns a lock by which the threads of one process take turns to write to SQLite. Without it, SQLite admits one
     writer and makes the others retry at growing intervals. PostgreSQL needs no such lock."""
-    return _turns.setdefault(engine, Turns()) if engine.dialect.name == "sqlite" else nullcontext()
+    if engine.dialect.name != "sqlite":
+        return nullcontext()
+    return _turns.get(engine) or _turns.setdefault(engine, Turns())
 
 
 @contextmanager

@@ -8,17 +8,16 @@ all tables. Until those are read, an overview of very many tables shows them wit
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.catalog import table_statistics, table_store
 from service.db.engine import reading
-from service.health import overview, overview_store, problem_store
+from service.health import overview, overview_store, problem_store, problems
 from service.health.known_problems import Known
 from service.health.problem_groups import groups
 from service.health.problem_search import ProblemSearch
-from service.health.problems import Found
 from service.health.result_cache import MOST_AGE_AT_ONCE, ResultCache
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Look:
-    found: Found
+    found: problems.Found
     paths: Mapping[str, str]
     known: Known
 
@@ -46,7 +45,7 @@ def _known(search: Search, now: datetime) -> Known:
         as_of=now,
         problems=found,
         backlogs={table_id: each.backlog for table_id, each in search.tables.items() if each.backlog},
-        counts=Counter(each.severity for each in found),
+        counts=problems.counts(found),
         of_tables={table_id: each.part.problems for table_id, each in search.tables.items() if each.part.problems},
         groups=groups(found),
     )
@@ -62,6 +61,7 @@ class ProblemCache:
         self._looks = ResultCache(
             "problems", self._look, tables=lambda each: len(each.paths), number=_number, stored=_of_last_round
         )
+        self._backlogs = ResultCache("backlogs", self._without_problems, tables=lambda each: len(each.backlogs))
         self._tables = ResultCache("list of tables", self._listed, tables=lambda each: len(each.tables))
 
     def known(self, engine: Engine, clock: Clock) -> Known:
@@ -70,8 +70,7 @@ class ProblemCache:
         look = self._looks.at_once(engine, clock)
         if look is not None:
             return look.known
-        with reading(engine) as connection:
-            return Known(None, backlogs=table_statistics.backlogs(connection))
+        return self._backlogs.now(engine, clock, MOST_AGE_AT_ONCE)
 
     def now(self, engine: Engine, clock: Clock) -> Known:
         """Returns the current state; the cached one if there are so many tables that computing it takes long. Raises
@@ -83,7 +82,7 @@ class ProblemCache:
         DatabaseUnavailableError."""
         return self._tables.now(engine, clock, MOST_AGE_AT_ONCE)
 
-    def look(self, engine: Engine, clock: Clock) -> tuple[Found, Mapping[str, str]]:
+    def look(self, engine: Engine, clock: Clock) -> tuple[problems.Found, Mapping[str, str]]:
         """Examines the whole installation now, and caches the result. Also returns the base paths of the tables that
         could be read, by id. Raises DatabaseUnavailableError."""
         look = self._looks.anew(engine, clock)
@@ -108,11 +107,17 @@ class ProblemCache:
             overview.arrange(listing, known)
         return _Look(search.found, paths, known)
 
+    def _without_problems(self, engine: Engine, _now: datetime) -> Known:
+        with reading(engine) as connection:
+            return Known(None, backlogs=table_statistics.backlogs(connection))
+
     def _listed(self, engine: Engine, _now: datetime) -> Listing:
         with reading(engine) as connection:
             listing = overview_store.tables(connection, overview_store.activity(connection).busy)
-        if (look := self._looks.last) is not None:
-            overview.arrange(listing, look.known)
+        look = self._looks.last
+        known = look.known if look is not None else self._backlogs.last
+        if known is not None:
+            overview.arrange(listing, known)
         return listing
 
 
@@ -131,5 +136,5 @@ def _of_last_round(engine: Engine) -> _Look | None:
     for each in found:
         if each.table_id is not None:
             of_tables[each.table_id].append(each)
-    known = Known(as_of, found, tables, Counter(each.severity for each in found), of_tables, groups(found))
-    return _Look(Found(found), dict.fromkeys(tables, ""), known)
+    known = Known(as_of, found, tables, problems.counts(found), of_tables, groups(found))
+    return _Look(problems.Found(found), dict.fromkeys(tables, ""), known)

@@ -37,6 +37,19 @@ _p = schema.delegated_plans
 _HELD = {state.value for state in HELD}
 
 
+# Every overview executes these statements, so they are built once.
+_NUMBERS = sa.select(_j.c.state, sa.func.count()).where(job_store.is_active()).group_by(_j.c.state)
+_BUSY = sa.select(_j.c.table_id).where(job_store.is_active(), _j.c.state.in_(_HELD)).distinct()
+_SHAPES = sa.select(_t.c.id, _t.c["index"], _t.c.profile).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
+_IS_DISABLED = _h.c.disabled_because.is_not(None)
+_WEBHOOKS = sa.select(
+    sa.func.count(),
+    sa.func.count(sa.case((sa.and_(sa.not_(_IS_DISABLED), _h.c.failing_since.is_not(None)), 1))),
+    sa.func.count(sa.case((_IS_DISABLED, 1))),
+).select_from(_h)
+_DELIVERIES = sa.select(_d.c.state, sa.func.count()).where(schema.DELIVERY_IS_OPEN).group_by(_d.c.state)
+
+
 @dataclass(frozen=True)
 class Activity:
     """The numbers of active jobs by state, and the tables whose jobs workers hold."""
@@ -94,10 +107,8 @@ class WebhookCounts:
 
 
 def activity(connection: Connection) -> Activity:
-    numbers = sa.select(_j.c.state, sa.func.count()).where(job_store.is_active()).group_by(_j.c.state)
-    jobs = {JobState(state): number for state, number in connection.execute(numbers)}
-    busy = sa.select(_j.c.table_id).where(job_store.is_active(), _j.c.state.in_(_HELD)).distinct()
-    return Activity(jobs, set(connection.execute(busy).scalars()))
+    jobs = {JobState(state): number for state, number in connection.execute(_NUMBERS)}
+    return Activity(jobs, set(connection.execute(_BUSY).scalars()))
 
 
 def tables(connection: Connection, busy: Collection[str]) -> Listing:
@@ -129,8 +140,8 @@ def tables(connection: Connection, busy: Collection[str]) -> Listing:
 
 
 def shapes(connection: Connection, table_ids: Collection[str]) -> dict[str, Shape]:
-    query = sa.select(_t.c.id, _t.c["index"].label("bucket_index"), _t.c.profile).where(_t.c.id.in_(table_ids))
-    return {row.id: Shape(row.bucket_index, row.profile) for row in connection.execute(query)}
+    rows = connection.execute(_SHAPES, {"of_tables": list(table_ids)})
+    return {table_id: Shape(index, profile) for table_id, index, profile in rows}
 
 
 def active_jobs(connection: Connection, limit: int) -> list[tuple[Job, str]]:
@@ -189,16 +200,8 @@ def suggestions(connection: Connection, limit: int) -> list[Suggestion]:
 
 def webhooks(connection: Connection) -> WebhookCounts:
     """Counts the webhooks, and the deliveries that wait or were given up."""
-    is_disabled = _h.c.disabled_because.is_not(None)
-    row = connection.execute(
-        sa.select(
-            sa.func.count(),
-            sa.func.count(sa.case((sa.and_(sa.not_(is_disabled), _h.c.failing_since.is_not(None)), 1))),
-            sa.func.count(sa.case((is_disabled, 1))),
-        ).select_from(_h)
-    ).one()
-    deliveries = sa.select(_d.c.state, sa.func.count()).where(schema.DELIVERY_IS_OPEN).group_by(_d.c.state)
-    counts = {DeliveryState(state): number for state, number in connection.execute(deliveries)}
+    row = connection.execute(_WEBHOOKS).one()
+    counts = {DeliveryState(state): number for state, number in connection.execute(_DELIVERIES)}
     return WebhookCounts(*row, counts)
 
 

@@ -3,6 +3,7 @@ costs the same for one table as for thousands; they are as old as the last round
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ class OpenProblem:
     base_path: str | None = None  # The base path of the problem's table.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Known:
     """The fields of a stored problem that a round needs."""
 
@@ -56,6 +57,15 @@ class Known:
     missed: int  # Rounds in a row that have not found it.
     is_announced: bool
     resolved_at: datetime | None  # When the problem ended. If this is set, only its event is still to be published.
+
+
+_COUNTS = (
+    sa.select(_p.c.kind, _p.c.severity, sa.func.count())
+    .where(_IS_OPEN, _p.c.kind.in_(list(_KINDS)))
+    .group_by(_p.c.kind, _p.c.severity)
+)
+_KNOWN = sa.select(*(_p.c[each.name] for each in dataclasses.fields(Known)))
+_LAST_ROUND = sa.select(_r.c.at).where(_r.c.id == _ROUND)
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
@@ -77,38 +87,14 @@ def is_latest(connection: Connection, began: datetime) -> bool:
 
 
 def last_round(connection: Connection) -> datetime | None:
-    return connection.execute(sa.select(_r.c.at).where(_r.c.id == _ROUND)).scalar_one_or_none()
+    return connection.execute(_LAST_ROUND).scalar_one_or_none()
 
 
 def known(connection: Connection) -> dict[str, Known]:
-    columns = (
-        _p.c.id,
-        _p.c.kind,
-        _p.c.severity,
-        _p.c.table_id,
-        _p.c.since,
-        _p.c.opened_at,
-        _p.c.seen_at,
-        _p.c.missed,
-        _p.c.is_announced,
-        _p.c.resolved_at,
-    )
-    found = (
-        Known(
-            row.id,
-            row.kind,
-            Severity(row.severity),
-            row.table_id,
-            row.since,
-            row.opened_at,
-            row.seen_at,
-            row.missed,
-            row.is_announced,
-            row.resolved_at,
-        )
-        for row in connection.execute(sa.select(*columns))
-    )
-    return {each.id: each for each in found}
+    return {
+        problem_id: Known(problem_id, kind, _SEVERITIES[severity], *rest)
+        for problem_id, kind, severity, *rest in connection.execute(_KNOWN)
+    }
 
 
 def add(connection: Connection, found: Iterable[OpenProblem]) -> None:
@@ -181,12 +167,7 @@ def every(connection: Connection) -> list[HealthProblem]:
 
 def counts(connection: Connection) -> dict[tuple[ProblemKind, Severity], int]:
     """Counts the open problems."""
-    query = (
-        sa.select(_p.c.kind, _p.c.severity, sa.func.count().label("number"))
-        .where(_IS_OPEN, _p.c.kind.in_(list(_KINDS)))
-        .group_by(_p.c.kind, _p.c.severity)
-    )
-    return {(ProblemKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
+    return {(_KINDS[kind], _SEVERITIES[severity]): number for kind, severity, number in connection.execute(_COUNTS)}
 
 
 def by_table(connection: Connection) -> dict[str | None, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,6 +98,11 @@ class Wanted:
     until: datetime | None = None  # The problem began before.
     tables: Collection[str] | None = None  # The problem is about one of these; None selects everything.
 
+    @property
+    def is_everything(self) -> bool:
+        names = self.table_id or self.kinds or self.severities or self.since or self.until
+        return not names and self.tables is None
+
     def selects(self, problem: HealthProblem) -> bool:
         return (
             (self.table_id is None or problem.table_id == self.table_id)
@@ -173,17 +179,27 @@ def _part(
     return Part(in_order(found), failed)
 
 
-def page(found: Iterable[HealthProblem], wanted: Wanted, *, limit: int, cursor: str | None = None) -> Listed:
+def page(found: Sequence[HealthProblem], wanted: Wanted, *, limit: int, cursor: str | None = None) -> Listed:
     """Returns a page of `found`, which are in the order of `found_in`. If a problem begins or ends between two
     requests, no other problem is repeated or skipped. Raises ParamsInvalidError."""
-    selected = [problem for problem in found if wanted.selects(problem)]
-    counts = Counter(problem.severity for problem in selected)
-    rest = selected
-    if cursor:
-        after = _after(Cursor.parse(cursor))
-        rest = [problem for problem in selected if problem.place > after]
+    selected = found if wanted.is_everything else [problem for problem in found if wanted.selects(problem)]
+    first = bisect_right(selected, _after(Cursor.parse(cursor)), key=attrgetter("place")) if cursor else 0
     return Listed(
-        page_of(rest[: limit + 1], limit, lambda each: (each.since, f"{RANKS[each.severity]}.{each.id}")), counts
+        page_of(
+            selected[first : first + limit + 1], limit, lambda each: (each.since, f"{RANKS[each.severity]}.{each.id}")
+        ),
+        counts(selected),
+    )
+
+
+def counts(found: Sequence[HealthProblem]) -> Mapping[Severity, int]:
+    """Counts problems by severity. They are in the order of `found_in`, so only the ends of the severities are
+    searched."""
+    ends = {
+        severity: bisect_right(found, rank, key=lambda each: RANKS[each.severity]) for severity, rank in RANKS.items()
+    }
+    return Counter(
+        {severity: end - begin for (severity, end), begin in zip(ends.items(), (0, *ends.values()), strict=False)}
     )
 
 

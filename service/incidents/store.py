@@ -22,11 +22,19 @@ if TYPE_CHECKING:
 _i = schema.incidents
 
 
-# Every poll executes these statements, so they are built once.
+# Every poll or call executes these statements, so they are built once.
 _OF_TABLE = _i.c.table_id == sa.bindparam("of_table")
 _STANDING = sa.select(_i).where(_OF_TABLE, schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
 _COUNT_OPEN = sa.select(sa.func.count()).where(
     _OF_TABLE, schema.INCIDENT_IS_STANDING, _i.c.state == IncidentState.OPEN.value
+)
+_COUNTS = (
+    sa.select(_i.c.table_id, _i.c.state, sa.func.count())
+    .where(_i.c.table_id.in_(sa.bindparam("of_tables", expanding=True)), schema.INCIDENT_IS_STANDING)
+    .group_by(_i.c.table_id, _i.c.state)
+)
+_COUNT_UNRESOLVED = (
+    sa.select(_i.c.kind, _i.c.state, sa.func.count()).where(schema.INCIDENT_IS_STANDING).group_by(_i.c.kind, _i.c.state)
 )
 
 
@@ -85,22 +93,15 @@ def count_open(connection: Connection, table_id: str) -> int:
 
 def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, Counter[IncidentState]]:
     """Returns the number of unresolved incidents of each of these tables, by state."""
-    query = (
-        sa.select(_i.c.table_id, _i.c.state, sa.func.count())
-        .where(_i.c.table_id.in_(table_ids), schema.INCIDENT_IS_STANDING)
-        .group_by(_i.c.table_id, _i.c.state)
-    )
     found: defaultdict[str, Counter[IncidentState]] = defaultdict(Counter)
-    for table_id, state, number in connection.execute(query):
+    for table_id, state, number in connection.execute(_COUNTS, {"of_tables": list(table_ids)}):
         found[table_id][IncidentState(state)] = number
     return found
 
 
 def count_unresolved(connection: Connection) -> Counter[tuple[IncidentKind, IncidentState]]:
     """Counts the unresolved incidents of all tables by kind and state."""
-    keys = (_i.c.kind, _i.c.state)
-    query = sa.select(*keys, sa.func.count()).where(schema.INCIDENT_IS_STANDING).group_by(*keys)
-    rows = connection.execute(query)
+    rows = connection.execute(_COUNT_UNRESOLVED)
     return Counter({(IncidentKind(kind), IncidentState(state)): number for kind, state, number in rows})
 
 

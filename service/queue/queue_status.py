@@ -3,6 +3,7 @@ this text after the words "waits for"."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
@@ -91,6 +92,7 @@ _LOCK = "the table's lock"
 """The beginning of the step of a worker that waits for the lock (`jobs.hudi.lock`)."""
 
 
+@lru_cache(maxsize=100)
 def starting_worker(group: str) -> str:
     """Returns the command that starts a worker of the group."""
     return line("worker", "--group", group, "--service", Choice("URL"))

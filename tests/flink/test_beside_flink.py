@@ -123,6 +123,26 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
     assert diagnosed(spark, base, 1) == []
 
 
+@pytest.mark.exhaustive
+def test_the_metadata_table_is_compacted_beside_a_job(flink: FlinkCluster, spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "numbers"
+    # Hudi's job does not compact the metadata table meanwhile.
+    own = {"metadata.enabled": "true", "metadata.compaction.delta_commits": "1000"}
+    job = FlinkJob(base, last=20_000, rate=100, checkpoint_seconds=1, options={**BESIDE_OTHERS, **own})
+    running = flink.start(job)
+    compacted = 0
+    for _ in range(4):
+        flink.wait_for_checkpoints(running, flink.checkpoints(running) + 3)
+        done = run_job(spark, base, "metadata_table", {"action": "compact"}).details
+        compacted += not done.get("nothing_to_do")
+    assert compacted >= 3
+    finished(flink, job, running, spark)
+    assert diagnosed(spark, base, 1) == []
+    found = differences(spark, base, job.expected(), num_buckets=4)
+    assert found.none, found
+    assert run_job(spark, base, "metadata_table", {"action": "validate"}).details["findings"] == []
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -229,6 +229,25 @@ def test_housekeeping_leaves_the_table_to_its_writer(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("index", ["bucket", "record"])
+@pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 6), ("1.0.2", 8), ("1.1.1", 9)])
+def test_a_compacted_metadata_table_is_read_and_written_by_an_older_hudi(
+    spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter], version: str, table_version: int, index: str
+) -> None:
+    base = tmp_path / "trips"
+    story = Story.begin(spark, base, _old(writers, version), TableType.MERGE_ON_READ, table_version, index)
+    for _ in range(2):
+        for _ in range(3):
+            story.go_on()
+        assert story.serve("metadata_table", {"action": "compact"}) == "done"
+    story.go_on()
+    findings = run_job(spark, base, "metadata_table", {"action": "validate"}, index=None).details["findings"]
+    assert findings == []
+    audit = run_job(spark, base, "audit", index=INDEX if index == "bucket" else None).details
+    assert (audit["clean"], audit["rows"]) == (True, len(story.rows)), audit
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("index", ["bucket", "simple", "record"])
 @pytest.mark.parametrize("table_type", list(TableType))
 @pytest.mark.parametrize(("version", "path"), [("0.15.0", (9, 6)), ("1.0.2", (6, 8)), ("1.0.2", (9, 8))])

@@ -13,6 +13,7 @@ from service.cli.client import arguments, bulk, declarations, table_details
 from service.cli.client.arguments import TableName
 from service.cli.client.command import Limit, Yes, command
 from service.cli.client.connection import Connection
+from service.cli.client.counted_reads import count_reads
 from service.cli.client.discovery import discover
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
@@ -168,6 +169,7 @@ app.command("writer-options")(writer_options)
 
 
 app.command("poll")(poll)
+app.command("count-reads")(count_reads)
 
 
 @command(app, "remove")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from service.access.known_tokens import KEPT_SECONDS
 from service.db import schema
 from service.db.engine import writing
 from service.model.clock import utc_now
@@ -51,6 +53,7 @@ def test_a_token_for_days_is_listed_with_its_end_and_refused_after_it(cli: Comma
         tokens = schema.tokens
         past = utc_now() - timedelta(seconds=5)
         connection.execute(tokens.update().where(tokens.c.id == token_id).values(expires_at=past))
+    time.sleep(KEPT_SECONDS)
     assert f"  expired {past:%Y-%m-%d %H:%M}  for a day" in _line(cli, token_id)
     assert "token" in cli.refused("tables", "list", code=4, GROUNDSKEEPER_TOKEN=bearer)
 
