@@ -15,7 +15,7 @@ from service.api.answers import Shown
 from service.api.dependencies import AppContext, DatabaseDep, MonitoringDep
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.job_models import JobOut, Prospects
-from service.api.overview_rows import Past, TableRow
+from service.api.overview_rows import BRIEF, WHOLE, Past, TableRow
 from service.api.policy_models import PauseOut
 from service.api.query_parameters import AnyOf, OfOwners
 from service.api.routes import Routes
@@ -48,9 +48,6 @@ log = logging.getLogger(__name__)
 
 router = Routes(prefix="/v1", tags=["problems"])
 
-_TOP_PROBLEMS = 20
-_ACTIVE_JOBS = 50
-_JOBS_OF_TABLE = 20
 _SUGGESTIONS = 20
 _TREND_POINTS = 24
 
@@ -171,6 +168,13 @@ def get_overview(
     ] = Order.PROBLEMS,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of tables on a page")] = 50,
     cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
+    brief: Annotated[
+        bool,
+        Query(
+            description="About half of the bytes: `problems.items` is empty, `jobs.items` has at most 20 jobs, and each"
+            " table has its most serious problem and its last 4 jobs"
+        ),
+    ] = False,
 ) -> Overview:
     """Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
     backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old, so that a
@@ -181,6 +185,7 @@ def get_overview(
         known = problems.now(database.engine, database.clock)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock, most_age=MOST_AGE_AT_ONCE)
     now = database.clock()
+    most = BRIEF if brief else WHOLE
     wanted = Filter(q, health, kind, table_type, state, selection)
     with reading(database.engine) as connection:
         # The position is read first: an event that is published during this call may be seen twice, but is not missed.
@@ -193,14 +198,14 @@ def get_overview(
         shapes = overview_store.shapes(connection, ids)
         acknowledged = acknowledgement_store.every(connection, now)
         past = Past(
-            jobs=overview_store.last_jobs(connection, ids, _JOBS_OF_TABLE),
+            jobs=overview_store.last_jobs(connection, ids, WHOLE.jobs_of_table),
             decisions=decision_store.current(connection, now - CURRENT, ids),
             incidents=incident_store.counts(connection, ids),
             acknowledged=acknowledged,
             log_ratios=sample_store.log_ratios(connection, ids, now, _TREND_POINTS),
         )
         unresolved = incident_store.count_unresolved(connection)
-        jobs = overview_store.active_jobs(connection, _ACTIVE_JOBS)
+        jobs = overview_store.active_jobs(connection, most.active_jobs)
         suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
         webhooks = overview_store.webhooks(connection)
         workers = worker_store.every(connection)
@@ -219,7 +224,7 @@ def get_overview(
             as_of=known.as_of,
             counts=SeverityCounts(**{severity.value: number for severity, number in known.counts.items()}),
             groups=[ProblemGroupOut.of(each) for each in groups_of(known, frozenset(acknowledged))],
-            items=[HealthProblemOut.of_known(each, acknowledged) for each in known.problems[:_TOP_PROBLEMS]],
+            items=[HealthProblemOut.of_known(each, acknowledged) for each in known.problems[: most.problems]],
         ),
         pause=PauseOut.of(pause),
         jobs=ActiveJobs(
@@ -239,7 +244,7 @@ def get_overview(
             busy=sum(len(worker.job_ids) for worker in alive),
         ),
         tables=TableRows(
-            items=[TableRow.of(table, known, shapes[table.id], past) for table in selected.tables],
+            items=[TableRow.of(table, known, shapes[table.id], past, most) for table in selected.tables],
             total=selected.total,
             matching=selected.matching,
             before=selected.before,

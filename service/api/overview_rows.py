@@ -23,7 +23,21 @@ from service.incidents.incident import IncidentState
 from service.scheduling.decision import Decision
 
 _MOST_WARNINGS = 10
-_MOST_PROBLEMS = 5
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The greatest lengths of the lists inside an overview."""
+
+    problems: int = 20
+    active_jobs: int = 50
+    problems_of_table: int = 5
+    jobs_of_table: int = 20
+
+
+WHOLE = Lengths()
+BRIEF = Lengths(problems=0, active_jobs=20, problems_of_table=1, jobs_of_table=4)
+"""What the first page of the dashboard shows."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +123,13 @@ class TableRow(BaseModel):
         known: Known,
         shape: Shape,
         past: Past,
+        most: Lengths = WHOLE,
     ) -> TableRow:
         backlog = known.backlogs.get(table.id)
         problems = known.of_tables.get(table.id, ())
         profile = shape.profile
         declared = shape.index["num_buckets"] if shape.index else None
+        jobs = past.jobs.get(table.id, ())
         return made(
             cls,
             table,
@@ -124,7 +140,7 @@ class TableRow(BaseModel):
             health=overview.health(table.id, known) if known.as_of else None,
             problems=[
                 made(BriefProblem, each, is_acknowledged=each.id in past.acknowledged)
-                for each in problems[:_MOST_PROBLEMS]
+                for each in problems[: most.problems_of_table]
             ],
             problem_count=len(problems),
             warnings=list(profile.get("warnings") or ())[:_MOST_WARNINGS],
@@ -133,8 +149,8 @@ class TableRow(BaseModel):
             last_commit_at=backlog.last_commit_at if backlog else None,
             log_ratio=backlog.log_ratio if backlog else None,
             log_ratios=past.log_ratios.get(table.id, ()),
-            next_job=next_job(past.jobs.get(table.id, ()), past.decisions.get(table.id, {})),
-            jobs=past.jobs.get(table.id, ()),
+            next_job=next_job(jobs, past.decisions.get(table.id, {})),
+            jobs=jobs[: most.jobs_of_table],
         )
 
 

@@ -53,15 +53,15 @@ export class Active {
     this.jobs = this.jobs.map((job) => ({ ...job, ...found.get(job.id) }));
   }
 
-  /** Draws a line for each job. With `isOfMany` the lines name the tables. */
-  draw(isOfMany, changed, { total = this.jobs.length } = {}) {
+  /** Draws a line for each job, or for the first `most` ones. With `isOfMany` the lines name the tables. */
+  draw(isOfMany, changed, { total = this.jobs.length, most } = {}) {
     const forecasts = Object.entries(this.forecast).map(([group, text]) => (group === "default" ? text : `${group}: ${text}`));
     return card(
       "active",
       "Active jobs",
       forecasts.length > 0 && h("p", { class: "quiet", "data-key": "forecast" }, forecasts.join("; ")),
       this.jobs.length
-        ? h("ul", { class: "active", tabindex: "0", "aria-label": "Active jobs, one a line" }, ...this.jobs.map((job) => item(job, isOfMany, changed)))
+        ? h("ul", { class: "active", tabindex: "0", "aria-label": "Active jobs, one a line" }, ...this.jobs.slice(0, most).map((job) => item(job, isOfMany, changed)))
         : h("p", { class: "quiet" }, "No job is queued or running."),
       total > this.jobs.length && h("p", {}, link("#/jobs", `and ${number(total - this.jobs.length)} more`)),
     );

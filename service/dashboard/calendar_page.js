@@ -11,7 +11,6 @@ import { may } from "./role.js";
 import { schemaFields } from "./schema_form.js";
 import { membersOf } from "./schemas.js";
 
-const DAY_MS = 86_400_000;
 const HEADINGS = ["Freeze", "From", "To", "Tables", "Why", "Set by", ""];
 const TABLE = ["What", "From", "To", "Tables"];
 const KEPT = "v1/freezes";

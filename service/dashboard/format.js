@@ -2,6 +2,8 @@
 
 import { KINDS } from "./kinds.js";
 
+export const DAY_MS = 86_400_000;
+
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 // The formatters are made at the first use, because that takes a browser tens of milliseconds, and a page should first
 // request its data.

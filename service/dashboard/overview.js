@@ -16,6 +16,8 @@ import { Suggestions } from "./suggestions.js";
 import { legend, tableList } from "./table_list.js";
 
 const TYPING_MS = 250;
+// The rows and jobs that are drawn first. The others follow at once, but a browser shows these without waiting for them.
+const FIRST = 10;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
 const ORDERS = [
   ["", "most serious"],
@@ -64,6 +66,7 @@ export function overview(changed, query = {}) {
   let found = null;
   let isMoved = false;
   let typing = null;
+  let isWhole = false;
 
   async function load() {
     const asked = chosen;
@@ -80,7 +83,8 @@ export function overview(changed, query = {}) {
     if (!found) return [];
     const total = found.jobs.queued + found.jobs.leased + found.jobs.running;
     const wrong = problems.draw(active.jobs, changed);
-    const work = total > 0 && active.draw(true, changed, { total });
+    const work = total > 0 && active.draw(true, changed, { total, most: isWhole ? undefined : FIRST });
+    if (!isWhole) afterFrame(drawAll);
     return [
       h("h1", { class: "unseen", "data-key": "title" }, "Overview"),
       search(),
@@ -90,6 +94,12 @@ export function overview(changed, query = {}) {
       ...(isNarrowed() ? [tables(), wrong, work] : [wrong, work, tables()]),
       ...suggestions.draw(),
     ];
+  }
+
+  function drawAll() {
+    if (isWhole) return;
+    isWhole = true;
+    changed.redraw();
   }
 
   const isNarrowed = () => FILTERS.some((name) => name !== "sort" && chosen[name]);
@@ -114,7 +124,7 @@ export function overview(changed, query = {}) {
       { class: "card", id: "tables", tabindex: "-1", "data-key": "tables", "aria-label": title },
       h("div", { class: "line" }, h("h2", {}, total ? title : "Tables"), total > 0 && filters(), total > 0 && views.drawDensity(changed)),
       may("operator") && selection.draw(),
-      total === 0 ? noTables() : items.length ? h("div", { class: "rows", "data-key": "rows" }, tableList(items, chosen, views.density, may("operator") ? selection : null)) : h("p", { class: "quiet" }, "No matching tables."),
+      total === 0 ? noTables() : items.length ? h("div", { class: "rows", "data-key": "rows" }, tableList(isWhole ? items : items.slice(0, FIRST), chosen, views.density, may("operator") ? selection : null)) : h("p", { class: "quiet" }, "No matching tables."),
       (next || chosen.cursor) &&
         h(
           "nav",
@@ -177,9 +187,15 @@ export function overview(changed, query = {}) {
   };
 }
 
+/** Calls `action` after the browser has shown what is drawn now. Hidden pages show nothing, so it is called anyway. */
+function afterFrame(action) {
+  requestAnimationFrame(() => setTimeout(action));
+  setTimeout(action, 100);
+}
+
 /** Returns only the parameters of the address that the service knows. */
 function known(chosen) {
-  return Object.fromEntries([...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]]));
+  return Object.fromEntries([["brief", "true"], ...[...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]])]);
 }
 
 function said({ problems: { counts, as_of: asOf }, tables: { matching, total } }, chosen) {

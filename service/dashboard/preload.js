@@ -8,7 +8,7 @@
     const answer = fetch(url, { headers: { Accept: "application/json" }, cache: "no-store", signal: AbortSignal.timeout(10_000) });
     window.early.set(url, answer.catch(() => null));
   };
-  if (["", "#", "#/"].includes(location.hash)) ask("v1/overview");
+  if (["", "#", "#/"].includes(location.hash)) ask("v1/overview?brief=true");
   ask("v1/session");
   // The first use of `Intl` takes a browser tens of milliseconds, which are idle now.
   Intl.DateTimeFormat();

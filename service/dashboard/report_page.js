@@ -6,10 +6,9 @@ import { asTable, box, drawing, tracks, WIDTH } from "./chart.js";
 import { card, field, grid, link, pairs, problem, select, tableLink } from "./components.js";
 import { h } from "./dom.js";
 import { FleetTrend } from "./fleet_trend.js";
-import { bytes, count, kindName, moment, number, seconds, sentence } from "./format.js";
+import { DAY_MS, bytes, count, kindName, moment, number, seconds, sentence } from "./format.js";
 import { address } from "./route.js";
 
-const DAY_MS = 86_400_000;
 const PERIODS = [
   ["", "last 7 days"],
   ["day", "last 24 hours"],

@@ -4,10 +4,9 @@ import { post, problemOf } from "./api.js";
 import { asTable, drawing, plot, rounded, scale, steps, ticks } from "./chart.js";
 import { card, grid, problem, tableLink } from "./components.js";
 import { h } from "./dom.js";
-import { bytes, count, kindName, moment, number, seconds } from "./format.js";
+import { DAY_MS, bytes, count, kindName, moment, number, seconds } from "./format.js";
 
 const DAYS = 14;
-const DAY_MS = 86_400_000;
 const PATIENCE_MS = 60_000;
 const overhead = (value) => (value == null ? "–" : value.toFixed(2));
 const SIDES = [

@@ -3,10 +3,9 @@
 import { get, Refused, tablePath } from "./api.js";
 import { asTable, box, drawing, plot, rounded, scale, steps, ticks } from "./chart.js";
 import { h } from "./dom.js";
-import { bytes, moment, number } from "./format.js";
+import { DAY_MS, bytes, moment, number } from "./format.js";
 import { card, field, select } from "./components.js";
 
-const DAY_MS = 86_400_000;
 const PERIODS = [
   ["1", "the last day"],
   ["7", "the last week"],

@@ -61,6 +61,7 @@ class ProblemCache:
         self._looks = ResultCache(
             "problems", self._look, tables=lambda each: len(each.paths), number=_number, stored=_of_last_round
         )
+        self._backlogs = ResultCache("backlogs", self._without_problems, tables=lambda each: len(each.backlogs))
         self._tables = ResultCache("list of tables", self._listed, tables=lambda each: len(each.tables))
 
     def known(self, engine: Engine, clock: Clock) -> Known:
@@ -69,8 +70,7 @@ class ProblemCache:
         look = self._looks.at_once(engine, clock)
         if look is not None:
             return look.known
-        with reading(engine) as connection:
-            return Known(None, backlogs=table_statistics.backlogs(connection))
+        return self._backlogs.now(engine, clock, MOST_AGE_AT_ONCE)
 
     def now(self, engine: Engine, clock: Clock) -> Known:
         """Returns the current state; the cached one if there are so many tables that computing it takes long. Raises
@@ -107,11 +107,17 @@ class ProblemCache:
             overview.arrange(listing, known)
         return _Look(search.found, paths, known)
 
+    def _without_problems(self, engine: Engine, _now: datetime) -> Known:
+        with reading(engine) as connection:
+            return Known(None, backlogs=table_statistics.backlogs(connection))
+
     def _listed(self, engine: Engine, _now: datetime) -> Listing:
         with reading(engine) as connection:
             listing = overview_store.tables(connection, overview_store.activity(connection).busy)
-        if (look := self._looks.last) is not None:
-            overview.arrange(listing, look.known)
+        look = self._looks.last
+        known = look.known if look is not None else self._backlogs.last
+        if known is not None:
+            overview.arrange(listing, known)
         return listing
 
 

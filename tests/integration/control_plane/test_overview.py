@@ -184,6 +184,26 @@ def test_the_last_twenty_jobs_of_each_table_are_shown_newest_first(
     assert [job["id"] for job in jobs["quiet"]] == ["job_q"]
 
 
+def test_a_brief_overview_leaves_out_what_the_dashboard_does_not_show(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
+    ill(engine, clock, range(21))
+    with writing(engine) as connection:
+        for number in range(4):
+            job_store.submit(connection, Job(f"job_new_{number}", "tbl_0", JobKind.AUDIT, clock(), clock()))
+            connection.execute(sa.text("UPDATE jobs SET state = 'succeeded' WHERE id LIKE 'job_new%'"))
+    whole, brief = get(api), get(api, brief=True)
+    assert (whole["problems"]["items"] != [], brief["problems"].pop("items")) == (True, [])
+    del whole["problems"]["items"]
+    assert brief["jobs"]["items"] == whole["jobs"]["items"][:20]
+    whole["jobs"]["items"] = brief["jobs"]["items"]
+    # The next job of `tbl_0` is older than its four last jobs.
+    assert next(each["next_job"]["job_id"] for each in brief["tables"]["items"] if each["id"] == "tbl_0") == "job_0"
+    for row in whole["tables"]["items"]:
+        row["problems"], row["jobs"] = row["problems"][:1], row["jobs"][:4]
+    assert brief == whole
+
+
 @pytest.mark.parametrize(
     ("state", "result"),
     [

@@ -749,6 +749,7 @@ def get_overview(
     sort: Order | None = None,
     limit: int | None = None,
     cursor: str | None = None,
+    brief: bool | None = None,
     owner: list[str] | None = None,
     tag: list[str] | None = None,
 ) -> Call[Overview]:
@@ -777,6 +778,9 @@ def get_overview(
 
     `cursor`: `next_cursor` of the previous page
 
+    `brief`: About half of the bytes: `problems.items` is empty, `jobs.items` has at most 20 jobs, and each
+    table has its most serious problem and its last 4 jobs
+
     `owner`: Only tables of this owner. May be repeated: any of these owners
 
     `tag`: Only tables with this tag: `key`, or `key=value`. May be repeated: all of these tags
@@ -796,6 +800,7 @@ def get_overview(
             "sort": sort,
             "limit": limit,
             "cursor": cursor,
+            "brief": brief,
             "owner": owner,
             "tag": tag,
         },
