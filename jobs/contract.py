@@ -80,8 +80,7 @@ class JsonMapped:
 
 
 class JobKind(StrEnum):
-    """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis. Each
-    has a module of its name in `jobs.kinds`, which declares it."""
+    """Table services, repairs, and jobs that only read. Each has a module of its name in `jobs.kinds`."""
 
     COMPACTION = "compaction"
     CLEANING = "cleaning"
@@ -96,6 +95,7 @@ class JobKind(StrEnum):
     RESTORE = "restore"
     ROLLBACK = "rollback"
     METADATA_TABLE = "metadata_table"
+    INDEX = "index"
     UPGRADE = "upgrade"
     SYNC = "sync"
     AUDIT = "audit"

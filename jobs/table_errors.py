@@ -142,3 +142,35 @@ class MetadataTableBusyError(HudiError):
     )
     example = "Cannot execute instant 20260101120000000 due to heartbeat by concurrent writer/job"
     retriable = True
+
+
+class IndexDiffersError(HudiError):
+    """Retries cannot help: Hudi's indexer would do the same again."""
+
+    type = "index-differs"
+    title = "The index that Hudi has built does not agree with the rows"
+    hint = (
+        "The index was dropped again. If columns are named, build `column_stats` with other `columns`. Run an audit to "
+        "see whether keys exist twice."
+    )
+    why = (
+        "After a build the job compares the index with the rows. Hudi leaves out some values, such as texts of more"
+        " than 4 KiB in column statistics, and queries would then miss these rows."
+    )
+    example = "column_stats: note in 3 files, such as 1a2b_0-1-1_20260101120000000.parquet"
+    retriable = False
+
+
+class IndexTooSlowError(JobError):
+    """The attempt is not tried again, because it would take as long."""
+
+    type = "index-too-slow"
+    title = "The build of the index would keep writers waiting for too long"
+    hint = (
+        "Nothing of the index is left. Raise `lock_seconds`, or give the worker more cores, at a time without writes."
+    )
+    why = (
+        "Hudi's indexer can miss commits that complete while it works, so the job holds the table's lock until the"
+        " index is complete and compared with the rows. Writers wait meanwhile, for `lock_seconds` at most."
+    )
+    example = "after 120 s"

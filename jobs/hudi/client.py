@@ -16,6 +16,7 @@ from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.heartbeats import has_expired
+from jobs.hudi.indexer import Indexer
 from jobs.hudi.jvm import translated
 from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.late_files import LateFiles
@@ -61,8 +62,7 @@ class WriteClient:
         self._schema = table.schema()
         self._options = options
 
-    # Hudi's own client is opened when it is first needed, because most searches for dead writers find none and do not
-    # need it.
+    # Hudi's own client is opened when it is first needed: most searches for dead writers find none.
 
     @cached_property
     def _config(self) -> Any:
@@ -111,6 +111,10 @@ class WriteClient:
     @cached_property
     def upgrader(self) -> Upgrader:
         return Upgrader(self._table, self._config)
+
+    @cached_property
+    def indexer(self) -> Indexer:
+        return Indexer(self._table, self._config, self._client)
 
     @cached_property
     def keyed_writes(self) -> KeyedWrites:
@@ -276,17 +280,14 @@ class WriteClient:
             )
 
     def is_dead(self, instant: str) -> bool:
-        """Returns whether a writer that sends heartbeats has stopped sending them for this instant.
-
-        An instant without any heartbeat is not dead in this sense: see `dead_writes` in `jobs.protocol.writers`.
-        """
+        """Returns whether a writer that sends heartbeats has stopped sending them for this instant. An instant without
+        any heartbeat is not dead in this sense: see `dead_writes` in `jobs.protocol.writers`."""
         return has_expired(self._table, instant)
 
     def has_heartbeat(self, instant: str) -> bool:
         with translated("checking for a heartbeat"):
             heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
-            base_path, storage = self._table.path, self._table.storage
-            return bool(heartbeats.heartbeatExists(storage, base_path, instant))
+            return bool(heartbeats.heartbeatExists(self._table.storage, self._table.path, instant))
 
     # -- replacing file groups with a replacecommit
 

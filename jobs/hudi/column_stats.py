@@ -55,8 +55,8 @@ def compare(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
         frame = base_files.read(table, [item.base_file or "" for item in chosen])
         types = {name: kind for name, kind in frame.dtypes if not name.startswith("_hoodie_")}
         flat = [name for name, kind in types.items() if not kind.startswith(("array", "map", "struct"))][:_MOST_COLUMNS]
-        stored = _stored(table, chosen, flat)
-        known = [name for name in flat if any(column == name for _, column in stored)]
+        records = stored(table, chosen, flat)
+        known = [name for name in flat if any(column == name for _, column in records)]
         if not known:
             return Compared(0, (), {})
         wanted = [figure for name in known for figure in figures(name, types[name])]
@@ -65,7 +65,7 @@ def compare(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
     for row in actual:
         for number, name in enumerate(known):
             count, low, high = row[1 + 3 * number : 4 + 3 * number]
-            record = stored.get((row[0], name))
+            record = records.get((row[0], name))
             if record and count and hides(record, low, high, types[name]):
                 hiding.setdefault(name, []).append(row[0])
     return Compared(len(chosen), tuple(known), hiding)
@@ -96,7 +96,7 @@ def figures(name: str, kind: str) -> list[Column]:
     return [count, F.min(ranged), F.max(ranged)]
 
 
-def _stored(table: HudiTable, chosen: Sequence[FileSlice], columns: Sequence[str]) -> dict[tuple[str, str], Any]:
+def stored(table: HudiTable, chosen: Sequence[FileSlice], columns: Sequence[str]) -> dict[tuple[str, str], Any]:
     """Returns the records (`HoodieMetadataColumnStats`) by file name and column."""
     jvm = table.jvm
     with metadata_table.reader(table) as metadata:

@@ -36,10 +36,21 @@ def filters(table: HudiTable, index: str, files: Sequence[FileSlice]) -> dict[st
 def has_filter(table: HudiTable, item: FileSlice) -> bool:
     """Returns whether the footer of a Parquet base file has a Bloom filter, which is the source of the index."""
     with translated("reading a Bloom filter"):
-        hudi, storage = table.jvm.hudi, table.storage
-        formats = hudi.io.storage.HoodieIOFactory.getIOFactory(storage)
-        footers = formats.getFileFormatUtils(hudi.common.model.HoodieFileFormat.PARQUET)
-        return footers.readBloomFilterFromMetadata(storage, hudi.storage.StoragePath(item.base_file)) is not None
+        return _of_footer(table, item) is not None
+
+
+def filter_bytes(table: HudiTable, item: FileSlice) -> int:
+    """Returns the size of the Bloom filter in the footer of a Parquet base file; 0 if there is none."""
+    with translated("reading a Bloom filter"):
+        found = _of_footer(table, item)
+        return len(str(found.serializeToString())) if found is not None else 0
+
+
+def _of_footer(table: HudiTable, item: FileSlice) -> Any:
+    hudi, storage = table.jvm.hudi, table.storage
+    formats = hudi.io.storage.HoodieIOFactory.getIOFactory(storage)
+    footers = formats.getFileFormatUtils(hudi.common.model.HoodieFileFormat.PARQUET)
+    return footers.readBloomFilterFromMetadata(storage, hudi.storage.StoragePath(item.base_file))
 
 
 def ranges(table: HudiTable, index: IndexDefinition, files: Sequence[FileSlice]) -> dict[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ from jobs.hudi.metadata_table import FOLDER
 from jobs.hudi.rows import current
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -43,13 +43,14 @@ class Differences:
     beyond: tuple[str, ...]
 
 
-def compare(table: HudiTable, slices: Sequence[FileSlice]) -> list[Differences]:
-    """Returns the indexes that differ from the rows. Reads the keys of all rows and all entries; in a table larger than
-    `_MOST_BYTES` only every n-th key, so that about that amount is compared."""
+def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str] | None = None) -> list[Differences]:
+    """Returns the indexes, among those of these names or among all, that differ from the rows. Reads the keys of all
+    rows and all entries; in a table larger than `_MOST_BYTES` only every n-th key, so that about that amount is
+    compared."""
     defined = indexes.definitions(table)
     every = -(-sum(item.bytes for item in slices) // _MOST_BYTES) or 1
     found = []
-    for name in sorted(table.metadata_partitions):
+    for name in sorted(table.metadata_partitions.intersection(names) if names else table.metadata_partitions):
         if name == indexes.RECORDS:
             compared = _of_records(table, every)
         elif name.startswith(indexes.SECONDARY) and name in defined:
@@ -67,7 +68,7 @@ def _of_records(table: HudiTable, every: int) -> Differences:
         group = F.substring_index(FILE_NAME, "_", 1)
         rows = current(table).select(F.col(PARTITION_PATH), F.col(RECORD_KEY), group)
         info = F.col("recordIndexMetadata")
-        entries = _entries(table, indexes.RECORDS).select(info["partitionName"], F.col("key"), _file_id(info))
+        entries = entries_of(table, indexes.RECORDS).select(info["partitionName"], F.col("key"), _file_id(info))
         return _differences(indexes.RECORDS, rows, entries, ("partition", "key", "file"), every)
 
 
@@ -81,7 +82,7 @@ def _of_values(table: HudiTable, defined: IndexDefinition, every: int) -> Differ
         is_same = dict(frame.dtypes).get(column) in SAME_TEXT
         text = F.coalesce(_escaped(value.cast("string")), F.lit("\0")) if is_same else F.lit("")
         rows = frame.select(text, key)
-        kept = _entries(table, defined.name).where(~F.col("SecondaryIndexMetadata.isDeleted"))
+        kept = entries_of(table, defined.name).where(~F.col("SecondaryIndexMetadata.isDeleted"))
         record = F.regexp_extract("key", _OF_RECORD_KEY, 1)
         before = F.expr("substring(key, 1, length(key) - length(record) - 1)") if is_same else F.lit("")
         entries = kept.withColumn("record", record).select(before, F.col("record"))
@@ -106,7 +107,7 @@ def _differences(index: str, rows: DataFrame, entries: DataFrame, names: tuple[s
     return Differences(index, *(tuple(_text(row.asDict()) for row in rows) for rows in (missing, beyond)))
 
 
-def _entries(table: HudiTable, partition: str) -> DataFrame:
+def entries_of(table: HudiTable, partition: str) -> DataFrame:
     """Returns the records of a partition of the metadata table, read as a Hudi table."""
     reader = table.jvm.spark.newSession().read.format("hudi").option("hoodie.metadata.enable", "false")
     return reader.load(f"{table.base_path}/{FOLDER}/{partition}")

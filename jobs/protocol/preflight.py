@@ -177,8 +177,13 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         )
 
 
+def non_blocking(slices: Iterable[FileSlice]) -> bool:
+    """Returns whether file groups have the ids of writers that do not block each other (NBCC)."""
+    return any(_NBCC_FILE_ID.match(item.file_id) for item in slices)
+
+
 def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterator[Problem]:
-    if any(_NBCC_FILE_ID.match(item.file_id) for item in slices):
+    if non_blocking(slices):
         yield NON_BLOCKING_WRITERS.because()
     odd = [item for item in slices if not _BUCKET_FILE_ID.match(item.file_id)]
     if odd:

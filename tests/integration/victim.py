@@ -22,6 +22,7 @@ from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
 from jobs.hudi import hashing_config, upgrade_backup
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.client import WriteClient
+from jobs.hudi.indexer import Indexer
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.savepoints import Savepoints
 from jobs.hudi.session import start_session
@@ -56,6 +57,9 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the upgrade": (Upgrader, "run"),
     "the taking back": (upgrade_backup, "restore"),
     "the end": (upgrade_backup, "forget"),
+    "the plan of the index": (Indexer, "schedule"),
+    "the index": (Indexer, "run"),
+    "the dropping": (Indexer, "drop"),
 }
 
 

@@ -18,7 +18,7 @@ from jobs.hudi.index_entries import MOST_NAMED, SAME_TEXT, Differences
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column
 
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 _BY_ZONE = frozenset({"hour", "from_unixtime", "to_timestamp", "unix_timestamp"})
 
 
-def compare(table: HudiTable, slices: Sequence[FileSlice]) -> list[Differences]:
-    """Returns the indexes that lack values of the sampled base files (`column_stats.sample`)."""
-    names = {name for name in table.metadata_partitions if name.startswith((indexes.BLOOM_FILTERS, indexes.EXPRESSION))}
+def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str] | None = None) -> list[Differences]:
+    """Returns the indexes, among those of these names or among all, that lack values of the sampled base files
+    (`column_stats.sample`)."""
+    among = table.metadata_partitions.intersection(names) if names else table.metadata_partitions
+    names = {name for name in among if name.startswith((indexes.BLOOM_FILTERS, indexes.EXPRESSION))}
     files = column_stats.sample(slices) if names else []
     if not files:
         return []

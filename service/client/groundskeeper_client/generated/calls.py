@@ -61,6 +61,7 @@ from groundskeeper_client.generated.models import (
     IncidentOut,
     IncidentPage,
     IncidentState,
+    IndexIn,
     JobDetail,
     JobKind,
     JobLog,
@@ -161,6 +162,7 @@ SubmitJobBody = (
     | RestoreIn
     | RollbackIn
     | MetadataTableIn
+    | IndexIn
     | UpgradeIn
     | SyncIn
     | AuditIn

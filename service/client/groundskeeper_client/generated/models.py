@@ -2756,6 +2756,43 @@ class IncidentState(Word):
     CLEARED = "cleared"
 
 
+class IndexCost(Model, frozen=True, kw_only=True):
+    """What the index costs a writer, by the latest commits of the table"""
+
+    commits: int | UnsetType = UNSET
+    """Number of commits from which this was computed"""
+    entries_per_commit: int | UnsetType = UNSET
+    """Entries that a commit writes, at most"""
+    bytes_per_commit: int | UnsetType = UNSET
+    """Their size in bytes, at most"""
+
+
+class IndexDifference(Model, frozen=True, kw_only=True):
+    """A difference between an index and the rows"""
+
+    partition: str | UnsetType = UNSET
+    """The index"""
+    missing: list[str] | UnsetType = UNSET
+    """Rows without a right entry, at most 100"""
+    beyond: list[str] | UnsetType = UNSET
+    """Entries without a row, at most 100"""
+
+
+class IndexIn(Model, frozen=True, kw_only=True):
+    """Builds an index of the metadata table by Hudi's indexer, drops it, or compares it with the rows."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
+    kind: Literal["index"] = "index"
+    """Kind of job"""
+    params: IndexParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
 class IndexOut(Model, frozen=True, kw_only=True):
     type: Literal["bucket"] = "bucket"
     """Type of the index"""
@@ -2763,6 +2800,106 @@ class IndexOut(Model, frozen=True, kw_only=True):
     """Number of buckets; 0 without a bucket index"""
     hash_fields: list[str]
     """Fields whose hash decides the bucket"""
+
+
+class IndexParams(Model, frozen=True, kw_only=True):
+    action: Literal["verify", "build", "drop"] | UnsetType = UNSET
+    """`verify` compares the indexes with the rows and shows their size and age. `build` builds the `index`, and
+    `drop` drops it, both under the table's lock
+    """
+    index: (
+        Literal["record", "partitioned_record", "column_stats", "bloom_filters", "secondary", "expression"]
+        | UnsetType
+        | None
+    ) = UNSET
+    """The index: `record` (one for the whole table), `partitioned_record` (keys are unique in each partition
+    only), `column_stats`, `bloom_filters`; `secondary` and `expression` can only be verified and dropped.
+    Required to build and to drop; `verify` without it compares all
+    """
+    name: str | UnsetType | None = UNSET
+    """The name of a secondary or expression index, as in `CREATE INDEX`"""
+    columns: list[str] | UnsetType | None = UNSET
+    """The columns of `column_stats`. Default: the first 32 columns of the table, as Hudi's writers do"""
+    file_groups: int | UnsetType | None = UNSET
+    """Number of file groups of a record index. Default: Hudi chooses by the number of rows"""
+    lock_seconds: int | UnsetType = UNSET
+    """The maximum time for which writers may have to wait while the index is built and compared. A build that
+    takes longer is taken back. Writers of Hudi wait up to 250 seconds by default
+    """
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment without writes in flight"""
+
+
+class IndexResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `index`"""
+
+    files: int | UnsetType = UNSET
+    """Number of files of the latest file slices"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    partitions: list[str] | UnsetType = UNSET
+    """Partitions of the metadata table that are built or dropped"""
+    cost: IndexCost | UnsetType = UNSET
+    """What it would cost a writer; only in a dry run"""
+    writer_options: list[WriterOption] | UnsetType = UNSET
+    """Options that every Spark writer needs, because a writer without them drops the index at its next commit"""
+    compared: list[str] | UnsetType = UNSET
+    """Indexes that were compared with the rows"""
+    differences: list[IndexDifference] | UnsetType = UNSET
+    """Differences from the rows"""
+    indexes: list[IndexShown] | UnsetType = UNSET
+    """The indexes of the table"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    undone: bool | UnsetType = UNSET
+    """Whether an index that was left half built or half dropped was removed before"""
+    instants: list[str] | UnsetType = UNSET
+    """The instants of the build"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """All reasons for which the job would be refused; only in a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """Facts that the owner should check; only in a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only in a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only in a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only in a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What this means for the job, in sentences; only in a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """The estimated cost of the work; only in a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """Result of the audit's checks that were made after the job had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there was nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline says about the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
+
+
+class IndexShown(Model, frozen=True, kw_only=True):
+    """An index of the table: one partition of its metadata table"""
+
+    partition: str | UnsetType = UNSET
+    """Its partition of the metadata table"""
+    columns: list[str] | UnsetType = UNSET
+    """The columns of the index, if its definition names any"""
+    base_files: int | UnsetType = UNSET
+    """Base files (HFiles)"""
+    log_files: int | UnsetType = UNSET
+    """Log files, which each reader merges"""
+    bytes: int | UnsetType = UNSET
+    """Size of both in bytes"""
+    age_seconds: float | UnsetType = UNSET
+    """Time since it was built"""
 
 
 class JobDetail(Model, frozen=True, kw_only=True):
@@ -2847,9 +2984,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
 
 
 class JobKind(Word):
-    """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis.
-    Each has a module of its name in `jobs.kinds`, which declares it.
-    """
+    """Table services, repairs, and jobs that only read. Each has a module of its name in `jobs.kinds`."""
 
     COMPACTION = "compaction"
     CLEANING = "cleaning"
@@ -2864,6 +2999,7 @@ class JobKind(Word):
     RESTORE = "restore"
     ROLLBACK = "rollback"
     METADATA_TABLE = "metadata_table"
+    INDEX = "index"
     UPGRADE = "upgrade"
     SYNC = "sync"
     AUDIT = "audit"
@@ -3025,6 +3161,7 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
         | RestoreIn
         | RollbackIn
         | MetadataTableIn
+        | IndexIn
         | UpgradeIn
         | SyncIn
         | AuditIn
@@ -6231,6 +6368,15 @@ class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     """Seconds since then"""
     is_alive: bool
     """Whether it is less than five minutes old"""
+
+
+class WriterOption(Model, frozen=True, kw_only=True):
+    """An option of a writer"""
+
+    name: str | UnsetType = UNSET
+    """Its name"""
+    value: str | UnsetType = UNSET
+    """Its value"""
 
 
 class WriterOptionsOut(Model, frozen=True, kw_only=True):

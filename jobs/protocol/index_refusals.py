@@ -1,0 +1,169 @@
+"""Reasons against building or dropping an index, and the indexes that a build leads to."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from jobs.format.hudi_versions import release
+from jobs.hudi import indexes
+from jobs.hudi.indexes import Indexes
+from jobs.problems.indexes import (
+    INDEX_IN_USE,
+    INDEX_NOT_KEPT,
+    INDEX_NOT_OFFERED,
+    INDEX_NOT_PROVED,
+    INDEXING_PENDING,
+    NO_METADATA_TABLE,
+    OTHER_RECORD_INDEX,
+)
+from jobs.problems.tables import COLUMN_UNKNOWN
+from jobs.protocol import older_hudi, preflight, table_parts, unique_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.contract import Problem
+    from jobs.hudi.table import HudiTable
+    from jobs.kinds.index import IndexParams
+
+PARTITIONED = "partitioned_record"
+_PARTITION = {
+    "record": indexes.RECORDS,
+    PARTITIONED: indexes.RECORDS,
+    "column_stats": indexes.COLUMN_STATISTICS,
+    "bloom_filters": indexes.BLOOM_FILTERS,
+}
+_PREFIX = {"secondary": indexes.SECONDARY, "expression": indexes.EXPRESSION}
+_PROVED_SINCE = (1, 1)
+# Table versions on which a build was tried with writers of Hudi 1.2 before and after it.
+_PROVED_ON = {
+    "record": (6, 8, 9),
+    PARTITIONED: (9,),
+    "column_stats": (6, 8, 9),
+    "bloom_filters": (6, 8, 9),
+}
+_WITH_PARTITION_STATISTICS = 8
+_LATEST_COMMITS = 10
+
+
+def partitions_of(table: HudiTable, params: IndexParams) -> tuple[str, ...]:
+    """Returns the partitions of the metadata table that belong to the index, in the order in which Hudi builds them.
+
+    Statistics of partitions belong to the column statistics of a partitioned table: a client of Hudi 1.2 builds both.
+    """
+    kind = str(params.index)
+    if kind in _PREFIX:
+        prefix = _PREFIX[kind]
+        name = params.name or ""
+        return (name if name.startswith(prefix) else prefix + name,)
+    partition = _PARTITION[kind]
+    is_partitioned = bool(table.properties.get("hoodie.table.partition.fields"))
+    if partition != indexes.COLUMN_STATISTICS or not is_partitioned or table.version < _WITH_PARTITION_STATISTICS:
+        return (partition,)
+    return partition, indexes.PARTITION_STATISTICS
+
+
+def wanted(table: HudiTable, params: IndexParams) -> Indexes:
+    """Returns the table's indexes with the one that is to be built."""
+    had = indexes.indexes_of(table)
+    new = partitions_of(table, params)
+    stored: dict[str, Any] = {name: each for name, each in had.stored.items() if name not in new}
+    if indexes.RECORDS in new:
+        is_by_partition = str(params.index == PARTITIONED).lower()
+        stored[indexes.RECORDS] = {"indexOptions": {"isPartitioned": is_by_partition}}
+    if params.columns:
+        stored[indexes.COLUMN_STATISTICS] = {"sourceFields": list(params.columns)}
+    return Indexes(had.partitions | set(new), stored)
+
+
+def of_build(table: HudiTable, params: IndexParams) -> list[Problem]:
+    """Returns all reasons why the index cannot be built."""
+    kind = str(params.index)
+    if kind in _PREFIX:
+        return [INDEX_NOT_OFFERED.because(kind)]
+    if indexes.FILES not in table.metadata_partitions:
+        return [NO_METADATA_TABLE.because()]
+    problems = [*table_parts.missing(table), *preflight.of_lock(table), *of_indexing(table), *_of_users(table)]
+    problems += [INDEX_NOT_PROVED.because(detail) for detail in _not_proved(table, kind)]
+    problems += _of_columns(table, params)
+    if indexes.RECORDS in partitions_of(table, params):
+        problems += _of_records(table, params)
+    return problems
+
+
+def of_drop(table: HudiTable, params: IndexParams) -> list[Problem]:
+    """Returns all reasons why the index cannot be dropped."""
+    problems = [*table_parts.of_metadata_table(table), *preflight.of_lock(table), *of_indexing(table)]
+    gone = set(partitions_of(table, params))
+    if indexes.RECORDS in gone:
+        needs = sorted(each for each in table.metadata_partitions if each.startswith(indexes.SECONDARY))
+        kind = table.declared.hudi_options.get("hoodie.index.type", "")
+        if kind in ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX"):
+            needs.append(f"writers with hoodie.index.type={kind}")
+        if needs:
+            problems.append(INDEX_IN_USE.because(f"{indexes.RECORDS} is needed by {', '.join(needs)}"))
+    return problems
+
+
+def of_indexing(table: HudiTable) -> list[Problem]:
+    """Returns the refusal because of an indexing of others."""
+    pending = [item for item in table.instants() if item.action == "indexing" and item.state != "COMPLETED"]
+    inflight = sorted(filter(None, table.properties.get("hoodie.table.metadata.partitions.inflight", "").split(",")))
+    if not pending and not inflight:
+        return []
+    found = [f"{item.requested} ({item.state.lower()})" for item in pending]
+    found += [f"partitions in flight: {', '.join(inflight)}"] if inflight else []
+    return [INDEXING_PENDING.because(", ".join(found))]
+
+
+def is_other_record_index(table: HudiTable, params: IndexParams) -> bool:
+    """Returns whether the table has a record index of the type that is not asked for."""
+    is_by_partition = indexes.has_record_index_by_partition(table)
+    is_of_records = indexes.RECORDS in partitions_of(table, params) and indexes.RECORDS in table.metadata_partitions
+    return is_of_records and is_by_partition != (params.index == PARTITIONED)
+
+
+def _of_users(table: HudiTable) -> Iterator[Problem]:
+    declared = table.declared
+    for who, version in (("writers", declared.writers_hudi_version), ("readers", declared.readers_hudi_version)):
+        if version and release(version) < _PROVED_SINCE:
+            yield INDEX_NOT_KEPT.because(f"{who} declared: Hudi {version}")
+    if older := older_hudi.seen_before_1_0(table, _LATEST_COMMITS):
+        yield INDEX_NOT_KEPT.because(older)
+    if flink := table.may_have_flink:
+        yield INDEX_NOT_KEPT.because(flink)
+
+
+def _not_proved(table: HudiTable, kind: str) -> Iterator[str]:
+    properties = table.properties
+    if table.version not in _PROVED_ON[kind]:
+        versions = ", ".join(map(str, _PROVED_ON[kind]))
+        yield f"{kind} on version {table.version}: it was tried on version {versions}"
+    if "hoodie.bootstrap.base.path" in properties:
+        yield "a bootstrapped table: its base files are elsewhere"
+    if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
+        yield "base files other than Parquet"
+    if not table.has_meta_fields:
+        yield "a table without meta fields: rows cannot be identified by their keys"
+    if preflight.non_blocking(table.file_slices()):
+        yield "a table of non-blocking writers: their commits do not wait for the lock"
+    if not table.completed_writes():
+        yield "a table without a completed write"
+
+
+def _of_columns(table: HudiTable, params: IndexParams) -> Iterator[Problem]:
+    names = [field["name"] for field in json.loads(table.schema())["fields"]]
+    # Hudi takes the columns as one text with commas.
+    unknown = [each for each in params.columns or () if each not in names or "," in each]
+    if unknown:
+        yield COLUMN_UNKNOWN.because(", ".join(unknown), hint=f"Its columns are {', '.join(sorted(names)[:100])}.")
+
+
+def _of_records(table: HudiTable, params: IndexParams) -> list[Problem]:
+    if is_other_record_index(table, params):
+        there = "partitioned" if params.index == "record" else "global"
+        return [OTHER_RECORD_INDEX.because(f"{indexes.RECORDS} is {there}")]
+    if indexes.RECORDS in table.metadata_partitions or not table.has_meta_fields:
+        return []
+    return unique_keys.refusals(table, had=wanted(table, params))

@@ -1,0 +1,249 @@
+"""Indexes are built and dropped by jobs: rows stay as they are, writers go on, and readers find the same rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import RefusedError, WritersActiveError
+from jobs.hudi import indexer
+from jobs.hudi.indexer import Indexer
+from jobs.job_context import JobContext
+from jobs.table_errors import IndexDiffersError, IndexTooSlowError
+from tests.integration import indexed, tables
+from tests.integration.run import hudi_table, run_job
+from tests.integration.writers import HeldWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+COUNT = 60
+NOTE = ".hoodie/.aux/groundskeeper.indexing"
+# Two files instead of ten keep the tests quick.
+BUILDS: dict[str, dict[str, Any]] = {
+    "record": {"file_groups": 2},
+    "partitioned_record": {"file_groups": 2},
+    "column_stats": {"columns": ["city", "region", "id"]},
+    "bloom_filters": {},
+}
+CONDITIONS = ("id = 'k7'", "id in ('k1', 'k59', 'nobody')", "city = 433", "region = 'r3'", "ts >= 1")
+
+
+def job(spark: SparkSession, base: Path, action: str, index: str | None = None, **more: Any) -> dict[str, Any]:
+    """Runs a job of the kind, and asserts that no row changes."""
+    rows = tables.snapshot(spark, base)
+    details = run_job(spark, base, "index", order(action, index), index=None, **more).details
+    for metadata in (True, False):
+        assert tables.snapshot(spark, base, metadata=metadata) == rows
+    return details
+
+
+def order(action: str, index: str | None = None) -> dict[str, Any]:
+    chosen = BUILDS.get(index or "", {}) if action == "build" else {}
+    return {"action": action, **({"index": index} if index else {}), **chosen}
+
+
+def found_by(spark: SparkSession, base: Path, *, indexes: bool) -> list[list[str]]:
+    """Returns the keys that queries find, with or without data skipping and lookups by the metadata table."""
+    flag = str(indexes).lower()
+    options = {"hoodie.enable.data.skipping": flag, "hoodie.metadata.enable": flag}
+    frame = spark.newSession().read.format("hudi").options(**options).load(str(base))
+    return [sorted(row[0] for row in frame.where(each).select("id").collect()) for each in CONDITIONS]
+
+
+def assert_right(spark: SparkSession, base: Path, *partitions: str) -> None:
+    """Asserts that the table has exactly these indexes, that they agree with the rows, and readers as well."""
+    found = run_job(spark, base, "index", {}, index=None).details
+    assert (found["compared"], found["differences"]) == (sorted(partitions), [])
+    assert found_by(spark, base, indexes=True) == found_by(spark, base, indexes=False)
+    assert not (base / NOTE).exists()
+
+
+def made(
+    spark: SparkSession, base: Path, index: str, *, version: int = 9, table_type: str = COW, partitioned: bool = True
+) -> None:
+    shape = {"version": version, "table_type": table_type, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=COUNT, updates=1, num_buckets=None, **shape)
+    dry = job(spark, base, "build", index, dry_run=True)
+    assert (dry["refusals"], dry["indexes"]) == ([], [])
+    assert dry["cost"]["entries_per_commit"] > 0
+    assert dry["cost"]["bytes_per_commit"] > 0
+
+    done = job(spark, base, "build", index)
+
+    names = done["partitions"]
+    assert_right(spark, base, *names)
+    assert all(each["base_files"] and each["age_seconds"] >= 0 for each in done["indexes"])
+    assert len(done["instants"]) == len(names)
+    assert job(spark, base, "build", index)["nothing_to_do"] is True
+    # A writer whose session was open before gets the options that the result names.
+    more = {each["name"]: each["value"] for each in done["writer_options"]}
+    tables.upsert(tables.rows(spark, 0, COUNT + 10, ts=5), base, {**options, **more})
+    assert len(tables.snapshot(spark, base)) == COUNT + 10
+    assert_right(spark, base, *names)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+    assert job(spark, base, "drop", index)["indexes"] == []
+    assert job(spark, base, "drop", index)["nothing_to_do"] is True
+    # A writer with the options of before neither builds the index again nor misses it.
+    tables.upsert(tables.rows(spark, 5, COUNT + 20, ts=6), base, options)
+    assert len(tables.snapshot(spark, base)) == COUNT + 20
+    assert_right(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.parametrize("index", ["record", "column_stats"])
+def test_an_index_is_built_kept_by_writers_and_dropped(spark: SparkSession, tmp_path: Path, index: str) -> None:
+    made(spark, tmp_path / "trips", index, table_type=MOR if index == "record" else COW)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "flat"])
+@pytest.mark.parametrize("table_type", [COW, MOR])
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("index", BUILDS)
+def test_any_index_on_any_table(
+    spark: SparkSession, tmp_path: Path, index: str, version: int, table_type: str, *, partitioned: bool
+) -> None:
+    if index == "partitioned_record" and (version < 9 or not partitioned):
+        pytest.skip("refused, or the same as a global one")
+    made(spark, tmp_path / "trips", index, version=version, table_type=table_type, partitioned=partitioned)
+
+
+def test_a_write_in_flight_delays_a_build_and_a_writer_with_stale_options_loses_no_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    writer = HeldWriter(tables.rows(spark, 0, COUNT + 10, ts=5), base, options, tmp_path / "go").start()
+    with pytest.raises(WritersActiveError):
+        run_job(spark, base, "index", {**order("build", "bloom_filters"), "wait_seconds": 0}, index=None)
+    writer.let_go_after(3)
+    done = run_job(spark, base, "index", order("build", "bloom_filters"), index=None).details
+    writer.finish()
+    assert len(tables.snapshot(spark, base)) == COUNT + 10
+    assert_right(spark, base, *done["partitions"])
+    # The options of this writer do not name the index: it drops it.
+    tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=6), base, options)
+    assert len(tables.snapshot(spark, base)) == COUNT + 20
+    assert_right(spark, base)
+
+
+def test_an_index_that_differs_or_takes_too_long_is_taken_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    run, context = Indexer.run, JobContext()
+
+    def without_entries(self: Indexer, instant: str) -> None:
+        run(self, instant)
+        for file in (base / ".hoodie" / "metadata" / "column_stats").glob("*.hfile"):
+            file.unlink()
+
+    def slow(self: Indexer, instant: str) -> None:
+        run(self, instant)
+        context.end(IndexTooSlowError("after 1 s"))
+
+    for spoiled, index, error in (
+        (without_entries, "column_stats", IndexDiffersError),
+        (slow, "record", IndexTooSlowError),
+    ):
+        monkeypatch.setattr(Indexer, "run", spoiled)
+        with pytest.raises(error):
+            run_job(spark, base, "index", order("build", index), index=None, context=context)
+        monkeypatch.undo()
+        assert_right(spark, base)
+    tables.upsert(tables.rows(spark, 0, COUNT, ts=6), base, options)
+    assert len(tables.snapshot(spark, base)) == COUNT
+
+
+def test_what_cannot_be_proved_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+
+    def reasons(params: dict[str, Any], **declared: Any) -> list[str]:
+        dry = run_job(spark, base, "index", params, index=None, dry_run=True, declared=declared).details["refusals"]
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, "index", params, index=None, declared=declared)
+        assert [each.type for each in refused.value.reasons] == [each["type"] for each in dry]
+        return [each["type"] for each in dry]
+
+    record = order("build", "record")
+    assert reasons(order("build", "secondary")) == ["index-not-offered"]
+    assert reasons(record, writers_hudi_version="0.15.0") == ["index-not-kept"]
+    assert reasons(record, readers_hudi_version="1.0.2") == ["index-not-kept"]
+    assert reasons(record, writers_engines=("flink",)) == ["index-not-kept"]
+    assert reasons({**order("build", "column_stats"), "columns": ["citty"]}) == ["column-unknown"]
+    twice = {"hoodie.datasource.write.operation": "insert", "hoodie.merge.allow.duplicate.on.inserts": "true"}
+    options = tables.writer_options(base, table_type=COW, num_buckets=None)
+    tables.upsert(tables.rows(spark, 0, 1, ts=5), base, {**options, **twice})
+    assert reasons(record) == ["keys-not-unique"]
+    (base / ".hoodie" / "timeline" / "20261127000000000.indexing.requested").write_bytes(b"")
+    assert "indexing-pending" in reasons(order("build", "bloom_filters"))
+
+
+@pytest.mark.exhaustive
+def test_a_record_index_is_not_dropped_while_a_secondary_index_needs_it(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    indexed.write(spark, base, {**indexed.GLOBAL, **indexed.SECONDARY_ON_CITY}, table_type=COW)
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "index", order("drop", "record"), index=None)
+    assert [each.type for each in refused.value.reasons] == ["index-in-use"]
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "index", order("build", "partitioned_record"), index=None)
+    assert [each.type for each in refused.value.reasons] == ["other-record-index"]
+    run_job(spark, base, "index", {"action": "drop", "index": "secondary", "name": "city"}, index=None)
+    assert_right(spark, base, "record_index")
+    job(spark, base, "drop", "record")
+    assert_right(spark, base)
+
+
+@pytest.mark.exhaustive
+def test_a_lost_entry_of_a_partition_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    job(spark, base, "build", "column_stats")
+    for file in (base / ".hoodie" / "metadata" / "partition_stats").glob("*.hfile"):
+        file.unlink()
+    (found,) = run_job(spark, base, "index", {}, index=None).details["differences"]
+    assert (found["partition"], len(found["missing"])) == ("partition_stats", 9)
+    assert indexer.unfinished(hudi_table(spark, base, None)) is None
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("keeps", [True, False], ids=["with its option", "with the options of before"])
+@pytest.mark.parametrize("index", BUILDS)
+def test_statements_of_a_session_that_was_open_before_lose_no_row(
+    spark: SparkSession, tmp_path: Path, index: str, *, keeps: bool
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    session, name = spark.newSession(), f"t_{index}_{keeps}"
+    session.sql(f"create table {name} using hudi location '{base}'")
+    session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+    try:
+        assert session.sql(f"select id from {name}").count() == COUNT
+        done = job(spark, base, "build", index)
+        for each in done["writer_options"] if keeps else ():
+            session.sql(f"set {each['name']}={each['value']}")
+        session.sql(f"update {name} set fare = -1 where id = 'k7'")
+        session.sql(f"delete from {name} where id = 'k8'")
+        session.sql(
+            f"merge into {name} t using (select * from {name} where id = 'k9') s on t.id = s.id"
+            " when matched then update set fare = -2, ts = s.ts"
+        )
+        found = {row.id: row.fare for row in session.sql(f"select id, fare from {name}").collect()}
+    finally:
+        session.sql(f"drop table {name}")
+    assert (len(found), found["k7"], found["k9"], "k8" in found) == (COUNT - 1, -1, -2, False)
+    assert len(tables.snapshot(spark, base, metadata=False)) == COUNT - 1
+    verified = run_job(spark, base, "index", {}, index=None).details
+    assert verified["differences"] == []
+    assert not keeps or set(done["partitions"]) <= set(verified["compared"])
+    assert found_by(spark, base, indexes=True) == found_by(spark, base, indexes=False)
+    assert run_job(spark, base, "audit", index=None).details["clean"]

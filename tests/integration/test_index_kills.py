@@ -1,0 +1,134 @@
+"""After a SIGKILL of the worker at any step of an index job, writers go on, and the next attempt succeeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import JobKind, Table, WorkOrder
+from tests.integration import tables
+from tests.integration.doomed import Spares
+from tests.integration.run import run_job
+from tests.integration.test_index_builds import COUNT, COW, NOTE, assert_right, order
+from tests.support.session_jars import jars_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+BEFORE_PLAN = {"at": "before", "name": "the plan of the index"}
+REQUESTED = {"at": "after", "name": "the plan of the index"}
+INFLIGHT = {"at": "file", "name": ".hoodie/timeline/*.indexing.inflight"}
+FILE_GROUPS = {"at": "file", "name": ".hoodie/metadata/*/.*-0_2*.log*"}
+PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
+BUILT = {"at": "after", "name": "the index"}
+SECOND = {"at": "before", "name": "the plan of the index", "nth": 2}
+COMPARING = {"at": "step", "name": "comparing"}
+BEFORE_DROP = {"at": "before", "name": "the dropping"}
+AFTER_DROP = {"at": "after", "name": "the dropping"}
+
+# The points at which one attempt after the other dies.
+_LONG = [
+    ("build", "record", 9, (BEFORE_PLAN,)),
+    ("build", "record", 9, (REQUESTED, BEFORE_DROP)),
+    ("build", "record", 9, (FILE_GROUPS, AFTER_DROP)),
+    ("build", "record", 9, (PROPERTIES, PROPERTIES)),
+    ("build", "record", 9, (BUILT,)),
+    ("build", "record", 9, (COMPARING,)),
+    ("build", "column_stats", 9, (SECOND,)),
+    ("build", "column_stats", 9, (INFLIGHT, BUILT)),
+    ("build", "bloom_filters", 9, (INFLIGHT,)),
+    ("build", "record", 6, (REQUESTED,)),
+    ("build", "column_stats", 6, (PROPERTIES,)),
+    ("build", "record", 8, (FILE_GROUPS,)),
+    ("drop", "record", 9, (BEFORE_DROP,)),
+    ("drop", "record", 9, (PROPERTIES,)),
+    ("drop", "column_stats", 9, (AFTER_DROP,)),
+]
+
+
+@pytest.fixture(scope="module")
+def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
+    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
+    yield found
+    found.end()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("action", "index", "version", "points"),
+    [("build", "record", 9, (INFLIGHT,)), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in _LONG)],
+)
+def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
+    spark: SparkSession,
+    tmp_path: Path,
+    spares: Spares,
+    action: str,
+    index: str,
+    version: int,
+    points: tuple[dict[str, Any], ...],
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW, version=version)
+    if action == "drop":
+        done = run_job(spark, base, "index", order("build", index), index=None).details
+        options |= {each["name"]: each["value"] for each in done["writer_options"]}
+    rows = tables.snapshot(spark, base)
+    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0")
+    earlier: list[str] = []
+    for number, point in enumerate(points, 1):
+        plan = WorkOrder(
+            "job_ix", number, JobKind.INDEX, declared, order(action, index), earlier_instants=tuple(earlier)
+        )
+        death = spares.take().run(plan, point)
+        print(point, death.steps, death.seconds, death.result)
+        assert death.result is None
+        earlier += death.stored
+        for metadata in (True, False):
+            assert tables.snapshot(spark, base, metadata=metadata) == rows
+    # The lock of a dead worker on the same machine does not stop a writer for long: the next job breaks it.
+    assert (base / NOTE).exists()
+
+    again = {"index": None, "job_id": "job_ix", "earlier_instants": tuple(earlier)}
+    done = run_job(spark, base, "index", order(action, index), **again).details
+
+    names = [] if action == "drop" else done["partitions"]
+    assert_right(spark, base, *names)
+    assert not (base / ".hoodie" / "lock").exists()
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
+    if action == "build":
+        options |= {each["name"]: each["value"] for each in done["writer_options"]}
+    else:
+        options |= {each: "false" for each in options if each.startswith("hoodie.metadata.") and index[:6] in each}
+    tables.upsert(tables.rows(spark, 0, COUNT + 10, ts=5), base, options)
+    assert len(tables.snapshot(spark, base)) == COUNT + 10
+    assert_right(spark, base, *names)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("point", [REQUESTED, INFLIGHT, FILE_GROUPS, BUILT])
+@pytest.mark.parametrize("index", ["record", "column_stats"])
+def test_a_writer_goes_on_beside_what_a_dead_worker_has_left(
+    spark: SparkSession, tmp_path: Path, spares: Spares, index: str, point: dict[str, Any]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0")
+    death = spares.take().run(WorkOrder("job_ix", 1, JobKind.INDEX, declared, order("build", index)), point)
+    assert death.result is None
+    # Somebody has removed the lock file, which another provider would have let expire.
+    (base / ".hoodie" / "lock").unlink()
+    tables.upsert(tables.rows(spark, 0, COUNT + 10, ts=5), base, options)
+    rows = tables.snapshot(spark, base, metadata=False)
+    assert len(rows) == COUNT + 10
+
+    done = run_job(spark, base, "index", order("build", index), index=None).details
+
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
+    assert_right(spark, base, *done["partitions"])
+    assert run_job(spark, base, "audit", index=None).details["clean"]
