@@ -120,12 +120,12 @@ def _with_default(member: Any, default: Any) -> Any:
 
 def _bounded(setting: Any, param: Any) -> Any:
     """Returns the type of a setting. A setting without bounds of its own has the type of the job's parameter with the
-    same name."""
+    same name, and without a text of its own the text of that parameter."""
     base, *specs = get_args(setting) if hasattr(setting, "__metadata__") else (setting,)
     if param is None or any(isinstance(each, Spec) and each.bounds().keys() - {"description"} for each in specs):
         return setting
     its_base, *bounds = get_args(param) if hasattr(param, "__metadata__") else (param,)
-    of_job = specs or [Spec("Parameter of the job")]
+    of_job = specs or [Spec(each.description) for each in bounds if isinstance(each, Spec)]
     may_be_null, its_may = (type(None) in get_args(each) for each in (base, its_base))
     if may_be_null and not its_may:
         return Annotated[param | None, *of_job]

@@ -63,7 +63,7 @@ export class Active {
       this.jobs.length
         ? h("ul", { class: "active", tabindex: "0", "aria-label": "Active jobs, one a line" }, ...this.jobs.slice(0, most).map((job) => item(job, isOfMany, changed)))
         : h("p", { class: "quiet" }, "No job is queued or running."),
-      total > this.jobs.length && h("p", {}, link("#/jobs", `and ${number(total - this.jobs.length)} more`)),
+      total > this.jobs.length && h("p", {}, link("#/jobs", `All ${number(total)} active jobs`)),
     );
   }
 }

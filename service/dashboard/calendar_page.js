@@ -66,8 +66,9 @@ export function calendarPage(changed, query = {}) {
       "week",
       `${moment(week).slice(0, -10)} to ${moment(later(week, 6)).slice(0, -10)}`,
       h("div", { class: "line", "data-key": "weeks" }, button("The week before", go(-7)), button("This week", () => changed.go({})), button("The week after", go(7)), h("span", { class: "quiet" }, `Times of ${zone()}`)),
-      h("div", { class: "week", "data-key": "lanes" }, days(week), tracks(rows.map((each) => lane(each, week, end)))),
-      !rows.length && h("p", { class: "quiet" }, "Nothing: no freeze, and no table has windows."),
+      rows.length
+        ? h("div", { class: "week", "data-key": "lanes" }, days(week), tracks(rows.map((each) => lane(each, week, end))))
+        : h("p", { class: "quiet" }, "Nothing: no freeze, and no table has windows."),
       h("p", { class: "quiet" }, h("span", { class: "mark open" }), " jobs may start ", h("span", { class: "mark frozen" }), " frozen. ", `Tables without windows: ${number(found.always)}. Their jobs may start at any time.`),
       rows.length > 0 && asTable("Freezes and windows of the week", TABLE, rows.flatMap(lines)),
     );
@@ -139,7 +140,6 @@ export function calendarPage(changed, query = {}) {
         { class: "narrow", onsubmit: save, "data-key": `form ${revision}` },
         !chosen.tag && field("Name", name),
         ...schemaFields(membersOf("FreezeIn"), chosen.values ?? {}, set, revision),
-        h("p", { class: "quiet" }, `Times of ${zone()}.`),
         failure && problem(failure),
         h("div", { class: "actions" }, h("button", { class: "primary" }, chosen.tag ? "Save" : "Set the freeze"), chosen.tag && h("button", { type: "button", onclick: cancel }, "Cancel")),
       ),

@@ -110,6 +110,6 @@ function cells(job, isOfMany) {
     badge(job),
     time(job.finished_at ?? job.started_at ?? job.created_at),
     job.finished_at ? seconds(between(job.created_at, job.finished_at)) : "–",
-    h("span", { class: "outcome" }, summary(job) || "–"),
+    h("span", { class: "outcome" }, summary(job)),
   ];
 }

@@ -217,7 +217,7 @@ class _Demo:
         self._findings.is_clean = audit["clean"] and not found.unknown and audit["rows"] == found.rows
 
     def _say(self, text: str) -> None:
-        self._console.print(f"[dim]{time.strftime('%H:%M:%S')}[/dim] {text}", highlight=False)
+        self._console.print(f"[dim]{time.strftime('%H:%M:%S')}[/dim] {text}", highlight=False, soft_wrap=True)
 
 
 def _describe(kind: str, result: dict[str, Any]) -> str:

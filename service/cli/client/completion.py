@@ -3,7 +3,7 @@ unavailable or refuses the call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Thread
@@ -42,11 +42,11 @@ def complete_setting(incomplete: str) -> list[str]:
     return [f"{name}=" for name in names if name.startswith(incomplete)]
 
 
-def every_member() -> Iterator[str]:
-    """Yields names that a user may misspell: settings of policies, and parameters of jobs in the form that a problem
-    names them."""
-    yield from _settings()
-    yield from dict.fromkeys(f"params.{each.name}" for kind in JobKind for each in parameters(kind))
+def every_member(dots: int) -> Iterable[str]:
+    """Returns names that a user may misspell: settings and sections of policies, and parameters of jobs as a problem
+    names them. Names have at most this number of dots."""
+    of_jobs = (f"params.{each.name}" for kind in JobKind for each in parameters(kind))
+    return dict.fromkeys(".".join(each.split(".")[: dots + 1]) for each in (*_settings(), *of_jobs))
 
 
 def _settings() -> Iterator[str]:

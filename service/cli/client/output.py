@@ -133,7 +133,7 @@ class Output:
             # The import is made here because it takes as long as a whole command.
             from service.cli.client.completion import every_member
 
-            detail += "".join(f".{each}" for name in unknown if (each := guess(clean(name), every_member())))
+            detail += "".join(f".{each}" for name in unknown if (each := guess(name, every_member(name.count(".")))))
         self._errors.print(Text(f"groundskeeper: {title}", style="bold red"), soft_wrap=True)
         for text in (detail if detail != title else "", hint):
             if text:

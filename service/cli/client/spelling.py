@@ -25,7 +25,12 @@ def guess(given: str, known: Iterable[str]) -> str:
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands. Its errors are in plain words, not in those of the validating library."""
+    """A group of commands. Its errors are in plain words, not in those of the validating library, and its texts are
+    wrapped by the terminal, not by the source."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        _unwrap(self)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -36,3 +41,10 @@ class PlainGroup(TyperGroup):
                 message += guess(choice["given"], re.findall(r"'([^']*)'", choice["known"]))
             error.message = message
             raise
+
+
+def _unwrap(command: Any) -> None:
+    """Joins the lines of each paragraph in the help of the command and of all below it."""
+    command.help = command.help and "\n\n".join(" ".join(each.split()) for each in command.help.split("\n\n"))
+    for each in getattr(command, "commands", {}).values():
+        _unwrap(each)

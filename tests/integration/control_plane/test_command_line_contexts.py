@@ -79,6 +79,12 @@ def test_misspelt_words_get_a_guess_in_plain_words(cli: CommandLine) -> None:
     assert "Is compaction meant?" in refused
     assert "Value error" not in refused
     assert "Is orders meant?" in cli.refused("tables", "show", "ordres", code=3)
+    assert "Is compaction meant?" in cli.refused("policy", "set", "orders", "compation.commits=3", code=1)
+
+
+def test_the_help_of_commands_is_wrapped_by_the_terminal(cli: CommandLine) -> None:
+    shown = cli.run("mcp", "-h", COLUMNS="200").stdout
+    assert "the token of --token-file, GROUNDSKEEPER_TOKEN or the context. --http serves" in shown
 
 
 def test_a_poll_says_what_it_found(cli: CommandLine) -> None:

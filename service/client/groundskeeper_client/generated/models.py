@@ -189,7 +189,7 @@ class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     retain: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """Completed commits to keep on the active timeline, at least"""
 
 
 class ArchivalResult(Model, frozen=True, kw_only=True):
@@ -356,7 +356,7 @@ class AuditPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     rows: bool | UnsetType = UNSET
-    """Parameter of the job"""
+    """Read the key of every row as well: rows in wrong buckets, duplicate keys, rows that filters miss"""
 
 
 class AuditResult(Model, frozen=True, kw_only=True):
@@ -1057,9 +1057,9 @@ class CleaningPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     policy: CleaningPolicy | UnsetType = UNSET
-    """Parameter of the job"""
+    """What `retain` counts"""
     retain: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """Commits, hours or file versions to keep"""
     consumer_hours: int | UnsetType = UNSET
     """Time after which nothing is kept for a silent consumer"""
 
@@ -1268,7 +1268,7 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     sort_by: list[str] | UnsetType = UNSET
     """Parameter of the job; without it only small files are merged"""
     layout: ClusteringLayout | UnsetType = UNSET
-    """Parameter of the job"""
+    """How `sort_by` orders the rows"""
     expansion_factor: int | UnsetType | None = UNSET
     """Parameter of the job; or null"""
     small_file_share: float | UnsetType | None = UNSET
@@ -1284,13 +1284,17 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     stale_plan_seconds: int | UnsetType = UNSET
     """Age at which a pending plan causes a warning, and is executed if its runner is proved dead"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
-    """Parameter of the job"""
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
+    """
     wait_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
+    """
 
 
 class ClusteringResult(Model, frozen=True, kw_only=True):
@@ -1508,9 +1512,12 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     limit_file_groups: int | UnsetType | None = UNSET
     """Parameter of the job; the work that it leaves is due at once; null: no limit"""
     engine: CompactionEngine | UnsetType = UNSET
-    """Parameter of the job"""
+    """Who executes a plan. `auto` (default): Arrow, which is several times as fast, if its merge is proved to be
+    equal to Hudi's; otherwise Hudi's executor. The result has the engine and the reasons for each plan.
+    `arrow`: refuse plans for which this is not proved. `hudi`: always Hudi's executor
+    """
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
-    """Parameter of the job"""
+    """Compression of the new base files. Default: the codec of the file that each one replaces"""
 
 
 class CompactionResult(Model, frozen=True, kw_only=True):
@@ -1648,17 +1655,21 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
-    """Parameter of the job"""
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
+    """
     wait_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
+    """
     settle_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """How long the job watches afterwards for writers that still use the old number"""
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
-    """Parameter of the job"""
+    """Compression of the new files. Default: the table's"""
     min_bucket_bytes: int | UnsetType = UNSET
     """Size below which the average bucket of a partition is too small"""
 
@@ -1896,7 +1907,7 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     rows: bool | UnsetType = UNSET
-    """Parameter of the job"""
+    """Read the key of every row as well: rows in wrong buckets, duplicate keys"""
 
 
 class DiagnosisResult(Model, frozen=True, kw_only=True):
@@ -2084,17 +2095,21 @@ class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
-    """Parameter of the job"""
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
+    """
     wait_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
+    """
     settle_seconds: int | UnsetType = UNSET
-    """Parameter of the job"""
+    """How long the job watches afterwards for writers that still use the old number"""
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
-    """Parameter of the job"""
+    """Compression of the new files. Default: the table's"""
     max_bucket_bytes: int | UnsetType = UNSET
     """Size limit of the largest bucket"""
 
@@ -3990,7 +4005,9 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
     days_retain: int | UnsetType | None = UNSET
     """Parameter of the job; without it nothing is ever dropped"""
     strategy: TtlStrategy | UnsetType = UNSET
-    """Parameter of the job"""
+    """`KEEP_BY_TIME`: days since the last modification, also by a table service that rewrites files;
+    `KEEP_BY_CREATION_TIME`: days since the commit that created the partition
+    """
     partitions: list[str | PrefixOfPolicy] | UnsetType = UNSET
     """Parameter of the job; empty: all"""
     limit_partitions: int | UnsetType = UNSET
@@ -5429,11 +5446,13 @@ class SyncPolicyIn(Model, frozen=True, kw_only=True):
     metastore_uris: str | UnsetType | None = UNSET
     """Parameter of the job; null: no sync"""
     database: str | UnsetType = UNSET
-    """Parameter of the job"""
+    """Database of the metastore"""
     table: str | UnsetType | None = UNSET
-    """Parameter of the job"""
+    """Name in the metastore. Default: the table's own"""
     strategy: SyncStrategy | UnsetType = UNSET
-    """Parameter of the job"""
+    """The metastore tables of a merge-on-read table `trips`. `ALL`: `trips` and `trips_rt` with logs merged, and
+    `trips_ro` without logs. `RT`: only `trips`, with logs merged. `RO`: only `trips`, without logs
+    """
     cron: str | UnsetType | None = UNSET
     """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
     null: the thresholds apply
