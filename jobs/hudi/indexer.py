@@ -1,39 +1,39 @@
-"""Hudi's indexer (1.2.0), and the note of an index that is being built or dropped.
+"""Builds and drops indexes of the metadata table (Hudi 1.2.0), and keeps the note of an unfinished one.
 
-A plan may have one partition only: Hudi writes each partition of a plan to the metadata table at the instant of the
-plan, and the second write first rolls the first one back (`HoodieBackedTableMetadataWriter.generateUniqueInstantTime`).
-The first index then counts as complete and is empty.
+Hudi's own indexer (`HoodieIndexer`, `RunIndexActionExecutor`) is not used. Its instant stays on the timeline. While it
+is the last completed one, a writer that builds another index, such as the column statistics that Spark SQL has by
+default, writes that one at the indexer's instant, and the metadata table first rolls back what is there. The first
+index is then empty: its queries find no rows, and a DELETE deletes none
+(`HoodieBackedTableMetadataWriter.generateUniqueInstantTime`). The indexer also lacks the rows of writes that commit
+meanwhile: `AbstractIndexingCatchupTask` takes each instant that is in the metadata table for one that is in the new
+index, and a streaming writer leaves out an index that is being built.
 
-`AbstractIndexingCatchupTask` takes each instant that is in the metadata table for one that is in the new index, and a
-streaming writer of Hudi 1.2 writes no entries to an index that is being built
-(`HoodieBackedTableMetadataWriter.getStreamingMetadataPartitionsToUpdate`). So the index would lack the rows of a write
-that commits during the build. Therefore the caller holds the table's lock from before the plan until the end, while
-nothing is in flight.
+So an index is built as by a writer whose options have a new index: under the table's lock, while nothing is in flight,
+and without an instant on the table's timeline.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import HudiError
 from jobs.hudi import indexes
 from jobs.hudi.jvm import translated
-from jobs.hudi.metadata_table import FOLDER
+from jobs.hudi.metadata_table import FOLDER, MetadataTable
 from jobs.hudi.small_file import read_object, write_object
 from jobs.kinds.index import IndexShown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from jobs.hudi.indexes import Indexes
     from jobs.hudi.table import HudiTable
 
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.indexing", "the note of an unfinished index"
 
 
 class Indexer:
-    """Builds and drops indexes of one table. `config` and `client` are those of a client that was opened with the
-    options of the indexes as they shall be. The lock must be held for each change."""
+    """Builds and drops indexes of one table. `config` and `client` are those of an open client. The lock must be held
+    for each change, and nothing may be in flight."""
 
     def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
         self._table = table
@@ -41,23 +41,13 @@ class Indexer:
         self._config = config
         self._client = client
 
-    def schedule(self, instant: str, partition: str) -> None:
-        """Puts the plan on the timeline, as REQUESTED. A definition that an earlier index has left is deleted, because
-        Hudi would build the index by it."""
-        types = self._jvm.hudi.metadata.MetadataPartitionType
-        with translated("planning the index"):
-            if partition in indexes.definitions(self._table):
-                self._table.meta.deleteIndexDefinition(partition)
-            wanted = self._jvm.objects([types.fromPartitionPath(partition)])
-            context, nothing = self._jvm.engine_context, self._jvm.list([])
-            plan = self._hudi_table().scheduleIndexing(context, instant, wanted, nothing)
-            if not plan.isPresent():
-                raise HudiError("Hudi has planned no index: the table has no completed write.")
-
-    def run(self, instant: str) -> None:
-        """Executes the plan: the instant becomes INFLIGHT, and COMPLETED at the end."""
+    def build(self, partitions: Collection[str], wanted: Indexes) -> None:
+        """Builds these partitions, which the table lacks; `wanted` are all indexes that it shall have. A definition
+        that an earlier index has left is deleted, because Hudi would build the index by it."""
         with translated("building the index"):
-            self._hudi_table().index(self._jvm.engine_context, instant)
+            for each in set(partitions) & indexes.definitions(self._table).keys():
+                self._table.meta.deleteIndexDefinition(each)
+        MetadataTable(self._table, self._config).build(wanted)
 
     def drop(self, partitions: Collection[str]) -> None:
         """Removes these partitions of the metadata table, their definitions, and the pending instants that build them.
@@ -65,19 +55,6 @@ class Indexer:
         with translated("dropping the index"):
             self._client.dropIndex(self._jvm.list(sorted(partitions)))
             self._table.reload()
-
-    def withdraw(self, instant: str) -> None:
-        """Deletes the plan, pending or not, from the timeline."""
-        with translated("withdrawing the plan of the index"):
-            meta = self._table.meta
-            timeline = meta.reloadActiveTimeline()
-            states = self._jvm.hudi.common.table.timeline.HoodieInstant.State
-            for state in ("INFLIGHT", "REQUESTED"):
-                timeline.deleteInstantFileIfExists(meta.createNewInstant(states.valueOf(state), "indexing", instant))
-            self._table.reload()
-
-    def _hudi_table(self) -> Any:
-        return self._jvm.hudi.table.HoodieSparkTable.create(self._config, self._jvm.engine_context)
 
 
 def shown(table: HudiTable) -> tuple[IndexShown, ...]:
@@ -107,27 +84,16 @@ def shown(table: HudiTable) -> tuple[IndexShown, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """The partitions that a job has begun to build or to drop, and the instants that build the first ones of them."""
-
-    partitions: tuple[str, ...]
-    instants: tuple[str, ...]
-
-
-def keep(table: HudiTable, partitions: Sequence[str], instants: Sequence[str] = ()) -> None:
-    """Writes the note, before anything is changed. The lock must be held."""
-    content = {"partitions": list(partitions), "instants": list(instants)}
+def keep(table: HudiTable, partitions: Sequence[str]) -> None:
+    """Writes the note, before anything is changed: the partitions that a job builds or drops. The lock must be held."""
+    content = {"partitions": list(partitions)}
     write_object(table.jvm, table.storage, _path(table), content, _WHAT)
 
 
-def unfinished(table: HudiTable) -> Unfinished | None:
-    """Returns what the note says; None if there is none."""
-    found = read_object(table.jvm, table.storage, _path(table), _WHAT)
-    partitions, instants = found.get("partitions"), found.get("instants")
-    if not isinstance(partitions, list) or not isinstance(instants, list):
-        return None
-    return Unfinished(tuple(map(str, partitions)), tuple(map(str, instants)))
+def unfinished(table: HudiTable) -> tuple[str, ...]:
+    """Returns the partitions in the note; none if there is no note."""
+    partitions = read_object(table.jvm, table.storage, _path(table), _WHAT).get("partitions")
+    return tuple(map(str, partitions)) if isinstance(partitions, list) else ()
 
 
 def forget(table: HudiTable) -> None:

@@ -141,6 +141,12 @@ class MetadataTable:
     def build_missing(self, had: Indexes) -> None:
         """Builds the indexes among these that the table lacks, and deletes the note (`index_note`). The lock must be
         held. Raises HudiError if one could not be built."""
+        self.build(had)
+        index_note.forget(self._table)
+
+    def build(self, had: Indexes) -> None:
+        """Builds the indexes among these that the table lacks, in the way of a writer that finds new indexes in its
+        options. The lock must be held, and no write may be pending. Raises HudiError if one could not be built."""
         table = self._table
         table.reload()
         if missing := had.partitions - table.metadata_partitions:
@@ -149,7 +155,6 @@ class MetadataTable:
             table.reload()
             if missing := had.partitions - table.metadata_partitions:
                 raise HudiError(f"Hudi has not built these indexes: {', '.join(sorted(missing))}")
-        index_note.forget(table)
 
     def _build_all(self, had: Indexes, missing: Collection[str]) -> None:
         meta = self._table.meta
@@ -169,11 +174,15 @@ class MetadataTable:
             self._table.meta.buildIndexDefinition(definition)
 
     def _build(self, partitions: Sequence[str], had: Indexes) -> None:
-        """Builds these partitions, as Hudi's index action does (`RunIndexActionExecutor`); and the list of files if it
-        is missing."""
+        """Builds these partitions, and the list of files if it is missing.
+
+        If the instant is one of an indexing, each partition is written at that instant itself, and each write first
+        rolls the one before back, also that of a complete index (`generateUniqueInstantTime` of
+        `HoodieBackedTableMetadataWriter`, Hudi 1.2.0). So the last write is taken.
+        """
         self._table.reload()
         hudi, context, meta = self._jvm.hudi, self._jvm.engine_context, self._table.meta
-        last = meta.getActiveTimeline().filterCompletedInstants().lastInstant()
+        last = meta.getActiveTimeline().getWriteTimeline().filterCompletedInstants().lastInstant()
         instant = (
             last.get().requestedTime() if last.isPresent() else hudi.metadata.HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP
         )

@@ -133,13 +133,6 @@ UNDER_OUR_LOCK = {
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
 
-# Takes no lock either. Hudi's indexer demands several writers and a lock.
-INDEXING_UNDER_OUR_LOCK = {
-    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
-    "hoodie.clean.failed.writes.policy": "LAZY",
-    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.NoopLockProvider",
-}
-
 # Takes no lock either, and leaves other writers' unfinished instants alone, as `LOCKED_WITHOUT_ROLLBACKS` does.
 UNDER_OUR_LOCK_WITHOUT_ROLLBACKS = {
     "hoodie.write.concurrency.mode": "single_writer",

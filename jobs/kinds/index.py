@@ -16,8 +16,6 @@ IndexName = Literal["record", "partitioned_record", "column_stats", "bloom_filte
 
 MOST_LOCK_SECONDS = 3600
 LOCK_SECONDS = 120
-# Writers of Hudi 1.2 wait for about as long for a lock by default (50 attempts, 5 seconds between two of them).
-_DEFAULT_OF_WRITERS = 250
 
 
 class IndexParams(Parameters, frozen=True, kw_only=True):
@@ -51,7 +49,7 @@ class IndexParams(Parameters, frozen=True, kw_only=True):
         int,
         Spec(
             "The maximum time for which writers may have to wait while the index is built and compared. A build that"
-            f" takes longer is taken back. Writers of Hudi wait up to {_DEFAULT_OF_WRITERS} seconds by default",
+            " takes longer is taken back",
             ge=1,
             le=MOST_LOCK_SECONDS,
         ),
@@ -124,14 +122,13 @@ class IndexResult(KindResult, frozen=True, kw_only=True):
     undone: Annotated[Flag, Spec("Whether an index that was left half built or half dropped was removed before")] = (
         UNSET
     )
-    instants: Annotated[Texts, Spec("The instants of the build")] = UNSET
 
 
 KIND = Kind(
     JobKind.INDEX,
     "Index",
     "Ix",
-    "Builds an index of the metadata table by Hudi's indexer, drops it, or compares it with the rows.",
+    "Builds an index of the metadata table, drops it, or compares it with the rows.",
     IndexParams,
     {"params": {"action": "build", "index": "record"}, "dry_run": True},
     works_on=WorksOn.EVERYTHING,

@@ -1,4 +1,4 @@
-"""Builds an index of the metadata table by Hudi's indexer (1.2.0), drops it, or compares it with the rows.
+"""Builds an index of the metadata table as a writer of Hudi 1.2.0 does, drops it, or compares it with the rows.
 
 The job waits for a moment without writes in flight and holds the table's lock from the plan until the index agrees with
 the rows (`jobs.hudi.indexer` says why). A note in the storage says what is unfinished. If the worker dies, the next job
@@ -18,7 +18,7 @@ from jobs.errors import LeaseLostError, WritersActiveError, refuse
 from jobs.hudi import index_entries, indexer, indexes, statistics_gaps
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
-from jobs.hudi.options import INDEXING_UNDER_OUR_LOCK, UNDER_OUR_LOCK
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.kinds.index import IndexDifference, IndexParams, IndexResult
 from jobs.lock_errors import LockLostError
 from jobs.protocol import index_refusals, table_parts
@@ -81,7 +81,7 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
         else:
             _drop(table, lock, context, sorted(there))
         found = found.having(locked_seconds=round(time.monotonic() - begun, 3), indexes=indexer.shown(table))
-    return Result(Outcome.SUCCEEDED, instants=found.instants or (), details=found)
+    return Result(Outcome.SUCCEEDED, details=found)
 
 
 def _verify(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) -> Result[IndexResult]:
@@ -115,23 +115,18 @@ def _build(
     # Another job or a writer may have changed the indexes since the plan.
     refuse(index_refusals.of_build(table, params))
     names = [each for each in index_refusals.partitions_of(table, params) if each not in table.metadata_partitions]
-    options = indexes.options(table, index_refusals.wanted(table, params))
+    options = {"hoodie.metadata.enable": "true"}
     if params.file_groups:
         kind = "record.level" if params.index == index_refusals.PARTITIONED else "record"
         number = str(params.file_groups)
         options |= {f"hoodie.metadata.{kind}.index.{most}.filegroup.count": number for most in ("min", "max")}
-    instants: list[str] = []
-    with WriteClient(table, INDEXING_UNDER_OUR_LOCK, options) as client:
+    with WriteClient(table, UNDER_OUR_LOCK, options) as client:
         try:
-            for name in names:
-                lock.verify()
-                instants.append(client.new_instant())
-                indexer.keep(table, names, instants)
-                context.instant(instants[-1])
-                context.step(f"building {name}")
-                client.indexer.schedule(instants[-1], name)
-                client.indexer.run(instants[-1])
-                table.reload()
+            lock.verify()
+            indexer.keep(table, names)
+            context.step(f"building {', '.join(names)}")
+            client.indexer.build(names, index_refusals.wanted(table, params))
+            table.reload()
             context.step("comparing with the rows")
             _require_right(table, names)
             lock.verify()
@@ -140,7 +135,7 @@ def _build(
             _take_back(table, context, error)
             raise
     indexer.forget(table)
-    return found.having(instants=tuple(instants), compared=tuple(names))
+    return found.having(compared=tuple(names))
 
 
 def _drop(table: HudiTable, lock: TableLock, context: JobContext, names: Sequence[str]) -> None:
@@ -153,13 +148,10 @@ def _drop(table: HudiTable, lock: TableLock, context: JobContext, names: Sequenc
     lock.verify()
 
 
-def _remove(table: HudiTable, names: Collection[str], instants: Collection[str] = ()) -> None:
-    """Drops these indexes, complete or not, with the pending instants that build them; and deletes the note."""
+def _remove(table: HudiTable, names: Collection[str]) -> None:
+    """Drops these indexes, complete or not, and deletes the note."""
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         client.indexer.drop(names)
-        for instant in instants:
-            if table.state_of(instant) != "COMPLETED":
-                client.indexer.withdraw(instant)
     indexer.forget(table)
 
 
@@ -171,32 +163,30 @@ def _take_back(table: HudiTable, context: JobContext, error: Exception) -> None:
     logger.warning("taking the index back: %s", error)
     with context.undoing():
         table.reload()
-        left = indexer.unfinished(table)
-        if left:
-            _remove(table, left.partitions, left.instants)
+        if left := indexer.unfinished(table):
+            _remove(table, left)
 
 
 def _settle(table: HudiTable, lock: TableLock, context: JobContext) -> bool:
     """Finishes what an earlier attempt has left: keeps a complete index that agrees with the rows, and removes any
     other one. Returns whether it has removed one."""
-    if indexer.unfinished(table) is None:
+    if not indexer.unfinished(table):
         return False
     context.step("removing an unfinished index")
     with context.undoing(), lock.held(context.checkpoint):
         table.reload()
         left = indexer.unfinished(table)
-        if left is None:
+        if not left:
             return False
-        completed = [each for each in left.instants if table.state_of(each) == "COMPLETED"]
-        if len(completed) == len(left.partitions) and table.metadata_partitions.issuperset(left.partitions):
+        if table.metadata_partitions.issuperset(left):
             try:
-                _require_right(table, left.partitions)
+                _require_right(table, left)
             except IndexDiffersError as error:
                 logger.warning("removing an index: %s", error.detail)
             else:
                 indexer.forget(table)
                 return False
-        _remove(table, left.partitions, left.instants)
+        _remove(table, left)
     return True
 
 

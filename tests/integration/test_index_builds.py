@@ -78,7 +78,6 @@ def made(
     names = done["partitions"]
     assert_right(spark, base, *names)
     assert all(each["base_files"] and each["age_seconds"] >= 0 for each in done["indexes"])
-    assert len(done["instants"]) == len(names)
     assert job(spark, base, "build", index)["nothing_to_do"] is True
     # A writer whose session was open before gets the options that the result names.
     more = {each["name"]: each["value"] for each in done["writer_options"]}
@@ -138,22 +137,22 @@ def test_an_index_that_differs_or_takes_too_long_is_taken_back(
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
-    run, context = Indexer.run, JobContext()
+    build, context = Indexer.build, JobContext()
 
-    def without_entries(self: Indexer, instant: str) -> None:
-        run(self, instant)
+    def without_entries(self: Indexer, *of: Any) -> None:
+        build(self, *of)
         for file in (base / ".hoodie" / "metadata" / "column_stats").glob("*.hfile"):
             file.unlink()
 
-    def slow(self: Indexer, instant: str) -> None:
-        run(self, instant)
+    def slow(self: Indexer, *of: Any) -> None:
+        build(self, *of)
         context.end(IndexTooSlowError("after 1 s"))
 
     for spoiled, index, error in (
         (without_entries, "column_stats", IndexDiffersError),
         (slow, "record", IndexTooSlowError),
     ):
-        monkeypatch.setattr(Indexer, "run", spoiled)
+        monkeypatch.setattr(Indexer, "build", spoiled)
         with pytest.raises(error):
             run_job(spark, base, "index", order("build", index), index=None, context=context)
         monkeypatch.undo()
@@ -212,4 +211,34 @@ def test_a_lost_entry_of_a_partition_is_found(spark: SparkSession, tmp_path: Pat
         file.unlink()
     (found,) = run_job(spark, base, "index", {}, index=None).details["differences"]
     assert (found["partition"], len(found["missing"])) == ("partition_stats", 9)
-    assert indexer.unfinished(hudi_table(spark, base, None)) is None
+    assert indexer.unfinished(hudi_table(spark, base, None)) == ()
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["with its option", "with the options of before"])
+@pytest.mark.parametrize("index", ["record", pytest.param("bloom_filters", marks=pytest.mark.exhaustive)])
+def test_statements_of_a_session_that_was_open_before_lose_no_row(
+    spark: SparkSession, tmp_path: Path, index: str, *, keeps: bool
+) -> None:
+    """Spark SQL builds column statistics by default, and so a second index after ours."""
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    session, name = spark.newSession(), f"t_{index}_{keeps}"
+    session.sql(f"create table {name} using hudi location '{base}'")
+    session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+    try:
+        assert session.sql(f"select id from {name}").count() == COUNT
+        done = job(spark, base, "build", index)
+        for each in done["writer_options"] if keeps else ():
+            session.sql(f"set {each['name']}={each['value']}")
+        session.sql(f"update {name} set fare = -1 where id = 'k7'")
+        session.sql(f"delete from {name} where id = 'k8'")
+        found = {row.id: row.fare for row in session.sql(f"select id, fare from {name}").collect()}
+    finally:
+        session.sql(f"drop table {name}")
+    assert (len(found), found["k7"], "k8" in found) == (COUNT - 1, -1, False)
+    assert len(tables.snapshot(spark, base, metadata=False)) == COUNT - 1
+    verified = run_job(spark, base, "index", {}, index=None).details
+    assert [each for each in verified["differences"] if each["partition"] in done["partitions"]] == []
+    assert not keeps or set(done["partitions"]) <= set(verified["compared"])
+    assert found_by(spark, base, indexes=True) == found_by(spark, base, indexes=False)
+    assert run_job(spark, base, "audit", index=None).details["clean"]

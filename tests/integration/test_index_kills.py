@@ -19,21 +19,20 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-BEFORE_PLAN = {"at": "before", "name": "the plan of the index"}
-REQUESTED = {"at": "after", "name": "the plan of the index"}
-INFLIGHT = {"at": "file", "name": ".hoodie/timeline/*.indexing.inflight"}
+BEFORE = {"at": "before", "name": "the index"}
+INFLIGHT = {"at": "file", "name": ".hoodie/metadata/.hoodie/timeline/*1.deltacommit.inflight"}
 FILE_GROUPS = {"at": "file", "name": ".hoodie/metadata/*/.*-0_2*.log*"}
 PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
 BUILT = {"at": "after", "name": "the index"}
-SECOND = {"at": "before", "name": "the plan of the index", "nth": 2}
+SECOND = {"at": "file", "name": ".hoodie/metadata/.hoodie/timeline/*2.deltacommit.inflight"}
 COMPARING = {"at": "step", "name": "comparing"}
 BEFORE_DROP = {"at": "before", "name": "the dropping"}
 AFTER_DROP = {"at": "after", "name": "the dropping"}
 
 # The points at which one attempt after the other dies.
 _LONG = [
-    ("build", "record", 9, (BEFORE_PLAN,)),
-    ("build", "record", 9, (REQUESTED, BEFORE_DROP)),
+    ("build", "record", 9, (BEFORE,)),
+    ("build", "record", 9, (INFLIGHT, BEFORE_DROP)),
     ("build", "record", 9, (FILE_GROUPS, AFTER_DROP)),
     ("build", "record", 9, (PROPERTIES, PROPERTIES)),
     ("build", "record", 9, (BUILT,)),
@@ -41,7 +40,7 @@ _LONG = [
     ("build", "column_stats", 9, (SECOND,)),
     ("build", "column_stats", 9, (INFLIGHT, BUILT)),
     ("build", "bloom_filters", 9, (INFLIGHT,)),
-    ("build", "record", 6, (REQUESTED,)),
+    ("build", "record", 6, (INFLIGHT,)),
     ("build", "column_stats", 6, (PROPERTIES,)),
     ("build", "record", 8, (FILE_GROUPS,)),
     ("drop", "record", 9, (BEFORE_DROP,)),
@@ -111,7 +110,7 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("point", [REQUESTED, INFLIGHT, FILE_GROUPS, BUILT])
+@pytest.mark.parametrize("point", [BEFORE, INFLIGHT, FILE_GROUPS, BUILT])
 @pytest.mark.parametrize("index", ["record", "column_stats"])
 def test_a_writer_goes_on_beside_what_a_dead_worker_has_left(
     spark: SparkSession, tmp_path: Path, spares: Spares, index: str, point: dict[str, Any]

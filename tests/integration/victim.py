@@ -57,8 +57,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the upgrade": (Upgrader, "run"),
     "the taking back": (upgrade_backup, "restore"),
     "the end": (upgrade_backup, "forget"),
-    "the plan of the index": (Indexer, "schedule"),
-    "the index": (Indexer, "run"),
+    "the index": (Indexer, "build"),
     "the dropping": (Indexer, "drop"),
 }
 
