@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from jobs.contract import WriterEngine
 from jobs.format.hudi_versions import release
 from jobs.hudi import indexes
 from jobs.hudi.indexes import Indexes
@@ -19,6 +20,7 @@ from jobs.problems.indexes import (
 )
 from jobs.problems.tables import COLUMN_UNKNOWN
 from jobs.protocol import older_hudi, preflight, table_parts, unique_keys
+from jobs.protocol.writer_engines import PREPPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,6 +133,10 @@ def _of_users(table: HudiTable) -> Iterator[Problem]:
             yield INDEX_NOT_KEPT.because(f"{who} declared: Hudi {version}")
     if older := older_hudi.seen_before_1_0(table, _LATEST_COMMITS):
         yield INDEX_NOT_KEPT.because(older)
+    if WriterEngine.SPARK_SQL in table.declared.writers_engines:
+        yield INDEX_NOT_KEPT.because("Spark SQL is a declared writer: its UPDATE and DELETE were not tried")
+    elif seen := [each.write for each in table.commits() if each.write.operation in PREPPED]:
+        yield INDEX_NOT_KEPT.because(f"{seen[-1].instant} was {seen[-1].operation}, a statement of Spark SQL")
     if flink := table.may_have_flink:
         yield INDEX_NOT_KEPT.because(flink)
 

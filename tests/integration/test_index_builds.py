@@ -96,7 +96,7 @@ def made(
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
-@pytest.mark.parametrize("index", ["record", "column_stats"])
+@pytest.mark.parametrize("index", ["column_stats", pytest.param("record", marks=pytest.mark.exhaustive)])
 def test_an_index_is_built_kept_by_writers_and_dropped(spark: SparkSession, tmp_path: Path, index: str) -> None:
     made(spark, tmp_path / "trips", index, table_type=MOR if index == "record" else COW)
 
@@ -213,37 +213,3 @@ def test_a_lost_entry_of_a_partition_is_found(spark: SparkSession, tmp_path: Pat
     (found,) = run_job(spark, base, "index", {}, index=None).details["differences"]
     assert (found["partition"], len(found["missing"])) == ("partition_stats", 9)
     assert indexer.unfinished(hudi_table(spark, base, None)) is None
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("keeps", [True, False], ids=["with its option", "with the options of before"])
-@pytest.mark.parametrize("index", BUILDS)
-def test_statements_of_a_session_that_was_open_before_lose_no_row(
-    spark: SparkSession, tmp_path: Path, index: str, *, keeps: bool
-) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
-    session, name = spark.newSession(), f"t_{index}_{keeps}"
-    session.sql(f"create table {name} using hudi location '{base}'")
-    session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
-    try:
-        assert session.sql(f"select id from {name}").count() == COUNT
-        done = job(spark, base, "build", index)
-        for each in done["writer_options"] if keeps else ():
-            session.sql(f"set {each['name']}={each['value']}")
-        session.sql(f"update {name} set fare = -1 where id = 'k7'")
-        session.sql(f"delete from {name} where id = 'k8'")
-        session.sql(
-            f"merge into {name} t using (select * from {name} where id = 'k9') s on t.id = s.id"
-            " when matched then update set fare = -2, ts = s.ts"
-        )
-        found = {row.id: row.fare for row in session.sql(f"select id, fare from {name}").collect()}
-    finally:
-        session.sql(f"drop table {name}")
-    assert (len(found), found["k7"], found["k9"], "k8" in found) == (COUNT - 1, -1, -2, False)
-    assert len(tables.snapshot(spark, base, metadata=False)) == COUNT - 1
-    verified = run_job(spark, base, "index", {}, index=None).details
-    assert verified["differences"] == []
-    assert not keeps or set(done["partitions"]) <= set(verified["compared"])
-    assert found_by(spark, base, indexes=True) == found_by(spark, base, indexes=False)
-    assert run_job(spark, base, "audit", index=None).details["clean"]
