@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.support.browser import Faults
 
 PROGRESS = "jobs?state=running&limit=100"
+OVERVIEW = "overview?brief=true"
 
 
 class Asked(list[str]):
@@ -55,13 +56,13 @@ def settled(asked: Asked, page: Page, seconds: float) -> bool:
 def test_only_progress_is_polled_and_the_end_of_a_job_is_seen_at_once(page: Page, installation: Installation) -> None:
     asked = open_overview(page, installation)
     # The first poll may precede the check of the page.
-    assert set(asked) - {PROGRESS} == {"events", "overview", "session"}
+    assert set(asked) - {PROGRESS} == {"events", OVERVIEW, "session"}
     running = installation.jobs["running"]
     # The whole overview may have been asked for at first, and show it already.
     with page.expect_request(lambda request: request.url.endswith(PROGRESS)):
         installation.progress(running, 7)
     expect(page.locator("[aria-label='Active jobs']")).to_contain_text("7 of 10 tasks")
-    assert set(asked) == {"events", "overview", "session", PROGRESS}
+    assert set(asked) == {"events", OVERVIEW, "session", PROGRESS}
     installation.finish(running, Result(Outcome.SUCCEEDED, details={}))
     expect(page.locator("[aria-label='Active jobs']")).not_to_contain_text("Compaction")
     expect(page.locator(f".matrix a.succeeded[href='#/jobs/{running}']")).to_have_text("Co")
@@ -87,7 +88,7 @@ def test_an_idle_page_asks_for_nothing_until_something_happens(page: Page, idle:
     idle.api.post(f"/jobs/{job}/cancel")
     page.wait_for_selector(f".matrix a.cancelled[href='#/jobs/{job}']")
     assert page.evaluate("window.isSame")
-    assert set(asked) == {"overview"}
+    assert set(asked) == {OVERVIEW}
 
 
 @pytest.mark.exhaustive
@@ -97,7 +98,7 @@ def test_an_event_is_followed_by_few_requests_and_then_by_none(page: Page, idle:
     job = idle.post(f"/tables/{TRIPS}/jobs", {"kind": "diagnosis"})["id"]
     idle.api.post(f"/jobs/{job}/cancel")
     page.wait_for_timeout(10_000)
-    assert 2 <= asked.count("overview") <= 5
+    assert 2 <= asked.count(OVERVIEW) <= 5
     assert quiet(asked, page, 10) == []
 
 
@@ -143,7 +144,7 @@ def test_a_service_that_is_away_is_told_of_and_its_return_is_seen(
     page.wait_for_selector("#pulse.live")
     page.wait_for_selector(f".matrix a[href='#/jobs/{job}']")
     installation.api.post(f"/jobs/{job}/cancel")
-    assert "overview" in asked
+    assert OVERVIEW in asked
 
 
 def test_a_hidden_page_holds_no_connection(page: Page, idle: Installation) -> None:
@@ -158,4 +159,4 @@ def test_a_hidden_page_holds_no_connection(page: Page, idle: Installation) -> No
     page.evaluate(hide % "false" + "document.dispatchEvent(new Event('visibilitychange'))")
     page.wait_for_selector(f".matrix a[href='#/jobs/{job}']")
     page.wait_for_selector("#pulse.live")
-    assert {"events", "overview"} <= set(asked)
+    assert {"events", OVERVIEW} <= set(asked)
