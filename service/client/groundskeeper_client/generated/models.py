@@ -2794,7 +2794,7 @@ class IndexDifference(Model, frozen=True, kw_only=True):
 
 
 class IndexIn(Model, frozen=True, kw_only=True):
-    """Builds an index of the metadata table by Hudi's indexer, drops it, or compares it with the rows."""
+    """Builds an index of the metadata table, drops it, or compares it with the rows."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -2839,7 +2839,7 @@ class IndexParams(Model, frozen=True, kw_only=True):
     """Number of file groups of a record index. Default: Hudi chooses by the number of rows"""
     lock_seconds: int | UnsetType = UNSET
     """The maximum time for which writers may have to wait while the index is built and compared. A build that
-    takes longer is taken back. Writers of Hudi wait up to 250 seconds by default
+    takes longer is taken back
     """
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment without writes in flight"""
@@ -2868,8 +2868,6 @@ class IndexResult(Model, frozen=True, kw_only=True):
     """Time for which the table's lock was held"""
     undone: bool | UnsetType = UNSET
     """Whether an index that was left half built or half dropped was removed before"""
-    instants: list[str] | UnsetType = UNSET
-    """The instants of the build"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
