@@ -170,7 +170,7 @@ class IndexTooSlowError(JobError):
         "Nothing of the index is left. Raise `lock_seconds`, or give the worker more cores, at a time without writes."
     )
     why = (
-        "A commit that completes during the build would be missing in the index, so the job holds the table's lock until"
-        " the index is complete and compared with the rows. Writers wait meanwhile, for `lock_seconds` at most."
+        "A commit that completes during the build would be missing in the index, so the job holds the table's lock"
+        " until the index is complete and compared with the rows. Writers wait meanwhile, for `lock_seconds` at most."
     )
     example = "after 120 s"
