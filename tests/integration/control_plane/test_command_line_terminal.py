@@ -89,7 +89,8 @@ def test_a_watched_job_has_a_bar_that_grows_and_disappears(cli: CommandLine, wor
 def completion() -> str:
     """The script for bash that the program prints."""
     return subprocess.run(
-        ["bash", "-c", "groundskeeper --show-completion"],
+        # bash would replace itself by a command that stands alone, and the program finds its shell by its parent.
+        ["bash", "-c", "groundskeeper --show-completion || exit"],
         env=_on_the_path(),
         capture_output=True,
         text=True,
