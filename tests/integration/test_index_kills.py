@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BEFORE = {"at": "before", "name": "the index"}
 INFLIGHT = {"at": "file", "name": ".hoodie/metadata/.hoodie/timeline/*1.deltacommit.inflight"}
-FILE_GROUPS = {"at": "file", "name": ".hoodie/metadata/*/.*-0_2*.log*"}
+FILE_GROUPS = {"at": "file", "name": ".hoodie/metadata/record_index/*.hfile"}
 PROPERTIES = {"at": "file", "name": ".hoodie/hoodie.properties.backup"}
 BUILT = {"at": "after", "name": "the index"}
 SECOND = {"at": "file", "name": ".hoodie/metadata/.hoodie/timeline/*2.deltacommit.inflight"}
@@ -34,13 +34,13 @@ _LONG = [
     ("build", "record", 9, (BEFORE,)),
     ("build", "record", 9, (INFLIGHT, BEFORE_DROP)),
     ("build", "record", 9, (FILE_GROUPS, AFTER_DROP)),
-    ("build", "record", 9, (PROPERTIES, PROPERTIES)),
+    ("build", "record", 9, (PROPERTIES, BEFORE_DROP)),
     ("build", "record", 9, (BUILT,)),
     ("build", "record", 9, (COMPARING,)),
     ("build", "column_stats", 9, (SECOND,)),
     ("build", "column_stats", 9, (INFLIGHT, BUILT)),
     ("build", "bloom_filters", 9, (INFLIGHT,)),
-    ("build", "record", 6, (INFLIGHT,)),
+    ("build", "record", 6, (FILE_GROUPS,)),
     ("build", "column_stats", 6, (PROPERTIES,)),
     ("build", "record", 8, (FILE_GROUPS,)),
     ("drop", "record", 9, (BEFORE_DROP,)),
@@ -110,8 +110,13 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("point", [BEFORE, INFLIGHT, FILE_GROUPS, BUILT])
-@pytest.mark.parametrize("index", ["record", "column_stats"])
+@pytest.mark.parametrize(
+    ("index", "point"),
+    [
+        *(("record", each) for each in (BEFORE, INFLIGHT, FILE_GROUPS, BUILT)),
+        *(("column_stats", each) for each in (BEFORE, INFLIGHT, SECOND, BUILT)),
+    ],
+)
 def test_a_writer_goes_on_beside_what_a_dead_worker_has_left(
     spark: SparkSession, tmp_path: Path, spares: Spares, index: str, point: dict[str, Any]
 ) -> None:
