@@ -35,7 +35,7 @@ _PARTITION = {
     "bloom_filters": indexes.BLOOM_FILTERS,
 }
 _PREFIX = {"secondary": indexes.SECONDARY, "expression": indexes.EXPRESSION}
-_PROVED_SINCE = (1, 1)
+_PROVED_SINCE = (1, 2)
 # Table versions on which a build was tried with writers of Hudi 1.2 before and after it.
 _PROVED_ON = {
     "record": (6, 8, 9),

@@ -175,6 +175,7 @@ def test_what_cannot_be_proved_is_refused(spark: SparkSession, tmp_path: Path) -
     record = order("build", "record")
     assert reasons(order("build", "secondary")) == ["index-not-offered"]
     assert reasons(record, writers_hudi_version="0.15.0") == ["index-not-kept"]
+    assert reasons(record, writers_hudi_version="1.1.1") == ["index-not-kept"]
     assert reasons(record, readers_hudi_version="1.0.2") == ["index-not-kept"]
     assert reasons(record, writers_engines=("flink",)) == ["index-not-kept"]
     assert reasons({**order("build", "column_stats"), "columns": ["citty"]}) == ["column-unknown"]
