@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.errors import IndexesChangedError, LeaseLostError, RefusedError
+from jobs.hudi.client import WriteClient
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.table import HudiTable
 from jobs.protocol import replacement
@@ -203,6 +204,30 @@ def test_a_compaction_is_not_committed_if_an_index_was_built_meanwhile(
         run_job(spark, base, "compaction", {"engine": engine}, context=context, job_id="job_first")
     run_job(spark, base, "compaction", job_id="job_first")
     assert len(proved(spark, base, 4)) == 60
+
+
+@pytest.mark.exhaustive
+def test_a_rebuild_after_hudis_own_indexer_leaves_no_index_empty(spark: SparkSession, tmp_path: Path) -> None:
+    """Hudi would write each index at the indexer's instant, and roll the one before back."""
+    base = tmp_path / "trips"
+    indexed.write(spark, base, indexed.GLOBAL | indexed.STATISTICS, table_type=COW)
+    table = hudi_table(spark, base, None)
+    several = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.NoopLockProvider",
+    }
+    with WriteClient(table, {"hoodie.clean.failed.writes.policy": "LAZY", **several}, indexed.BLOOM) as client:
+        types = table.jvm.hudi.metadata.MetadataPartitionType
+        wanted, none = table.jvm.objects([types.BLOOM_FILTERS]), table.jvm.list([])
+        instant = client._client.scheduleIndexing(wanted, none).get()
+        client._client.index(instant)
+    assert hudi_table(spark, base, None).instants()[-1].action == "indexing"
+
+    run_job(spark, base, "metadata_table", {"action": "rebuild"}, index=None, **STOPPED)
+
+    assert {"bloom_filters", "record_index", "column_stats"} <= set(index_state(spark, base)[0])
+    assert_right(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
 @pytest.mark.exhaustive
