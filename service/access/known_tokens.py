@@ -72,8 +72,8 @@ class _Read:
     """When the database was read."""
 
     def __init__(self) -> None:
-        self._changes, self._at = token_store.changes(), time.monotonic()
+        self._last_change, self._at = token_store.last_change(), time.monotonic()
 
     @property
     def is_fresh(self) -> bool:
-        return self._changes == token_store.changes() and time.monotonic() - self._at < KEPT_SECONDS
+        return self._last_change is token_store.last_change() and time.monotonic() - self._at < KEPT_SECONDS

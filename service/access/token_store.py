@@ -3,7 +3,6 @@ again."""
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -24,17 +23,16 @@ _ANY = sa.select(_t.c.id).limit(1)
 _FIND = sa.select(_t).where(_t.c.id == sa.bindparam("of_token"))
 
 
-_changes = count()
-_before = [0]
+_last_change = [object()]
 
 
-def changes() -> int:
-    """Returns a number that is another one after each change of a token by this process."""
-    return _before[0]
+def last_change() -> object:
+    """Returns an object that is another one after each change of a token by this process."""
+    return _last_change[0]
 
 
 def _change() -> None:
-    _before[0] = next(_changes) + 1
+    _last_change[0] = object()
 
 
 def add(connection: Connection, token: Token) -> None:
