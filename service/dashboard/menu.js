@@ -4,8 +4,10 @@ const nav = document.querySelector("header nav");
 const more = document.getElementById("more");
 const links = [...nav.querySelectorAll(":scope > a")];
 
-/** Fits the menu to the window, also after links were shown or hidden. */
+/** Fits the menu to the window, also after links were shown or hidden. The focus stays, though a link that is moved
+ * loses it. */
 export function fitMenu() {
+  const focused = document.activeElement;
   more.before(...links);
   more.hidden = true;
   const fits = () => nav.scrollWidth <= nav.clientWidth;
@@ -13,6 +15,9 @@ export function fitMenu() {
     more.hidden = false;
     more.lastElementChild.prepend(links[kept]);
   }
+  if (!links.includes(focused)) return;
+  focused.focus();
+  if (document.activeElement !== focused) more.firstElementChild.focus();
 }
 
 export function listenToWindow() {

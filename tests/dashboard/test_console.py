@@ -127,6 +127,20 @@ def test_links_without_room_are_below_more(new_page: OpenPage, installation: Ins
     expect(page.get_by_role("link", name="Report")).to_have_attribute("aria-current", "page")
 
 
+def test_the_focus_stays_on_a_link_of_the_menu_while_the_window_changes(page: Page, installation: Installation) -> None:
+    page.goto(f"{installation.url}/")
+    report = page.get_by_role("link", name="Report")
+    report.focus()
+    # All links are moved within the page, as after the first answer, which says what the user may see.
+    page.set_viewport_size({"width": 1100, "height": 900})
+    page.wait_for_function(
+        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+    )
+    expect(report).to_be_focused()
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    expect(page.get_by_text("More", exact=True)).to_be_focused()
+
+
 def test_tables_are_filtered_by_owner_and_tag(page: Page, installation: Installation) -> None:
     installation.api.patch(f"/tables/{TRIPS}", json={"owner": "shop", "tags": {"team": "eu"}}).raise_for_status()
     page.goto(f"{installation.url}/")
