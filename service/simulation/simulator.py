@@ -190,7 +190,7 @@ class _Simulation:
     def _weigh(self, queued: _Queued, now: float) -> None:
         """Gives the job its worth (`scheduling.worth`)."""
         table, job = queued.table, queued.job
-        gain = gain_of(job.kind, table.files.cost_of_reads(), table.past.aim.reads)
+        gain = gain_of(job.kind, table.files.cost_of_reads(), table.past.objective.reads)
         if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
             return
         work = copy(table.files).begin(job.kind, table.policy, now).work
