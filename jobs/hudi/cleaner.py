@@ -54,7 +54,7 @@ class Cleaner:
             plan_firewall.check_cleans(self._table, plan.files if plan else {})
         return plan
 
-    def look(self) -> Cleanable:
+    def preview(self) -> Cleanable:
         """Returns what `plan` would delete now, but writes nothing; `plan` itself may repair a damaged last clean."""
         with self._table.reading() as reader, translated("planning the clean"):
             planner = self._jvm.hudi.table.action.clean.CleanPlanner(

@@ -87,7 +87,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
     options = kept.options(table.commits(), table.now())
     with WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         plan = None if order.dry_run else client.cleaner.plan()
-        found = client.cleaner.look() if order.dry_run and not problems else plan or Cleanable()
+        found = client.cleaner.preview() if order.dry_run and not problems else plan or Cleanable()
         files = [path for paths in found.files.values() for path in paths]
         result = CleaningResult(
             policy=policy,
@@ -334,7 +334,7 @@ def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[
     if hitting:
         return [STALE_WRITE_IN_FLIGHT.because(", ".join(hitting))]
     title = "The table has commits that wrote rows to replaced file groups; cleaning could delete them"
-    return preflight.rows_astray(commits, title)
+    return preflight.misplaced_rows(commits, title)
 
 
 def _size(table: HudiTable, files: list[str]) -> int | None:

@@ -139,14 +139,14 @@ def _findings(table: HudiTable) -> list[Finding]:
     only."""
     # An incomplete metadata table cannot be compared.
     for check in (parts.metadata_table, metadata_table.listing):
-        first = _look(table, check)
+        first = _run(table, check)
         if first:
             table.reload()
-        if found := confirmed(first, _look(table, check) if first else ()):
+        if found := confirmed(first, _run(table, check) if first else ()):
             return found
     return []
 
 
-def _look(table: HudiTable, check: Check) -> list[Finding]:
+def _run(table: HudiTable, check: Check) -> list[Finding]:
     with ExitStack() as opened:
         return list(check(Examined(table, opened)))

@@ -47,7 +47,7 @@ class AcknowledgementOut(Shown, declared=Acknowledgement):
     at: datetime = Field(description="Since when")
 
 
-class Known(Request):
+class AcknowledgementTerms(Request):
     until: Moment | None = Field(
         None, description="When it ends, if the problem has not ended before. Default: with the problem"
     )
@@ -59,7 +59,9 @@ class Known(Request):
         return Acknowledgement(caller.name, at, self.until, self.reason)
 
 
-class AcknowledgementIn(Known, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}):
+class AcknowledgementIn(
+    AcknowledgementTerms, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}
+):
     """Until when a problem is acknowledged, and why."""
 
 

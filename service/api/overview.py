@@ -27,7 +27,7 @@ from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
 from service.delivery.webhook import DeliveryState
 from service.health import acknowledgement_store, overview, overview_store
-from service.health.known_problems import groups_of
+from service.health.fleet_problems import groups_of
 from service.health.late_services import CURRENT
 from service.health.overview import Filter, Health, Order, TableState
 from service.health.overview_store import Suggestion, WebhookCounts

@@ -72,7 +72,7 @@ class DecisionInputs:
     withdrawal: Problem | None  # Why queued jobs should not start any more; None if they may.
     snapshot: TableSnapshot
     plans: Sequence[DelegatedPlan] = ()  # The open plans that writers delegate, without `ended_plans`.
-    ended_plans: Sequence[delegated.Seen] = ()
+    ended_plans: Sequence[delegated.PlanStatus] = ()
 
     def group_of(self, kind: JobKind) -> str:
         """Returns the worker group of a job of this kind."""

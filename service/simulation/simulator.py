@@ -118,14 +118,14 @@ class _Simulation:
         while self.events and self.events[0][0] <= self.end:
             at, _, event = heapq.heappop(self.events)
             while moments and at > moments[0]:
-                self._look(moments.popleft())
+                self._observe(moments.popleft())
             if isinstance(event, int):
                 if self.wakes[event] == at:
                     self._decide(event, at)
             else:
                 self._ended(event, at)
         for moment in moments:
-            self._look(moment)
+            self._observe(moment)
         return self._outcome()
 
     def _push(self, at: float, event: int | _Queued) -> None:
@@ -268,7 +268,7 @@ class _Simulation:
         if used is not None:
             self.used[table_id] = used
 
-    def _look(self, at: float) -> None:
+    def _observe(self, at: float) -> None:
         """Records the state of all tables."""
         logs = base = freed = reads = compacted = 0.0
         for number, table in enumerate(self.tables):

@@ -309,12 +309,12 @@ def test_a_standby_says_nothing_and_takes_no_job_until_it_is_called(monkeypatch:
     worker = Worker(service, spark, 1, Lifetime(), presence=presence)
     running = threading.Thread(target=worker.run)
     running.start()
-    presence.look()
+    presence.update()
     assert not asked.wait(0.3)
     assert announced == []
     os.write(write, b"\n")
     assert asked.wait(60)
-    presence.look()
+    presence.update()
     assert announced == ["w1"]
     worker.stop()
     running.join(10)
