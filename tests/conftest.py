@@ -78,7 +78,7 @@ _LONGEST = (
             "services",
             "s3",
             "examine",
-            "table_parts",
+            "missing_parts",
             "kills",
             "beside_writers",
             "audit_sees",

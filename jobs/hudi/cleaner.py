@@ -93,7 +93,7 @@ class Cleaner:
             failed = sum(len(item["failedDeleteFiles"]) for item in read["partitionMetadata"].values())
             return CleanSummary(read["startCleanTime"], read["totalFilesDeleted"], failed)
 
-    def execute_given(self) -> CleanSummary | None:
+    def execute_delegated(self) -> CleanSummary | None:
         """Checks the pending cleans, and executes them. Raises the errors of `check_cleans`."""
         plan_firewall.check_cleans(self._table, {})
         return self.execute()

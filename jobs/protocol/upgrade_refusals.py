@@ -22,7 +22,7 @@ from jobs.problems.upgrades import (
     VERSION_NOT_OFFERED,
     VERSIONS_NOT_DECLARED,
 )
-from jobs.protocol import older_hudi, preflight, table_parts
+from jobs.protocol import missing_parts, older_hudi, preflight
 from jobs.protocol.writers import dead_writes
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def of_change(table: HudiTable, client: WriteClient, order: WorkOrder[UpgradePar
     problems += preflight.misplaced_rows(
         table.commits(), "Rows of the table are in files that no reader sees; repair them first"
     )
-    return problems + table_parts.missing(table, order.kind) + busy(table, client)
+    return problems + missing_parts.missing(table, order.kind) + busy(table, client)
 
 
 def busy(table: HudiTable, client: WriteClient, *, compacted: bool = False) -> list[Problem]:

@@ -84,7 +84,7 @@ class ChangedTable:
     pending: tuple[Pending, ...]
     files: Files
     small_file_bytes: int  # Size below which base files counted as small.
-    judged: Judged  # The new commits whose rows are astray.
+    judged: Judged  # The new commits whose rows are misplaced.
     over: Mapping[str, str]  # Reasons by the ids of incidents that have ended.
     timeline_commits: int = 0  # Completed commits on the active timeline.
     lock: PolledLock | None = None  # The table's lock, if it is held.

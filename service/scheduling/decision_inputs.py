@@ -223,7 +223,7 @@ def _withdrawal(pause: str | None, frozen: Wait | None, *, is_closed: bool) -> P
 
 def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:
     found = with_misplaced_rows(unresolved)
-    return f"rows of {count(len(found), 'commit')} are astray" if found else None
+    return f"rows of {count(len(found), 'commit')} are misplaced" if found else None
 
 
 def _attempted(recent: Sequence[Job]) -> list[str]:
