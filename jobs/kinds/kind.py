@@ -41,7 +41,7 @@ class Policy:
 @dataclass(frozen=True)
 class Kind:
     """What a kind of job is. `title`, `letters` (an abbreviation of two letters) and `summary` are for people. `params`
-    is the type of its parameters, `result` is the type of its result. `delegated_plans` is the type of the parameters of
+    is the type of its parameters, `result` the type of its result. `delegated_plans` is the type of the parameters of
     a job that executes given plans of Hudi, if that type differs. `example` is the body of a request without `kind`.
     `module` is the name of the module of `jobs.services` that has its `run`; the default is the kind's name."""
 

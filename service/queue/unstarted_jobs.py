@@ -32,7 +32,7 @@ WITHDRAWN_BY_INCIDENT = WITHDRAWN.because(
 
 
 def withdraw_beside_incidents(connection: Connection, table_id: str, now: datetime) -> list[Event]:
-    """Withdraws the queued jobs that must not start while rows are misplaced, manual ones included. Returns the events. A
+    """Withdraws the queued jobs that must not start while rows are misplaced, also manual ones. Returns the events. A
     rewriting job that has begun stays, because its next attempt has to complete or undo what the last one left. A
     cleaning leaves nothing to undo, so it is withdrawn even then."""
     queued = [
