@@ -18,7 +18,7 @@ from service.health import overview, overview_store, problem_store, problems
 from service.health.fleet_problems import FleetProblems
 from service.health.problem_groups import groups
 from service.health.problem_search import ProblemSearch
-from service.health.result_cache import MOST_AGE_AT_ONCE, ResultCache
+from service.health.result_cache import AT_ONCE, NEW, NOT_OLD, MostAge, ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -59,33 +59,30 @@ class ProblemCache:
         self.written: Mapping[str, HealthProblem] = {}
         """The problems that this process has stored last, by id."""
         self._problems = ResultCache(
-            "problems", self._search_now, tables=lambda each: len(each.paths), number=_number, stored=_of_last_round
+            "problems",
+            self._search_now,
+            tables=lambda each: len(each.paths),
+            number=_number,
+            stored=_of_last_round,
+            meanwhile=self._with_backlogs,
         )
         self._backlogs = ResultCache("backlogs", self._without_problems, tables=lambda each: len(each.backlogs))
         self._tables = ResultCache("list of tables", self._listed, tables=lambda each: len(each.tables))
 
-    def known(self, engine: Engine, clock: Clock) -> FleetProblems:
+    def known(self, engine: Engine, clock: Clock, accepted: MostAge = AT_ONCE) -> FleetProblems:
         """Returns the last result. If there are so many tables that computing it takes long, it may be minutes old, and
         after a start have the backlogs only. Raises DatabaseUnavailableError."""
-        searched = self._problems.at_once(engine, clock)
-        if searched is not None:
-            return searched.known
-        return self._backlogs.now(engine, clock, MOST_AGE_AT_ONCE)
-
-    def now(self, engine: Engine, clock: Clock) -> FleetProblems:
-        """Returns the current state; the cached one if there are so many tables that computing it takes long. Raises
-        DatabaseUnavailableError."""
-        return self._problems.now(engine, clock).known
+        return self._problems.get(engine, clock, accepted).known
 
     def tables(self, engine: Engine, clock: Clock) -> Listing:
         """Returns all tables: the current ones, or the cached ones if there are very many. Raises
         DatabaseUnavailableError."""
-        return self._tables.now(engine, clock, MOST_AGE_AT_ONCE)
+        return self._tables.get(engine, clock, NOT_OLD)
 
     def search(self, engine: Engine, clock: Clock) -> tuple[problems.Found, Mapping[str, str]]:
         """Examines the whole installation now, and caches the result. Also returns the base paths of the tables that
         could be read, by id. Raises DatabaseUnavailableError."""
-        searched = self._problems.anew(engine, clock)
+        searched = self._problems.get(engine, clock, NEW)
         return searched.found, searched.paths
 
     def note_written(self, found: Iterable[HealthProblem], ids: Collection[str]) -> None:
@@ -106,6 +103,9 @@ class ProblemCache:
         if (listing := self._tables.last) is not None:
             overview.arrange(listing, known)
         return _Searched(search.found, paths, known)
+
+    def _with_backlogs(self, engine: Engine, clock: Clock) -> _Searched:
+        return _Searched(problems.Found(()), {}, self._backlogs.get(engine, clock, NOT_OLD))
 
     def _without_problems(self, engine: Engine, _now: datetime) -> FleetProblems:
         with reading(engine) as connection:
