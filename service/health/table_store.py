@@ -109,7 +109,7 @@ def decided(connection: Connection, now: datetime) -> dict[str, tuple[object, ..
 
 
 @dataclass(frozen=True)
-class Rare:
+class RareFacts:
     """The facts that few tables have, by table id. They are read at once for all tables."""
 
     incidents: Mapping[str, Sequence[Incident]]
@@ -162,7 +162,7 @@ def versions(
     ]
 
 
-def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> Rare:
+def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> RareFacts:
     """Returns the rare facts of all tables, or of these."""
     breakers, jobs = defaultdict(list), defaultdict(list)
     for breaker in breaker_store.every(connection, now, table_ids):
@@ -176,11 +176,11 @@ def rare(connection: Connection, now: datetime, table_ids: Collection[str] | Non
         jobs[job.table_id].append(job)
     incidents = incident_store.every_standing(connection, table_ids)
     missed = objective_store.missed(connection, now, table_ids)
-    return Rare(incidents, _failures(connection, now, table_ids), breakers, locks, jobs, missed)
+    return RareFacts(incidents, _failures(connection, now, table_ids), breakers, locks, jobs, missed)
 
 
 def facts(
-    connection: Connection, now: datetime, table_ids: Collection[str], rare_facts: Rare | None = None
+    connection: Connection, now: datetime, table_ids: Collection[str], rare_facts: RareFacts | None = None
 ) -> list[TableFacts]:
     """Returns the facts of these tables; tables that are not registered are left out. `rare_facts` are read if they are
     not given."""
