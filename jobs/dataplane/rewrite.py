@@ -136,7 +136,7 @@ class Routes:
     sources: dict[tuple[str, int], Source]  # The slices to rewrite, by partition path and bucket.
     known: frozenset[tuple[str, int]]  # All slices of the table.
     old: dict[str, int]  # Each partition's number of buckets before the rewrite.
-    leaves_others_out: bool = False  # As in `Rewrite`.
+    leaves_others_out: bool = False  # The same as in `Rewrite`.
 
     def split(
         self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]

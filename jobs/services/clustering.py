@@ -2,8 +2,8 @@
 
 Tables without a bucket index are clustered by Hudi's own plan and execution (`hudis_clustering`). Hudi 1.2 cannot
 cluster a simple-bucket table: with the index options it fails half way and blocks the writers, without them it destroys
-the bucket layout. For such tables the rows are ordered inside each bucket instead: same buckets, new file groups. Both
-are committed by `Replacement`.
+the bucket layout. For such tables the rows are ordered inside each bucket instead: same buckets, new file groups.
+`Replacement` commits both forms of clustering.
 """
 
 from __future__ import annotations

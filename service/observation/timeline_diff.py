@@ -166,7 +166,7 @@ def commits_of(
     schema = before.watch.schema_digest
     for each in new_instants:
         instant, metadata = each.instant, each.metadata
-        written_at = each.written_at if each.is_ordered else None  # Otherwise the time may be that of a copy.
+        written_at = each.written_at if each.is_ordered else None  # The time of an unordered one may be that of a copy.
         completed_at = config.moment(instant.completion_time) if instant.completion_time else written_at
         found.append(
             Commit(
