@@ -1,12 +1,12 @@
 """Repair: recovers the rows of commits that wrote to replaced file groups, or to buckets by an old number.
 
 Such rows are in files that no reader uses, or in wrong buckets; the files still exist, because cleaning is refused
-while they are needed. Hudi reads the rows from there. They are compared with the current table key by key. Rows that
-would be the current version if they had been written correctly are written by Hudi's own upsert and delete, under the
-table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read back, an
-empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are repaired in
-any case, other stale writes only if they are proved (`Doubt`). A job that names none repairs all of them, except those
-whose file groups an owner's overwrite replaced.
+while they are needed. Hudi reads the rows from there. The job compares these rows with the current table key by key.
+Rows that would be the current version if they had been written correctly are written by Hudi's own upsert and delete,
+under the table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read
+back, an empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are
+repaired in any case, other stale writes only if they are proved (`Doubt`). A job that names none repairs all of them,
+except those whose file groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def lock(installation: Installation, page: Page, tmp_path: Path) -> Iterator[Pat
     table_id = installation.post("/tables", {"base_path": str(table.base)})["id"]
     page.goto(f"{installation.url}/#/tables/{table_id}")
     yield lock
-    page.goto("about:blank")  # It would ask for a table that is gone.
+    page.goto("about:blank")  # The page would ask for a table that is gone.
     installation.api.delete(f"/tables/{table_id}").raise_for_status()
 
 

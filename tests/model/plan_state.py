@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     job: Job = Job()
     zombie: Job | None = None
     ours: str = NOBODY  # The process that has begun the plan, according to the record of the service.
-    is_silent: bool = False  # Nothing has been written for a long time.
+    is_silent: bool = False  # Whether nobody has written for a long time.
     robbed: str = NOBODY  # A live process whose work the service has undone.
 
 

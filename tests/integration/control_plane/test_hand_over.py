@@ -234,7 +234,7 @@ def test_a_job_that_is_held_back_at_the_lease_does_not_block_the_next_one(desk: 
     table_id = desk.register("/lake/other", None)
     desk.submit({"kind": "clustering", "params": {"sort_by": ["city"]}}, table_id=table_id)
     desk.see(table_id=table_id)
-    # Both jobs have the same time by the fixed clock, so only the priority determines the order.
+    # The two jobs have the same time by the fixed clock, so only the priority determines the order.
     other = desk.submit({"kind": "audit", "priority": -1}, table_id=table_id)
     plan = desk.lease()
     assert plan is not None

@@ -148,7 +148,7 @@ def test_a_write_to_a_replaced_file_group_becomes_an_incident_with_an_event(eith
         "file_groups": 1,
         "partitions": 1,
         "groups": [{"partition": "p", "file_id": A, "replaced_by": replacing}],
-        # Here only version 6 has completion times, and its files might be copies.
+        # Version 6 has no completion times in its file names, and the files might be copies.
         **({"doubt": "order"} if story.table.version < 8 else {}),
     }
     assert story.told == ["incident_opened", "unhealthy"]
@@ -454,7 +454,7 @@ def test_an_event_reports_a_suspicion_that_a_repair_has_confirmed(story: Story) 
     assert story.told == ["incident_opened", "incident_closed"]
 
 
-# What the service does about it
+# -- the repairs that the service starts
 
 
 class Upkeep:

@@ -160,7 +160,7 @@ def test_the_weekly_report_is_sent_once_whichever_replica_is_first(
     desk.put(report=Weekly("mon", 9), time_zone="Europe/Berlin", events=())
     assert desk.told() == []
     assert len(desk.told(7 * 86_400 + 3600)) == 1
-    # What was due while no replica ran is sent once.
+    # Reports that were due while no replica ran are sent once.
     assert len(desk.told(21 * 86_400)) == 1
     assert desk.told() == []
 
@@ -329,7 +329,7 @@ def test_events_that_a_notification_does_not_report_cause_no_database_writes(des
     desk.put()
     desk.open([a_problem()])
     assert len(desk.told()) == 1
-    desk.told()  # Its own message is an event, too.
+    desk.told()  # The message of the notification is an event, too.
     with reading(desk.post.engine) as connection:
         before = store.get(connection, "on-call")
         assert outbox.newest(connection) > before.read_to

@@ -205,7 +205,7 @@ def test_the_trend_has_the_state_of_each_step_and_what_happened_in_it(
 
     def sample() -> None:
         fleet_samples.run_once(engine, clock)
-        # Another replica takes none in the same five minutes.
+        # Another replica takes no sample in the same five minutes.
         assert fleet_samples.run_once(engine, clock) == "0 samples"
 
     sample()
