@@ -59,8 +59,8 @@ def put_shadow(
     database: DatabaseDep,
     response: Response,
 ) -> ShadowOut:
-    """The shadow stands for what the policy of the pattern might be. From now on the shadow decides about the same
-    commits, and starts nothing. The call replaces the shadow that was there before."""
+    """The shadow stands for what the policy of the pattern might be. The shadow decides about the same commits from now
+    on, and starts nothing. The call replaces the shadow that was there before."""
     settings = {name: value for name, value in wanted.items() if name != "precedence"}
     shadow = Shadow(pattern, settings, database.clock(), wanted.get("precedence", 0))
     with writing(database.engine) as connection:

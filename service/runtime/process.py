@@ -282,8 +282,8 @@ def listen(host: str, port: int) -> socket.socket:
     """Returns a listening socket. Raises SettingsError if the address is in use or does not belong to this machine."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # The protocol is explicit because asyncio disables Nagle's algorithm only for TCP. With Nagle's algorithm, each
-        # answer waits 40 ms until the caller's kernel acknowledges its head, before its body is sent.
+        # The protocol is explicit because asyncio disables Nagle's algorithm only for TCP. Nagle's algorithm would
+        # delay each answer by 40 ms until the caller's kernel acknowledges its head, before its body is sent.
         opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

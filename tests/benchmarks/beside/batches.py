@@ -65,7 +65,7 @@ class Batches:
         self._options |= {
             **self._type,
             "hoodie.write.num.retries.on.conflict.failures": "5",
-            # With Hudi's default every small file has a Bloom filter of 430 KB, and an expansion hardly makes buckets
+            # Hudi's default gives every small file a Bloom filter of 430 KB, and an expansion hardly makes buckets
             # smaller.
             "hoodie.parquet.bloom.filter.enabled": "false",
         }

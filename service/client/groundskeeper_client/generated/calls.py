@@ -1898,8 +1898,8 @@ def put_shadow(
 ) -> Call[ShadowOut]:
     """Let a policy decide beside the real one.
 
-    The shadow stands for what the policy of the pattern might be. From now on the shadow decides about the same
-    commits, and starts nothing. The call replaces the shadow that was there before.
+    The shadow stands for what the policy of the pattern might be. The shadow decides about the same commits
+    from now on, and starts nothing. The call replaces the shadow that was there before.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
