@@ -257,7 +257,7 @@ def _changed(
     archived, has_gap = missed_instants(storage, config, timeline, before, new)
     if has_gap:
         log.warning(
-            "Instants of table %s were archived before a poll saw them, in a format that cannot be read", table_id
+            "Instants of table %s were archived before a poll saw them, and its history is damaged or gone", table_id
         )
     new_instants = in_order_of_completion([*archived, *new], config, listed)
     schemas = [seen.metadata.schema for seen in new_instants if seen.metadata.schema]

@@ -195,12 +195,9 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
         known = {each.requested_time for each in commit_store.page(connection, PageRequest(100)).items}
     active = {instant.requested_time for instant in eye.timeline().instants}
     assert len(known - active) >= 3, "nothing was archived"
-    if version == 9:
-        # All commits that were archived before this poll were found in the history.
-        assert found.count("UPSERT") == 7
-        assert watch.gap_at is None
-    else:
-        assert found.count("UPSERT") == 7 or watch.gap_at is not None
+    # All commits that were archived before this poll were found in the history.
+    assert found.count("UPSERT") == 7
+    assert watch.gap_at is None
     eye.poll_everything()
 
 
