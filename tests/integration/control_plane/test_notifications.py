@@ -149,7 +149,7 @@ def test_the_weekly_report_is_sent_once_whichever_replica_is_first(
     [message] = desk.told()
     assert (message.state, message.title) == (MessageState.REPORT, "Groundskeeper from 29 December to 05 January 2026")
     facts = {each.name: each.value for each in message.facts}
-    assert (facts["Freed"], facts["Workers"], facts["Cost"]) == ("5.0 GiB in 9 files", "2.0 h, 2.0 GiB h", "1.00")
+    assert (facts["Freed"], facts["Workers"], facts["Cost"]) == ("5.0 GiB in 9 files", "2.0 h, 2.0 GB-hours", "1.00")
     assert [(each.name, each.link) for each in message.entries] == [("tbl_1", None)]
     assert message.link is not None
     assert message.link.startswith("https://keeper.example.com/#/report?since=2025-12-29T07%3A00%3A00")
