@@ -153,7 +153,7 @@ def _inside_buckets(
 
 def _looks_bucketed(table: HudiTable) -> bool:
     """Returns whether all file ids begin with a bucket number, because the index may not be declared. One in 4000
-    random ids does so too."""
+    random file ids also begins with such a number."""
     ids = [item.file_id for item in table.file_slices()]
     return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
 

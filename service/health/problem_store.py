@@ -81,7 +81,7 @@ def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
 
 def is_latest(connection: Connection, began: datetime) -> bool:
     """Returns whether the round that began at `began` was the last one to claim to write. Until the transaction ends,
-    no other round can."""
+    no other round can claim."""
     query = sa.select(_r.c.at).where(_r.c.id == _ROUND).with_for_update()
     return connection.execute(query).scalar_one_or_none() == began
 

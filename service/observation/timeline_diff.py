@@ -190,8 +190,8 @@ def commits_of(
 
 
 def _is_news(seen: ObservedInstant, before: KnownState) -> bool:
-    """Returns whether an instant is news. At the first poll, only an instant that completed after the registration is.
-    The modification time of the file decides, because it does not depend on a time zone."""
+    """Returns whether an instant is news for receivers of events. At the first poll, only instants that completed after
+    the registration are news. The modification time of the file decides, because it does not depend on a time zone."""
     if before.watch.looked_at is not None:
         return True
     return seen.written_at is not None and seen.written_at >= before.table.created_at

@@ -25,7 +25,7 @@ SHARE = 10
 MOST = timedelta(hours=1)
 IDLE = timedelta(minutes=1)
 """`MOST` is the longest pause while other jobs wait for a slot. `IDLE` is the longest pause after a first failure while
-none does."""
+no other job waits."""
 
 _DOUBLED = 5
 """The most doublings, after which `IDLE` reaches half of `MOST`."""

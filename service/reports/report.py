@@ -1,4 +1,4 @@
-"""A report of a period: the work of the service, for whom it was done, and its cost. Pure, apart from `read`."""
+"""A report of a period: the work of the service, for whom it was done, and its cost. All functions but `read` are pure."""
 
 from __future__ import annotations
 
