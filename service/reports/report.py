@@ -1,4 +1,4 @@
-"""A report of a period: the work of the service, for whom it was done, and its cost. All functions but `read` are pure."""
+"""A report of a period: the work of the service, for whom it was done, and its cost. Functions but `read` are pure."""
 
 from __future__ import annotations
 
