@@ -169,7 +169,7 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
     base = tmp_path / "plain"
-    # Without a metadata table, whose compactions would hold the archival back.
+    # The table has no metadata table, because the compactions of that would hold the archival back.
     shape = {"table_type": table_type, "version": version, "num_buckets": None, "metadata": False}
     options = real.write_table(spark, base, count=100, **shape)
     eye = Eye(spark, tmp_path, base, None)

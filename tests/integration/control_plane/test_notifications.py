@@ -142,7 +142,7 @@ def test_the_weekly_report_is_sent_once_whichever_replica_is_first(
     with writing(desk.post.engine) as connection:
         figures = Figures(succeeded=3, seconds=7200, gb_seconds=7200, freed_bytes=5 << 30, files_deleted=9)
         attempt_figures.add(connection, "tbl_1", JobKind.CLEANING, figures, clock.now - timedelta(days=1))
-    # Two replicas at once, and each of them again, as after a restart.
+    # Two replicas run at once, and each of them runs again, as after a restart.
     with ThreadPoolExecutor(4) as pool:
         replicas = [dataclasses.replace(desk.post.database, notifier=Notifier()) for _ in range(2)]
         assert sum(each.messages for each in pool.map(rounds.run_once, replicas * 2, [0.5] * 4)) == 1
@@ -185,7 +185,7 @@ def test_the_report_counts_each_of_a_thousand_problems_that_the_limit_has_put_to
     [message] = desk.told()
     [words] = [each.value for each in message.facts if each.name == "Problems"]
     assert words.startswith("1000 opened, 0 resolved, 1000 open now; most often: ")
-    # One that is about some tables only counts theirs.
+    # A report about some tables counts only the problems of these tables.
     with reading(desk.post.engine) as connection:
         few = problem_history.counts(connection, clock.now - timedelta(days=7), clock.now, {"tbl_1", "tbl_2"})
     assert (few.opened, few.open) == (2, 2)
@@ -269,7 +269,7 @@ def test_further_tables_join_an_alert_which_is_sent_again_once_it_has_doubled(de
     desk.open([a_problem(4)])
     [second] = desk.told()
     assert (second.key, second.count) == (first.key, 4)
-    # Later problems have another cause, perhaps.
+    # Problems that open later get another alert, because they may have another cause.
     desk.open([a_problem(5)])
     [third] = desk.told(601)
     assert third.key != first.key

@@ -112,7 +112,7 @@ def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_exp
 ) -> None:
     newer = Newer(tmp_path / "newer", expands=EXPANDS)
     with Serving(here, database=database) as old:
-        # Often enough for the driver to prepare the statements.
+        # The driver prepares statements that are executed so often.
         assert [create(old) for _ in range(8)] == [201] * 8
         with Serving(here, database=database, environment=newer.environment) as new:
             assert revision_of(new.engine) == EXPANDED
