@@ -272,7 +272,7 @@ def test_with_very_many_tables_the_last_list_of_problems_is_returned(engine: sa.
     ill(engine, clock, range(1))
     few = cache.known(engine, clock, UP_TO_DATE)
     assert set(few.of_tables) == {"tbl_0"}
-    cache._problems._tables = lambda _: 501
+    cache._problems.tables = lambda _: 501
     ill(engine, clock, range(1, 2))
     assert cache.known(engine, clock, UP_TO_DATE) is few
     clock.advance(MOST_AGE.total_seconds() + 1)
