@@ -184,8 +184,9 @@ class WriteClient:
 
     def _present_schema(self) -> str:
         """Puts the table's current schema into the commit, because the client has the schema of the moment when it was
-        opened. That schema would remove columns that were added meanwhile, and their writers would fail. Hudi takes the
-        schema of the configuration even if the extra metadata has another one (`CommitUtils.buildMetadata`)."""
+        opened. The client's schema would remove columns that were added meanwhile, and their writers would fail. Hudi
+        takes the schema of the configuration even if the extra metadata has another one
+        (`CommitUtils.buildMetadata`)."""
         self._table.reload()
         schema = self._table.schema()
         self._client.getConfig().setSchema(schema)

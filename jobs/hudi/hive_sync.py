@@ -43,7 +43,8 @@ _INCOMPATIBLE = "hive.metastore.disallow.incompatible.col.type.changes"
 
 @dataclass(frozen=True)
 class Target:
-    """Where a table is synced to. `extractor` is the class of Hudi's `PartitionValueExtractor`."""
+    """The metastore and the tables to which a table is synced. `extractor` is the class of Hudi's
+    `PartitionValueExtractor`."""
 
     uris: str
     database: str

@@ -130,7 +130,7 @@ def rewrite(engine: Engine) -> None:
 
 
 def checkpoint(engine: Engine) -> None:
-    """Copies the pages of SQLite's write-ahead log into the database, while others read and write. That may take a
+    """Copies the pages of SQLite's write-ahead log into the database, while others read and write. The copy may take a
     tenth of a second. Raises DatabaseUnavailableError."""
     try:
         with _reachable(engine), closing(engine.raw_connection()) as connection:

@@ -1776,7 +1776,7 @@ def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
 def put_advice(table_id: str, body: AdviceIn, *, if_match: str | None = None) -> Call[AdviceOut]:
     """Apply or dismiss the advice about a table.
 
-    What was applied is taken back by itself if within a week the outcome is worse than was foreseen.
+    The service takes applied advice back if its outcome within a week is worse than was foreseen.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
