@@ -293,8 +293,7 @@ class WriteClient:
     # -- replacing file groups with a replacecommit
 
     def new_instant(self) -> str:
-        """Returns a new instant, later than any other; the lock must be held. The instant is not on the timeline
-        yet."""
+        """Returns a new instant, later than any other and not yet on the timeline. The lock must be held."""
         self._table.clock.verify()
         with translated("making an instant"):
             return str(self._client.createNewInstantTime(False))

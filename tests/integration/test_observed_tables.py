@@ -238,7 +238,7 @@ def test_polls_go_on_after_the_upgrades_and_downgrades_of_jobs(spark: SparkSessi
         run_job(spark, base, "upgrade", {"to_version": to}, index=INDEX, declared=stopped)
         observer.table = hudi_table(spark, base, INDEX)
         assert observer.poll() == found
-        # Between 8 and 9 nothing on the timeline changes, so the end of the job tells.
+        # Between 8 and 9 nothing on the timeline changes, so the service learns of the change from the end of the job.
         registry.detect_after(observer.engine, LakeAccess(examine), "t", JobKind.UPGRADE)
         with reading(observer.engine) as connection:
             assert table_store.get(connection, "t").profile["table_version"] == to
