@@ -30,8 +30,8 @@ class JobError(Exception):
     def because(
         cls, detail: str = "", *, title: str | None = None, hint: str | None = None, retriable: bool | None = None
     ) -> Problem:
-        """Returns a problem of this type without raising it. It is for reasons that are found before the work
-        begins."""
+        """Returns a problem of this type without raising it. Jobs use this method for reasons that are found before the
+        work begins."""
         return Problem(
             cls.type,
             cls.title if title is None else title,

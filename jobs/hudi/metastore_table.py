@@ -22,7 +22,7 @@ _HIVE, _META = "hoodie.datasource.hive_sync.", "hoodie.meta.sync."
 
 @dataclass(frozen=True)
 class Target:
-    """Where a table is synced to."""
+    """The metastore and the tables to which a table is synced."""
 
     uris: str
     database: str
@@ -44,7 +44,8 @@ class Target:
             f"{_HIVE}partition_fields": ",".join(self.partition_fields),
             f"{_HIVE}partition_extractor_class": f"org.apache.hudi.hive.{CLASSES[self.extractor]}",
             f"{_HIVE}auto_create_database": str(self.create_database).lower(),
-            # Both options would remove properties that others have set on the metastore's table.
+            # If they were true, the next two options would remove properties that others have set on the table in the
+            # metastore.
             f"{_HIVE}recreate_table_on_error": "false",
             f"{_HIVE}ignore_exceptions": "false",
             f"{_META}incremental": "true",

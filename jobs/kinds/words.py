@@ -9,7 +9,7 @@ import msgspec
 from jobs.job_params import CompactionEngine, OnActiveWriters
 from jobs.kinds.parameters import Parameters, Spec
 
-# Neither the databases nor the file systems accept the NUL character.
+# Databases and file systems do not accept the NUL character.
 NO_NUL = r"^[^\x00]*$"
 INSTANT = r"^[0-9]{14,20}$"
 HIVE_NAME = r"^[A-Za-z0-9_]{1,128}$"

@@ -219,8 +219,8 @@ def _unsuited(detail: str) -> Problem:
 def _compared(table: HudiTable, metastore: Metastore | Glue, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
     """Returns the differences, and the problems if they cannot be removed."""
     there = metastore.tables(wanted.names)
-    # The metastore is listed before the table. Otherwise a partition that a writer adds to both in between would look
-    # deleted.
+    # The metastore is listed before the table. In the other order, a partition that a writer adds to both in between
+    # would look deleted.
     values, problems = _values(wanted, _live_partitions(table))
     if problems:
         return [], problems

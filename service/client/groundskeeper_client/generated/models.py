@@ -1144,7 +1144,7 @@ class ClockDisagreementOut(Model, frozen=True, kw_only=True):
 
 class ClockOut(Model, frozen=True, kw_only=True):
     """The clock by which the writers name instants, as the last poll that found the timeline changed has measured
-    it. It counts writers' commits of two days, at most 100.
+    it. The measurement uses writers' commits of two days, at most 100.
     """
 
     utc_offset_seconds: float | None
@@ -5256,7 +5256,7 @@ class SinceOut(Model, frozen=True, kw_only=True):
 
 
 class SizeClassOut(Model, frozen=True, kw_only=True):
-    """A class of file sizes. It begins where the one before it ends."""
+    """A class of file sizes. The class begins where the one before it ends."""
 
     below_bytes: int | None
     """Null in the last class"""
