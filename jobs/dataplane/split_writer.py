@@ -109,13 +109,15 @@ class SplitWriter:
         """
         source = source or self._source
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
-        self._read += KeyDigest.of(keys)
         if len(self._outputs) == 1 and not self._work.hash_fields:
+            self._read += KeyDigest.of(keys)
             self._outputs[0].add(batch)
             self._flush_what_is_large()
             return
+        codes = bucket_hash.key_codes(keys, self._work.hash_fields)
+        self._read += KeyDigest.of_codes(codes.whole)
         modulus = source.modulus * self._work.apart
-        finer = bucket_hash.bucket_ids(keys, self._work.hash_fields, modulus)
+        finer = bucket_hash.buckets_of(codes.of_fields, modulus)
         routed = 0
         for residue in source.residues:
             output = self._by_bucket[source.child(residue)]
