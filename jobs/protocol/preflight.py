@@ -78,7 +78,7 @@ def of_repair(table: HudiTable) -> list[Problem]:
     return problems + no_meta_fields(table) + lock_not_provable(table)
 
 
-def rows_astray(commits: Iterable[Commit], title: str) -> list[Problem]:
+def misplaced_rows(commits: Iterable[Commit], title: str) -> list[Problem]:
     """Returns a refusal with this title if the table has stale writes, because no reader sees their rows."""
     stale = stale_writes(commit.write for commit in commits)
     if not stale:

@@ -28,7 +28,7 @@ from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_e
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.services import given_clusterings, hudis_clustering, repair, rewrite_engines
+from jobs.services import delegated_clustering, hudis_clustering, repair, rewrite_engines
 from jobs.services.held_groups import Held
 from jobs.services.rewrite_engines import RewriteEngines
 
@@ -57,7 +57,7 @@ def run(
     context.step("planning")
     params = order.params
     if isinstance(params, GivenClusteringParams):
-        return given_clusterings.run(table, order.having(params), context, looks_bucketed=_looks_bucketed(table))
+        return delegated_clustering.run(table, order.having(params), context, looks_bucketed=_looks_bucketed(table))
     return _cluster(table, order.having(params), context)
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.delivery import open_lineage
 from service.delivery.targets import registry
 from service.events.event import EventType
@@ -123,7 +123,7 @@ class Delivery(Record):
 
 
 @dataclass(frozen=True)
-class SendResult(Told):
+class SendResult(Documented):
     """Result of one attempt."""
 
     seconds: float

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.db import schema
 from service.db.upsert import insert, upsert
 
@@ -25,7 +25,7 @@ _UNTIL_STORED = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Acknowledgement(Told):
+class Acknowledgement(Documented):
     """Who knows of a problem, since when and until when, and why that is enough."""
 
     by: Annotated[str, Spec("Name of the caller", examples=("kim",))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.health.problem import RANKS, ProblemKind, Severity
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class ProblemGroup(Told):
+class ProblemGroup(Documented):
     """Problems of one kind, or of kinds that have one cause."""
 
     kinds: Annotated[

@@ -44,7 +44,7 @@ class OpenProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredProblem:
     """The fields of a stored problem that a round needs."""
 
     id: str
@@ -64,7 +64,7 @@ _COUNTS = (
     .where(_IS_OPEN, _p.c.kind.in_(list(_KINDS)))
     .group_by(_p.c.kind, _p.c.severity)
 )
-_KNOWN = sa.select(*(_p.c[each.name] for each in dataclasses.fields(Known)))
+_KNOWN = sa.select(*(_p.c[each.name] for each in dataclasses.fields(StoredProblem)))
 _LAST_ROUND = sa.select(_r.c.at).where(_r.c.id == _ROUND)
 
 
@@ -90,9 +90,9 @@ def last_round(connection: Connection) -> datetime | None:
     return connection.execute(_LAST_ROUND).scalar_one_or_none()
 
 
-def known(connection: Connection) -> dict[str, Known]:
+def known(connection: Connection) -> dict[str, StoredProblem]:
     return {
-        problem_id: Known(problem_id, kind, _SEVERITIES[severity], *rest)
+        problem_id: StoredProblem(problem_id, kind, _SEVERITIES[severity], *rest)
         for problem_id, kind, severity, *rest in connection.execute(_KNOWN)
     }
 

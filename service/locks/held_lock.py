@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import TABLE_LOCKED
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.locks.errors import (
     LockEndsError,
     LockFreeError,
@@ -34,7 +34,7 @@ _LOCK = "the table's lock"
 
 
 @dataclass(frozen=True)
-class Writer(Told):
+class Writer(Documented):
     """A heartbeat file. `job_id` is set if the instant is one of a job of this service. Without heartbeats a
     writer may still be alive, because Hudi's writers in single-writer mode send none."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import sqlalchemy as sa
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.db import schema
 from service.db.upsert import insert_into
 from service.delivery import outbox
@@ -45,7 +45,7 @@ _MEMORY = sa.select(_w.c.driver_memory, _w.c.slots, _w.c.executors, _w.c.spark_c
 
 
 @dataclass(frozen=True)
-class Figures(Told):
+class Figures(Documented):
     """Work and cost of attempts. Amounts of data are those of successful attempts, without dry runs."""
 
     succeeded: Annotated[int, Spec("Attempts that succeeded, dry runs included", examples=(412,))] = 0

@@ -21,7 +21,7 @@ from service.policies import policy_registry, store
 from service.policies.policy import TableLevel
 from service.policies.precedence import Subject
 from service.policies.settings import Mode
-from service.simulation import advice_store, aims, past_store
+from service.simulation import advice_store, past_store, read_costs
 from service.simulation.advice import PERIOD, Advice, AdviceState, advised, worse
 from service.simulation.errors import AdviceOutdatedError
 from service.simulation.simulator import Fleet
@@ -80,7 +80,7 @@ def computed(connection: Connection, table_id: str, now: datetime, fleet: Fleet)
         past = past_store.read(connection, known, begin, now, now)
     except past_store.TooManyCommits:
         return Advice(table_id, now, AdviceState.NONE, "the table has too many commits to be simulated")
-    aims.add(connection, past.pasts, now)
+    read_costs.add(connection, past.pasts, now)
     if table_id not in past.pasts:
         return Advice(table_id, now, AdviceState.NONE, "the table has not been polled yet")
     return advised(

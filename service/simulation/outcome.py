@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True)
-class KindOutcome(Told):
+class KindOutcome(Documented):
     """The jobs of one kind."""
 
     kind: JobKind
@@ -24,7 +24,7 @@ class KindOutcome(Told):
 
 
 @dataclass(frozen=True)
-class Point(Told):
+class Point(Documented):
     """The tables together at one time."""
 
     at: Annotated[datetime, Spec("Time", examples=("2026-01-01T12:00:00Z",))]

@@ -299,6 +299,6 @@ def assert_noticed(spark: SparkSession, base: Path) -> None:
     findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
     assert "instants-out-of-order" in [each["type"] for each in findings]
     clock = hudi_table(spark, base, INDEX).clock
-    clock.look()
+    clock.reload()
     assert clock.frame.set_back is not None
     assert clock.frame.set_back.by < timedelta(seconds=300)

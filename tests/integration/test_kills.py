@@ -20,15 +20,15 @@ from hudi import HudiTable as HudiRsTable
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
-from tests.integration.doomed import Death, Doomed, Spares
 from tests.integration.run import run_job
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Death, Doomed, Spares
 
 SEED = int(os.environ.get("GROUNDSKEEPER_FAULT_SEED") or random.SystemRandom().randrange(10**6))
 BUCKETS_OF_WRITERS = 1
@@ -197,13 +197,6 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
                 Kill(appears(".hoodie/timeline/*_*.replacecommit"), {"factor": 2}),
                 Kill(anywhere, {"factor": 2}),
             ]
-
-
-@pytest.fixture(scope="module")
-def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
-    yield found
-    found.end()
 
 
 @pytest.mark.timeout(1800)

@@ -23,7 +23,7 @@ from service.simulation import advice_store, adviser
 from service.simulation.advice import Advice, AdviceState, worse
 from service.simulation.simulator import Fleet
 from tests.integration.control_plane.command_line import serving_command_line
-from tests.integration.control_plane.planning import Service, save_look
+from tests.integration.control_plane.planning import Service, save_poll
 from tests.unit.control_plane.past_fleet import cost
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def written(service: Service, table_id: str = TABLE, *, hours: int = 72, size: i
     ]
     with writing(service.engine) as connection:
         commit_store.record(connection, commits, now)
-        save_look(connection, polled(table_id, now))
+        save_poll(connection, polled(table_id, now))
 
 
 def polled(table_id: str, now: datetime, log_bytes: int = MIB) -> TableSnapshot:

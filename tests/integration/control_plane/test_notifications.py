@@ -97,7 +97,7 @@ class Desk:
 
     def known(self) -> int:
         with reading(self.post.engine) as connection:
-            return len(store.told(connection, "on-call"))
+            return len(store.reported(connection, "on-call"))
 
     def waiting(self) -> int:
         with reading(self.post.engine) as connection:

@@ -2812,7 +2812,7 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     """Figures of an incident, depending on its kind"""
 
     rows: int | UnsetType | None = UNSET
-    """Rows that are astray; null if not known"""
+    """Rows that are misplaced; null if not known"""
     file_groups: int | UnsetType = UNSET
     """Number of replaced file groups to which the commit wrote"""
     partitions: int | UnsetType = UNSET

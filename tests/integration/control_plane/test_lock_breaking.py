@@ -1,4 +1,4 @@
-"""Tests the lock desk: how it shows a lock, which locks it breaks, and which files and events a break leaves."""
+"""Tests how the lock of a table is shown, which locks are broken, and which files and events a break leaves."""
 
 from __future__ import annotations
 
@@ -383,10 +383,10 @@ def test_a_lock_elsewhere_is_read_only_where_locks_may_lie(desk: Desk, tmp_path:
     os.utime(file, (now.timestamp() - 600, now.timestamp() - 600))
     found = table_lock.read_lock(base, lock, {}, permitted, now)
     storage = open_storage(base, {})
-    seen = table_lock.seen_lock(storage, lock, {}, permitted, now, before=None)
+    seen = table_lock.polled_lock(storage, lock, {}, permitted, now, before=None)
     assert seen is not None
     assert seen.since == found.since
-    assert table_lock.seen_lock(storage, lock, {}, Permissions(), now, before=None) is None
+    assert table_lock.polled_lock(storage, lock, {}, Permissions(), now, before=None) is None
     assert found.id is not None
     assert table_lock.remove_lock(base, lock, {}, permitted, found.id)
     assert not file.exists()
