@@ -61,15 +61,6 @@ def families_of(slices: Iterable[FileSlice], buckets: BucketChange) -> list[Fami
     ]
 
 
-def codec_of(storage: Storage, slices: Sequence[FileSlice]) -> str:
-    """Returns the compression of the largest base file; Hudi's default if there is none."""
-    largest = max(slices, key=lambda item: item.base_bytes, default=None)
-    if largest is None or largest.base_file is None:
-        return parquet_layout.DEFAULT_CODEC
-    with storage.read_parquet(largest.base_file) as reader:
-        return parquet_layout.of_file(reader).codec
-
-
 def rehash_slices(
     table: HudiTable,
     work: Rewrite,

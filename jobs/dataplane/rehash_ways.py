@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 MOST_OUTPUTS = 16
 """Files that a task writes at once. `split_writer.BUFFER_BYTES` gives each of them a row group of 9 MiB."""
 
-# To encode a byte takes as long as to decode so many (tests/benchmarks/rehash.py).
-_ENCODED = {"gzip": 5.0}
-_ENCODED_OTHERWISE = 1.5
-# To copy a byte of a row group, with its keys decoded; smaller pieces are decoded and encoded.
-_COPIED, _COPYABLE_BYTES = 0.5, 8 * 1024 * 1024
+# To encode a byte takes as long as to decode four, with gzip, snappy and zstd alike. To copy one of a row group, with
+# its keys decoded, takes half as long (tests/benchmarks/rehash.py). Smaller row groups are decoded and encoded.
+_ENCODED, _COPIED, _COPYABLE_BYTES = 4.0, 0.5, 8 * 1024 * 1024
 
 
 class Way(StrEnum):
@@ -75,14 +73,13 @@ class WayCost:
     cost: float
 
 
-def costs(families: Sequence[FamilySize], cores: int, codec: str | None) -> list[WayCost]:
+def costs(families: Sequence[FamilySize], cores: int) -> list[WayCost]:
     """Returns the cost of each way, the cheapest first. There is one way if no family has several old and new
     buckets."""
-    encoded = _ENCODED.get(codec or "", _ENCODED_OTHERWISE)
     most = min(MOST_OUTPUTS, max((family.outputs for family in families), default=1))
     once = min(
         (
-            _cost(Way.ONE_REHASH, number, _steps(families, Way.ONE_REHASH, number, encoded), cores)
+            _cost(Way.ONE_REHASH, number, _steps(families, Way.ONE_REHASH, number), cores)
             for number in (most, 8, 4, 2, 1)
             if number <= most
         ),
@@ -90,7 +87,7 @@ def costs(families: Sequence[FamilySize], cores: int, codec: str | None) -> list
     )
     if not any(family.has_two_ways for family in families):
         return [once]
-    twice = _steps(families, Way.THROUGH_MULTIPLE, once.outputs, encoded)
+    twice = _steps(families, Way.THROUGH_MULTIPLE, once.outputs)
     return sorted([once, _cost(Way.THROUGH_MULTIPLE, once.outputs, twice, cores)], key=lambda each: each.cost)
 
 
@@ -107,32 +104,32 @@ def _cost(way: Way, outputs: int, steps: Sequence[Sequence[_Task]], cores: int) 
     return WayCost(way, outputs, round(read), round(written), len(tasks), time)
 
 
-def _steps(families: Sequence[FamilySize], way: Way, outputs: int, encoded: float) -> list[list[_Task]]:
+def _steps(families: Sequence[FamilySize], way: Way, outputs: int) -> list[list[_Task]]:
     """Returns the tasks of each step: merging slices, splitting slices or rehashing families, joining pieces."""
     merging: list[_Task] = []
     splitting: list[_Task] = []
     joining: list[_Task] = []
     for each in families:
         if each.is_direct:
-            splitting += _passes(each.bytes, each.outputs, MOST_OUTPUTS, encoded)
+            splitting += _passes(each.bytes, each.outputs, MOST_OUTPUTS)
             continue
         is_split = way is Way.THROUGH_MULTIPLE and each.has_two_ways
         if each.first_merged and not (is_split and each.outputs <= MOST_OUTPUTS):
-            merging += [_Task(item.bytes, item.bytes, item.bytes * (1 + encoded)) for item in each.slices]
+            merging += [_Task(item.bytes, item.bytes, item.bytes * (1 + _ENCODED)) for item in each.slices]
         if not is_split:
-            splitting += _passes(each.bytes, each.outputs, outputs, encoded)
+            splitting += _passes(each.bytes, each.outputs, outputs)
             continue
         for item in each.slices:
-            splitting += _passes(item.bytes, each.outputs, MOST_OUTPUTS, encoded)
+            splitting += _passes(item.bytes, each.outputs, MOST_OUTPUTS)
         of_each = each.bytes / each.outputs
         is_copied = of_each / len(each.slices) >= _COPYABLE_BYTES
-        joining += [_Task(of_each, of_each, of_each * (_COPIED if is_copied else 1 + encoded))] * each.outputs
+        joining += [_Task(of_each, of_each, of_each * (_COPIED if is_copied else 1 + _ENCODED))] * each.outputs
     return [merging, splitting, joining]
 
 
-def _passes(size: int, outputs: int, of_task: int, encoded: float) -> list[_Task]:
+def _passes(size: int, outputs: int, of_task: int) -> list[_Task]:
     found = []
     for first in range(0, outputs, of_task):
         written = size * min(of_task, outputs - first) / outputs
-        found.append(_Task(size, written, size + written * encoded))
+        found.append(_Task(size, written, size + written * _ENCODED))
     return found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind, Outcome, Result
 from jobs.dataplane import rehash_ways
-from jobs.dataplane.rehash_job import codec_of, families_of, rehash_slices
+from jobs.dataplane.rehash_job import families_of, rehash_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import BucketChange, Scale, Selection
@@ -182,9 +182,8 @@ def _scale(order: WorkOrder[RescaleParams]) -> Scale:
 def _ways(table: HudiTable, order: WorkOrder[RescaleParams], rescale: Rescale) -> list[WayCost]:
     """Returns the cost of each way of the rewrite, first the one to take."""
     chosen = rescale.chosen(rescale.slices)
-    codec = order.params.codec or codec_of(storage_of(table), chosen)
     families = [family.size for family in families_of(chosen, rescale.buckets)]
-    ways = rehash_ways.costs(families, table.jvm.spark.sparkContext.defaultParallelism, codec)
+    ways = rehash_ways.costs(families, table.jvm.spark.sparkContext.defaultParallelism)
     asked = order.params.way if isinstance(order.params, BucketCountParams) else "auto"
     return sorted(ways, key=lambda each: each.way != asked)
 

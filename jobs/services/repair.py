@@ -271,7 +271,7 @@ def _move_misplaced_rows(
         context.step("writing rows to the right buckets")
         wrong = stray_rows.misplaced(table, partitions)
         decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
-        repaired.instants += stray_row_writes.write(table, lock, context, decided, apart=wrong.groups)
+        repaired.instants += stray_row_writes.write(table, lock, context, decided, apart=wrong.places)
     repaired.rows += decided.upsert_count
     repaired.moved += wrong.rows.count()
     _leave_out(table, lock, order, context, repaired, groups=wrong.groups, instants=instants)
