@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import left_behind
 from tests.integration.test_contraction import completed, proved_by
-from tests.integration.writers import At
+from tests.integration.writers import At, HeldWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,6 +189,33 @@ def test_rows_that_a_writer_wrote_by_the_old_number_are_moved_in_all_columns(
     expected = tables.rows(spark, 0, 300).union(new_partition)
     found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("before", "after"), [(8, 6), (6, 8)])
+def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
+    spark: SparkSession, tmp_path: Path, before: int, after: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=before)
+    gate = tmp_path / "gate"
+    gate.touch()
+    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options, gate)
+
+    def writer_prepares_and_waits_for_the_lock() -> None:
+        writer.begin()
+        time.sleep(6)
+
+    context = At("committing", writer_prepares_and_waits_for_the_lock)
+    params = {"num_buckets": after, "settle_seconds": 8}
+    result = run_job(spark, base, "bucket_count", params, index=index_of(before), context=context).details
+
+    writer.end()
+    assert writer.error is not None
+    assert len(result["fenced"]) == 1
+    assert len(proved_by(spark, base, after, index_of(before))) == 300
+    tables.upsert(tables.rows(spark, 0, 350, ts=5), base, options)
+    assert len(proved_by(spark, base, after, index_of(before))) == 350
 
 
 @pytest.mark.exhaustive
