@@ -92,9 +92,7 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
                 return None
             if plan is None:
                 layout = parquet_layout.of_file(reader, work.codec)
-                empty = {
-                    part.child(each): _Child(KeyFooter(layout.keys) if layout.keys else None) for each in part.residues
-                }
+                empty = {each: _Child(KeyFooter(layout.keys) if layout.keys else None) for each in part.children}
                 plan = _Plan(parts, layout, empty, raw if opened else None)
             for group in groups:
                 if not _placed(work, part, reader, (number, group), plan):
@@ -142,13 +140,14 @@ def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[in
         if len(children) != 1 or None in children or (child is not None and child not in children):
             return False
         (child,) = children
-        found = plan.children[child or 0]
-        found.digest += KeyDigest.of(keys)
-        if found.keys:
-            found.keys.add(keys)
+        if found := plan.children.get(child or 0):
+            found.digest += KeyDigest.of(keys)
+            if found.keys:
+                found.keys.add(keys)
     if child is None:
         raise NotCopyableError("a row group without the keys of its rows")
-    plan.children[child].groups.append(place)
+    if child in plan.children:  # Otherwise another task writes the rows.
+        plan.children[child].groups.append(place)
     return True
 
 

@@ -75,7 +75,8 @@ class KeyCodes(NamedTuple):
 
 
 def key_codes(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str]) -> KeyCodes:
-    """Returns both hash codes of each key, which costs hardly more than one. Keys and errors are the same as for `hash_codes`."""
+    """Returns both hash codes of each key, which costs hardly more than one. Keys and errors are the same as for
+    `hash_codes`."""
     if isinstance(hash_fields, str):
         raise TypeError("hash_fields is a sequence of field names, not one string")
     fields = () if list(hash_fields) == [""] else tuple(hash_fields)
