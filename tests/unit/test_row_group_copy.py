@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.dataplane import column_chunks, row_group_copy
-from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
+from jobs.dataplane.column_chunks import CopyWriter, RawFile
 from jobs.dataplane.key_digest import KeyDigest
+from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.row_group_copy import copied
 from jobs.dataplane.split_writer import Rewrite, Source
