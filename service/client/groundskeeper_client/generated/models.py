@@ -4140,7 +4140,7 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
-    """When a Hive metastore is updated"""
+    """When a metastore is updated"""
     precedence: int | UnsetType = UNSET
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
 
@@ -4320,7 +4320,7 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
-    """When a Hive metastore is updated"""
+    """When a metastore is updated"""
 
 
 class PolicyOfTables(Model, frozen=True, kw_only=True):
@@ -5405,7 +5405,7 @@ class SuspectedPartition(Model, frozen=True, kw_only=True):
 
 
 class SyncIn(Model, frozen=True, kw_only=True):
-    """Updates the tables of a Hive metastore: columns, partitions, and the last synced commit."""
+    """Updates the tables of a Hive metastore or of AWS Glue: columns, partitions, and the last synced commit."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -5421,7 +5421,9 @@ class SyncIn(Model, frozen=True, kw_only=True):
 
 class SyncParams(Model, frozen=True, kw_only=True):
     metastore_uris: str
-    """URIs of the Hive metastore, separated by commas; the administrator names the hosts that are allowed"""
+    """URIs of the Hive metastore, separated by commas; or `glue://` and the endpoint of AWS Glue, after a slash
+    the id of another account. The administrator names the hosts that are allowed
+    """
     database: str | UnsetType = UNSET
     """Database of the metastore"""
     table: str | UnsetType | None = UNSET
