@@ -87,6 +87,7 @@ class JobKind(StrEnum):
     CLUSTERING = "clustering"
     BUCKET_EXPANSION = "bucket_expansion"
     BUCKET_CONTRACTION = "bucket_contraction"
+    BUCKET_COUNT = "bucket_count"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
     ARCHIVAL = "archival"

@@ -28,7 +28,7 @@ from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_e
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.services import delegated_clustering, hudis_clustering, repair, rewrite_engines
+from jobs.services import delegated_clustering, hudis_clustering, joining, repair, rewrite_engines
 from jobs.services.held_groups import Held
 from jobs.services.rewrite_engines import RewriteEngines
 
@@ -95,6 +95,8 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         found = _dry_run(planned, problems, in_buckets=in_buckets).having(notes=held.notes(), nothing_to_do=is_idle)
         if in_buckets:
             found = rewrite_engines.forecast(found, table, order, chosen)
+        elif planned and not sort_by:
+            found = joining.forecast(found, table, order, planned)
         return Result(Outcome.SUCCEEDED, details=found)
     refuse(problems)
     if in_buckets:

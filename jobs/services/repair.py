@@ -258,7 +258,7 @@ class _Repair:
             self.context.step("writing rows to the right buckets")
             wrong = stray_rows.misplaced(table, partitions)
             decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
-            written = stray_row_writes.write(table, self.lock, self.context, decided, apart=wrong.groups)
+            written = stray_row_writes.write(table, self.lock, self.context, decided, apart=wrong.places)
             self.repaired.instants += written
         self.repaired.rows += decided.upsert_count
         self.repaired.moved += wrong.rows.count()

@@ -105,6 +105,8 @@ class SimulatedTable:
         self._by_time: dict[JobKind, Skip] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
         self._kinds = tuple(kind for kind, found in self._proposals(_moment(begin)).items() if not _stays(found))
+        # Nobody would look at the schedule of another kind, so its next time would be in the past for ever.
+        self._schedules = {kind: each for kind, each in self._schedules.items() if kind in self._kinds}
 
     def write_after(self, now: float) -> Write | None:
         """Returns the first commit that is still to come after a time."""

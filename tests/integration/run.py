@@ -47,7 +47,7 @@ def run_job(
         "writers_query_pruning_off": writers_query_pruning_off,
     }
     table = hudi_table(spark, base, index, **{**known, **(declared or {})})
-    if kind in {"bucket_expansion", "bucket_contraction"}:
+    if kind in {"bucket_expansion", "bucket_contraction", "bucket_count"}:
         # Tests that act beside a job pass a context. Without one the job need not wait for a pause of writers, which is
         # as long as the longest one between commits, also those that were copied with the table.
         params = {"settle_seconds": 1 if context else 0, **(params or {})}

@@ -19,6 +19,7 @@ from groundskeeper_client.generated.models import (
     AuditPage,
     BrokenLockOut,
     BucketContractionIn,
+    BucketCountIn,
     BucketExpansionIn,
     BucketsOut,
     BulkOut,
@@ -154,6 +155,7 @@ SubmitJobBody = (
     | ClusteringIn
     | BucketExpansionIn
     | BucketContractionIn
+    | BucketCountIn
     | FinishExpansionIn
     | RepairIn
     | ArchivalIn
