@@ -1,4 +1,4 @@
-"""The messages that the service and a worker exchange. Standard library and `msgspec` only.
+"""The messages that the service and a worker exchange. The module needs the standard library and `msgspec` only.
 
 A worker leases a `WorkOrder`, sends `Progress` while it runs and ends with a `Result`, as JSON. Either side may be the
 older one: unknown keys are ignored, and `VERSION` grows when a key changes its meaning.

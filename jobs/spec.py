@@ -40,4 +40,4 @@ class Spec:
 
 
 class Documented:
-    """The base of a dataclass whose members have a `Spec`. Its annotations are read at run time."""
+    """The base of a dataclass whose members have a `Spec`. The class's annotations are read at run time."""

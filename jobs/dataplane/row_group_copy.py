@@ -1,5 +1,5 @@
 """Rewrites base files by copying row groups as bytes, if the keys prove that all rows of each row group go to one
-bucket. That is so for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a
+bucket. The proof holds for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a
 contraction merges, and for a bucket whose rows all stay. Only the record keys are decoded, and `_hoodie_file_name` is
 written anew. Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """

@@ -90,7 +90,8 @@ class SplitWriter:
     """The base files that replace a slice, or slices that are merged: one per child bucket of the task, including those
     without rows.
 
-    All of them are written because Hudi's conflict detection considers only the files that a commit writes.
+    The writer writes all of these files because Hudi's conflict detection considers only the files that a commit
+    writes.
     """
 
     def __init__(self, work: Rewrite, source: Source, layout: Layout, token: str) -> None:

@@ -66,7 +66,7 @@ def hash_codes(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str]) -> 
 
 
 def string_hash_codes(keys: pa.Array | pa.ChunkedArray) -> NDArray[np.uint32]:
-    """Returns `String.hashCode()` of each whole key. Keys and errors as for `hash_codes`."""
+    """Returns `String.hashCode()` of each whole key. Keys and errors are the same as for `hash_codes`."""
     return _codes(keys, _string_codes).view(np.uint32)
 
 

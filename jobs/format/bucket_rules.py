@@ -198,7 +198,8 @@ def _rule(expression: str) -> tuple[str, int]:
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(regex: str) -> re.Pattern[str]:
-    """Compiles a regex of Java. Its character classes are ASCII. Nested sets, about which Python warns, are refused."""
+    """Compiles a regex of Java. The character classes of Java's regexes are ASCII. Nested sets, about which Python
+    warns, are refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         return re.compile(regex, re.ASCII)

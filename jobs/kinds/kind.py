@@ -82,8 +82,8 @@ class Kind:
     rolls_back_dead: bool = False
     """Whether it rolls back the writes of dead writers before its own work."""
     waits_for_repair: bool = False
-    """Whether it must wait while stale writes are not repaired. It could delete or replace the files that hold their
-    rows, or remove the instants from which a repair learns where the rows belong."""
+    """Whether it must wait while stale writes are not repaired. A job of this kind could delete or replace the files
+    that hold the rows of these writes, or remove the instants from which a repair learns where the rows belong."""
     connects_to_metastore: bool = False
 
     def read(self, given: Mapping[str, Any]) -> Parameters:
@@ -98,8 +98,8 @@ class Kind:
 
     @property
     def can_do_without_params(self) -> bool:
-        """Returns whether a request may omit `params`. It may not if there are two types of parameters, because it must
-        choose one."""
+        """Returns whether a request may omit `params`. A kind with two types of parameters needs them, because the
+        request must choose one."""
         try:
             return self.delegated_plans is None and bool(self.params())
         except (TypeError, ValueError):

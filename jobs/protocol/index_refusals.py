@@ -107,7 +107,7 @@ def of_drop(table: HudiTable, params: IndexParams) -> list[Problem]:
 
 
 def of_indexing(table: HudiTable) -> list[Problem]:
-    """Returns the refusal because of an indexing of others."""
+    """Returns the refusal if somebody else is building an index."""
     pending = [item for item in table.instants() if item.action == "indexing" and item.state != "COMPLETED"]
     inflight = sorted(filter(None, table.properties.get("hoodie.table.metadata.partitions.inflight", "").split(",")))
     if not pending and not inflight:

@@ -2,8 +2,8 @@
 
 Tables without a bucket index are clustered by Hudi's own plan and execution (`hudis_clustering`). Hudi 1.2 cannot
 cluster a simple-bucket table: with the index options it fails half way and blocks the writers, without them it destroys
-the bucket layout. For such tables the rows are ordered inside each bucket instead: same buckets, new file groups. Both
-are committed by `Replacement`.
+the bucket layout. For such tables the rows are ordered inside each bucket instead: same buckets, new file groups.
+`Replacement` commits both forms of clustering.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _inside_buckets(
 
 def _looks_bucketed(table: HudiTable) -> bool:
     """Returns whether all file ids begin with a bucket number, because the index may not be declared. One in 4000
-    random ids does so too."""
+    random file ids also begins with such a number."""
     ids = [item.file_id for item in table.file_slices()]
     return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
 

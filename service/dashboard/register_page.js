@@ -1,4 +1,4 @@
-// A form that registers a table. It can first show what the service finds at the path.
+// A form that registers a table, and can first show what the service finds at the path.
 
 import { post } from "./api.js";
 import { h } from "./dom.js";

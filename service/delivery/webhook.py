@@ -65,7 +65,8 @@ class Webhook(Record):
 
     @property
     def target(self) -> registry.Target | None:
-        """The target of the notification that owns this webhook. Its `sealed_headers` are the target's options."""
+        """The target of the notification that owns this webhook. The webhook's `sealed_headers` are the options of the
+        target."""
         return registry.of_url(self.url)
 
     def wants(self, event: Event) -> bool:

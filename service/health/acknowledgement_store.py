@@ -26,7 +26,7 @@ _UNTIL_STORED = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Acknowledgement(Documented):
-    """Who knows of a problem, since when and until when, and why that is enough."""
+    """The person who knows of a problem, with the beginning, the end and the reason of the acknowledgement."""
 
     by: Annotated[str, Spec("Name of the caller", examples=("kim",))]
     at: datetime

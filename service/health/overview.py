@@ -1,5 +1,5 @@
-"""The tables that an overview shows, and their order. Pure: the rows come from `overview_store`, the problems and
-backlogs from `ProblemCache`."""
+"""The tables that an overview shows, and their order. The functions are pure: the rows come from `overview_store`, the
+problems and backlogs from `ProblemCache`."""
 
 from __future__ import annotations
 

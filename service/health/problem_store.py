@@ -69,9 +69,9 @@ _LAST_ROUND = sa.select(_r.c.at).where(_r.c.id == _ROUND)
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
-    """Returns whether a round that began at `began` may write. It may not if another round has claimed to write that
-    began later, or less than `least` earlier. Concurrent rounds wait here for each other, so that only one of them
-    handles each change."""
+    """Returns whether a round that began at `began` may write. The round may not write if another round has claimed to
+    write that began later, or less than `least` earlier. Concurrent rounds wait here for each other, so that only one
+    of them handles each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
@@ -81,7 +81,7 @@ def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
 
 def is_latest(connection: Connection, began: datetime) -> bool:
     """Returns whether the round that began at `began` was the last one to claim to write. Until the transaction ends,
-    no other round can."""
+    no other round can claim."""
     query = sa.select(_r.c.at).where(_r.c.id == _ROUND).with_for_update()
     return connection.execute(query).scalar_one_or_none() == began
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -56,36 +56,28 @@ FEW = 500
 _Value = TypeVar("_Value")
 
 
+@dataclass(eq=False)
 class ResultCache(Generic[_Value]):
     """A cached value, safe to use from several threads. `what` names the value in threads and in the log; `tables`
     returns the number of tables that a value covers, `number` that of a value yet to be computed. If there are many
     tables, calls get the last value of an earlier process (`stored`) until the first computation has ended, or, if they
     do not wait and there is none, what `meanwhile` returns."""
 
-    def __init__(
-        self,
-        what: str,
-        compute: Callable[[Engine, datetime], _Value],
-        *,
-        tables: Callable[[_Value], int],
-        number: Callable[[Engine], int] = lambda _: 0,
-        stored: Callable[[Engine], _Value | None] = lambda _: None,
-        meanwhile: Callable[[Engine, Clock], _Value | None] = lambda *_: None,
-    ) -> None:
-        self._what = what
-        self._compute_now = compute
-        self._tables = tables
-        self._number = number
-        self._stored = stored
-        self._meanwhile = meanwhile
+    what: str
+    compute: Callable[[Engine, datetime], _Value]
+    _: KW_ONLY
+    tables: Callable[[_Value], int]
+    number: Callable[[Engine], int] = lambda _: 0
+    stored: Callable[[Engine], _Value | None] = lambda _: None
+    meanwhile: Callable[[Engine, Clock], _Value | None] = lambda *_: None
+
+    def __post_init__(self) -> None:
         self._before: _Value | None = None
         self._reading_before = threading.Lock()
         self._has_read_before = False
         self._last: tuple[_Value, datetime] | None = None
         self._computing = threading.Lock()
-        self._began_at = 0.0
-        self._ended_at = 0.0
-        self._took = 0.0
+        self._began_at = self._ended_at = self._took = 0.0
 
     @property
     def last(self) -> _Value | None:
@@ -101,7 +93,7 @@ class ResultCache(Generic[_Value]):
             value = self._first(engine, clock, accepted)
             if value is not None:
                 return value
-        most_age = accepted.few if last is not None and self._tables(last[0]) <= FEW else accepted.many
+        most_age = accepted.few if last is not None and self.tables(last[0]) <= FEW else accepted.many
         if last is None or not most_age or not timedelta(0) <= clock() - last[1] <= most_age:
             with self._computing:
                 # A caller that accepts no age needs a computation that began after its call.
@@ -128,7 +120,7 @@ class ResultCache(Generic[_Value]):
         if before is not None:
             self._renew_later(engine, clock, _AFTER_START_SECONDS)
         elif not accepted.waits and self.last is None:
-            return self._meanwhile(engine, clock)
+            return self.meanwhile(engine, clock)
         # Meanwhile another caller may have computed it.
         return self.last or before
 
@@ -139,13 +131,13 @@ class ResultCache(Generic[_Value]):
 
     def is_of_many(self, engine: Engine) -> bool:
         """Returns whether a first value would cover many tables. Raises DatabaseUnavailableError."""
-        return self._number(engine) > FEW
+        return self.number(engine) > FEW
 
     def of_before(self, engine: Engine) -> _Value | None:
         """Returns the last value of an earlier process, or None if this process has computed one."""
         with self._reading_before:
             if not self._has_read_before:
-                self._before = self._stored(engine) if self.is_of_many(engine) else None
+                self._before = self.stored(engine) if self.is_of_many(engine) else None
                 self._has_read_before = True
             return self._before
 
@@ -153,7 +145,7 @@ class ResultCache(Generic[_Value]):
         if not self._computing.acquire(blocking=False):
             return
         thread = threading.Timer(seconds, self._renew, (engine, clock))
-        thread.name, thread.daemon = self._what, True
+        thread.name, thread.daemon = self.what, True
         try:
             thread.start()
         except RuntimeError:
@@ -165,14 +157,14 @@ class ResultCache(Generic[_Value]):
             self._compute(engine, clock)
         except Exception:
             # A later call computes again. Once the last result is too old, that call gets the error.
-            _log.exception("the %s could not be computed", self._what)
+            _log.exception("the %s could not be computed", self.what)
         finally:
             self._computing.release()
 
     def _compute(self, engine: Engine, clock: Clock) -> _Value:
         began, now = time.monotonic(), clock()
         try:
-            value = self._compute_now(engine, now)
+            value = self.compute(engine, now)
             self._last, self._began_at, self._before = (value, now), began, None
             return value
         finally:

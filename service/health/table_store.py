@@ -110,7 +110,7 @@ def decided(connection: Connection, now: datetime) -> dict[str, tuple[object, ..
 
 @dataclass(frozen=True)
 class RareFacts:
-    """The facts that few tables have, by table id. They are read at once for all tables."""
+    """The facts that few tables have, by table id. One query reads each of these facts for all tables."""
 
     incidents: Mapping[str, Sequence[Incident]]
     failures: Mapping[str, Sequence[Failures]]

@@ -1,4 +1,4 @@
-"""The next job of a table. Pure."""
+"""The next job of a table. The functions are pure."""
 
 from __future__ import annotations
 

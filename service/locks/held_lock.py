@@ -55,7 +55,7 @@ class HeldLock:
     table_id: str
     provider: str
     file: LockFile
-    ending: str  # How a lock of this provider ends by itself.
+    ending: str  # The way in which a lock of this provider ends by itself.
     is_removable: bool  # Whether the lock is a file that can be removed safely.
     writers: Sequence[Writer] = ()
     pending: Sequence[Pending] = ()

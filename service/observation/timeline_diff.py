@@ -165,7 +165,7 @@ def commits_of(
     schema = before.watch.schema_digest
     for each in new_instants:
         instant, metadata = each.instant, each.metadata
-        written_at = each.written_at if each.is_ordered else None  # Otherwise the time may be that of a copy.
+        written_at = each.written_at if each.is_ordered else None  # The time of an unordered one may be that of a copy.
         completed_at = config.moment(instant.completion_time) if instant.completion_time else written_at
         found.append(
             Commit(
@@ -190,8 +190,8 @@ def commits_of(
 
 
 def _is_news(seen: ObservedInstant, before: KnownState) -> bool:
-    """Returns whether an instant is news. At the first poll, only an instant that completed after the registration is.
-    The modification time of the file decides, because it does not depend on a time zone."""
+    """Returns whether an instant is news for receivers of events. At the first poll, only instants that completed after
+    the registration are news. The modification time of the file decides, because it does not depend on a time zone."""
     if before.watch.looked_at is not None:
         return True
     return seen.written_at is not None and seen.written_at >= before.table.created_at

@@ -223,8 +223,8 @@ def _newest(before: datetime) -> sa.ScalarSelect[int]:
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Deletes at most `limit` figures of attempts that ended before `before`, and returns how many. The newest of these
-    rows stays if later rows of its table and kind continue its totals. Its time is then set to the beginning of time,
-    so that every period begins after it."""
+    rows stays if later rows of its table and kind continue its totals. The time of such a row is set to the beginning
+    of time, so that every period begins after it."""
     later = _f.alias("later")
     is_same = sa.and_(later.c.table_id == _f.c.table_id, later.c.kind == _f.c.kind)
     has_later = sa.exists().where(is_same, later.c.ended_at < before, later.c.id > _f.c.id)

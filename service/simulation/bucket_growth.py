@@ -38,7 +38,7 @@ _MOST_OF_TABLE = 0.8
 
 @dataclass(frozen=True)
 class BucketGrowth(Documented):
-    """How the largest bucket grows, by the samples of the last 60 days."""
+    """The growth of the largest bucket, by the samples of the last 60 days."""
 
     largest_bytes: Annotated[int, Spec("Size of the largest bucket", examples=(2 << 30,))]
     bytes_per_day: Annotated[int, Spec("By how much it grows in a day", examples=(64 << 20,))]

@@ -52,7 +52,7 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What happened, or would have happened. `rewritten_bytes` are the bytes of base files that jobs wrote.
+    """The outcome of a real or a simulated period. `rewritten_bytes` are the bytes of base files that jobs wrote.
     `longest_wait` is the longest time for which a due job waited for a slot, in seconds; None if it is not known."""
 
     kinds: Sequence[KindOutcome] = ()

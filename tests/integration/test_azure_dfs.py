@@ -250,7 +250,7 @@ def test_hudi_learns_nothing_about_azure_but_to_use_temporary_files(on_azure: Sp
     jvm = Jvm(on_azure)
     schemes = jvm.hudi.storage.StorageSchemes
     complete_at_once(jvm)
-    # Whoever asks for a property of a scheme gets that of the first one.
+    # Hudi takes each property of a scheme from the first one of this name.
     assert [str(each) for each in schemes.values() if each.getScheme() == "abfss"] == ["ABFSS", "VIEWFS"]
     lock = schemes.getStorageLockImplementationIfExists("abfss").get()
     assert lock.getStorageLockClass() == "org.apache.hudi.azure.transaction.lock.AzureStorageLockClient"

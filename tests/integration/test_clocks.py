@@ -45,7 +45,7 @@ def clock_of(spark: SparkSession, zone: str) -> Iterator[None]:
     last.setAccessible(True)
     try:
         zones.setDefault(zones.getTimeZone(zone))
-        # Another process would not know the instants of this one.
+        # The writer of another process would not know the instants of this one.
         last.get(None).set("0")
         yield
     finally:

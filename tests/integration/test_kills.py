@@ -34,7 +34,7 @@ SEED = int(os.environ.get("GROUNDSKEEPER_FAULT_SEED") or random.SystemRandom().r
 BUCKETS_OF_WRITERS = 1
 PARTITIONS = 2
 FIRST_ROWS, NEW_ROWS = 80, 8
-# A writer has come as far as the lock by then; shorter than any lease.
+# Seconds after which a writer waits for the lock; they are shorter than any lease.
 UNTIL_AT_THE_LOCK = 2.0
 # Such a writer has read the number of buckets already, so a rescale that gets the lock first has to notice the write.
 WATCHING_A_WAITING_WRITER = {"settle_seconds": 5}

@@ -195,7 +195,8 @@ class SmallTable:
         self.complete(instant, "rollback", avro(_ROLLBACK, record))
 
     def restore(self, instant: str, *undone: str, partitions: tuple[str, ...] = ()) -> None:
-        """Removes these instants from the timeline, as Hudi does. Version 8 and later have it."""
+        """Removes these instants from the timeline, as Hudi does. Only table version 8 and later have restores in this
+        form."""
         for each in undone:
             for path in self.timeline.glob(f"{each}*"):
                 path.unlink()

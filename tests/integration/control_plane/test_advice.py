@@ -148,7 +148,7 @@ def test_advice_is_taken_back_when_the_outcome_is_worse_and_does_not_come_again(
     assert policy(service).compaction.commits == 5
     events = [each for each in published(service) if each.startswith("advice.")]
     assert events == ["advice.applied", "advice.taken_back"]
-    # For a month nothing goes to and fro.
+    # The service does not apply the same advice again for a month.
     for _ in range(3):
         clock.advance(4 * 86_400)
         written(service, hours=30)

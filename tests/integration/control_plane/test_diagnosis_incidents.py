@@ -65,7 +65,7 @@ def events(service: Service) -> list[str]:
 def test_a_damage_is_one_incident_with_its_hint_until_it_is_gone(service: Service, clock: FakeClock) -> None:
     diagnose(service, clock, MARKERS, ROWS)
 
-    # Both have the same time, so random ids determine their order.
+    # The two incidents have the same time, so random ids determine their order.
     by_type = {each.details["type"]: each for each in incidents(service)}
     markers, rows = by_type[MARKERS["type"]], by_type[ROWS["type"]]
     assert {markers.kind, rows.kind} == {IncidentKind.DAMAGE}

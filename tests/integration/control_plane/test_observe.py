@@ -29,16 +29,16 @@ def test_new_commits_are_published_in_the_order_of_completion_and_older_ones_are
     table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)
     table_id = watched.register(table)
     watched.poll(1)
-    assert watched.told() == []
+    assert watched.events() == []
     table.commit("005", {"p": {log_file(A, "005"): 5}}, completed="010")
     table.commit("004", {"p": {log_file(A, "004"): 5}}, completed="012")
     watched.poll()
     watched.poll()
-    assert [(event.type, event.data["commit"]["instant"]) for event in watched.told()] == [
+    assert [(event.type, event.data["commit"]["instant"]) for event in watched.events()] == [
         ("commit.published", "005"),
         ("commit.published", "004"),
     ]
-    assert {event.table_id for event in watched.told()} == {table_id}
+    assert {event.table_id for event in watched.events()} == {table_id}
 
 
 def test_commits_from_before_the_registration_are_not_published(watched: Watched, tmp_path: Path, version: int) -> None:

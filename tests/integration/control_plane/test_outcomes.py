@@ -185,13 +185,13 @@ def test_a_kind_of_job_that_gains_nothing_runs_less_often(service: Service, cloc
         assert [job.id] == list(result.jobs)
         service.end(job, files_deleted=0)
         clock.advance(601)
-    # After the fourth job it waits for 20 minutes, after the fifth for 40; the looks are five minutes apart.
+    # The policy waits for 20 minutes after the fourth job, for 40 after the fifth; polls are five minutes apart.
     assert waits.count("gained-nothing") == 2 + 6
     service.poll(freed=9, since_cleaning=10)
     service.plan()
     assert service.decision(CLEANING).code == "gained-nothing"
     assert "gained nothing; the next may start at" in service.decision(CLEANING).because
-    # A change of the policy forgives.
+    # After a change of the policy the earlier jobs do not count any more.
     policy_registry.put_table(service.engine, clock, "tbl_1", {"cleaning": {"commits": 5}})
     assert service.plan().jobs
 
@@ -259,7 +259,7 @@ def test_reads_that_stop_make_no_job_urgent_and_none_is_forgotten(service: Servi
             if service.job(job_id).state.is_active and (job := service.lease()):
                 service.end(job, log_files=20, log_bytes=2000)
         clock.advance(3600)
-    # The logs are a day old only once.
+    # The oldest log becomes a day old only once.
     assert len(started) in (1, 2)
 
 
@@ -309,7 +309,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
         return sorted(found)
 
     assert starts() == ["tbl_2", "tbl_3"]
-    # An hour is for today, and another one was left of yesterday.
+    # The budget is one worker-hour of today and another one that was left of yesterday.
     works(1.5)
     assert starts() == ["tbl_2", "tbl_3"]
     works(0.5)
@@ -317,7 +317,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     because = service.decision(COMPACTION, "tbl_2").because
     assert "but the tables of pattern tag:team=shop have taken 2" in because
     assert because.endswith(" worker-hours today, at most 2")
-    # Two hours were spent: nothing is carried over, and the next day begins with its own hour.
+    # The jobs have spent two worker-hours, so nothing is carried over, and the next day begins with its own one.
     clock.advance(86_400)
     assert starts() == ["tbl_2", "tbl_3"]
     works(1.0)
@@ -337,7 +337,7 @@ def test_the_worth_of_a_job_that_waits_follows_its_table(service: Service, clock
     started = scheduler.run_once(service.database, service.config, forecaster).jobs
     before = {job.table_id: job for job in map(service.job, started)}
     assert (before["tbl_1"].worth or 0) < (before["tbl_2"].worth or 0)
-    # The first table bursts and is read often, the second one is read no more and has no logs.
+    # The first table gets many commits and reads, the second one has no logs and is not read any more.
     clock.advance(60)
     service.poll("tbl_1", commits=500)
     service.poll("tbl_2", commits=0)

@@ -240,7 +240,7 @@ def test_a_cached_answer_is_returned_at_once_while_a_new_one_is_computed(engine:
     clock.advance(3)
     assert cache.known(engine, clock) is first
     cache._problems._ended_at -= 60
-    cache._problems._took = 1.0  # As with thousands of tables.
+    cache._problems._took = 1.0  # The search takes as long as with thousands of tables.
     assert cache.known(engine, clock) is first
     for _ in range(200):
         if cache.known(engine, clock) is not first:
@@ -272,7 +272,7 @@ def test_with_very_many_tables_the_last_list_of_problems_is_returned(engine: sa.
     ill(engine, clock, range(1))
     few = cache.known(engine, clock, UP_TO_DATE)
     assert set(few.of_tables) == {"tbl_0"}
-    cache._problems._tables = lambda _: 501
+    cache._problems.tables = lambda _: 501
     ill(engine, clock, range(1, 2))
     assert cache.known(engine, clock, UP_TO_DATE) is few
     clock.advance(MOST_AGE.total_seconds() + 1)
@@ -333,7 +333,7 @@ def test_an_old_answer_about_many_tables_is_better_than_none(
     ill(engine, clock, range(2))
     cache = ProblemCache()
     first = cache.known(engine, clock, UP_TO_DATE)
-    cache._problems._took = 1.0  # As with thousands of tables.
+    cache._problems._took = 1.0  # The search takes as long as with thousands of tables.
     monkeypatch.setattr(result_cache, "FEW", 1)
     clock.advance(MOST_AGE_AT_ONCE.total_seconds() - 1)
     assert cache.known(engine, clock) is first

@@ -151,7 +151,7 @@ def test_a_policy_does_not_at_once_repeat_a_job_that_failed_for_good(service: Se
     decision = service.decision()
     assert decision.verdict is Verdict.WAIT
     assert "the last compaction failed 3 min ago: column-unknown; next try at 2026-01-01 00:10 UTC" in decision.because
-    # Time alone brings it back,
+    # The policy tries again when the time has come,
     clock.advance(420)
     assert len(service.plan().jobs) == 1
     service.run(Outcome.FAILED)

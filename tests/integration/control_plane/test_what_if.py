@@ -276,7 +276,7 @@ def test_the_command_line_draws_both_policies(tmp_path: Path) -> None:
         assert "█" in shown
         found = cli.json("policy", "simulate", "compaction.commits=20", "--last", "1d")
         assert (found["tables"], found["commits"]) == (1, 100)
-        # Nothing really ran, and of the day only the last hours are known.
+        # No job really ran, and only the last hours of the day are known.
         assert found["error"] is None
         jobs = {each["kind"]: each["jobs"] for each in found["new"]["kinds"]}
         assert jobs["compaction"] in (4, 5)

@@ -1,4 +1,4 @@
-"""What was computed from a time stays the same for as long as that time says."""
+"""Tests that a result stays the same for as long as the time says from which it was computed."""
 
 from __future__ import annotations
 

@@ -1279,7 +1279,7 @@ class ClockDisagreementOut(Model, frozen=True, kw_only=True):
 
 class ClockOut(Model, frozen=True, kw_only=True):
     """The clock by which the writers name instants, as the last poll that found the timeline changed has measured
-    it. It counts writers' commits of two days, at most 100.
+    it. The measurement uses writers' commits of two days, at most 100.
     """
 
     utc_offset_seconds: float | None
@@ -4277,7 +4277,7 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
-    """When a Hive metastore is updated"""
+    """When a metastore is updated"""
     precedence: int | UnsetType = UNSET
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
 
@@ -4457,7 +4457,7 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
-    """When a Hive metastore is updated"""
+    """When a metastore is updated"""
 
 
 class PolicyOfTables(Model, frozen=True, kw_only=True):
@@ -5412,7 +5412,7 @@ class SinceOut(Model, frozen=True, kw_only=True):
 
 
 class SizeClassOut(Model, frozen=True, kw_only=True):
-    """A class of file sizes. It begins where the one before it ends."""
+    """A class of file sizes. The class begins where the one before it ends."""
 
     below_bytes: int | None
     """Null in the last class"""
@@ -5561,7 +5561,7 @@ class SuspectedPartition(Model, frozen=True, kw_only=True):
 
 
 class SyncIn(Model, frozen=True, kw_only=True):
-    """Updates the tables of a Hive metastore: columns, partitions, and the last synced commit."""
+    """Updates the tables of a Hive metastore or of AWS Glue: columns, partitions, and the last synced commit."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -5577,7 +5577,9 @@ class SyncIn(Model, frozen=True, kw_only=True):
 
 class SyncParams(Model, frozen=True, kw_only=True):
     metastore_uris: str
-    """URIs of the Hive metastore, separated by commas; the administrator names the hosts that are allowed"""
+    """URIs of the Hive metastore, separated by commas; or `glue://` and the endpoint of AWS Glue, after a slash
+    the id of another account. The administrator names the hosts that are allowed
+    """
     database: str | UnsetType = UNSET
     """Database of the metastore"""
     table: str | UnsetType | None = UNSET
