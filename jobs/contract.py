@@ -1,6 +1,6 @@
-"""The messages that the service and a worker exchange. Standard library and `msgspec` only.
+"""The messages that the service and a worker exchange. The module needs the standard library and `msgspec` only.
 
-A worker leases a `WorkOrder`, sends `Progress` while it runs and ends with a `Result`. All of them travel as JSON over
+A worker leases a `WorkOrder`, sends `Progress` while it runs and ends with a `Result`. All messages travel as JSON over
 REST, so a worker may be older or newer than the service: unknown keys are ignored, and `VERSION` grows when a key
 changes its meaning.
 """
@@ -87,6 +87,7 @@ class JobKind(StrEnum):
     CLUSTERING = "clustering"
     BUCKET_EXPANSION = "bucket_expansion"
     BUCKET_CONTRACTION = "bucket_contraction"
+    BUCKET_COUNT = "bucket_count"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
     ARCHIVAL = "archival"

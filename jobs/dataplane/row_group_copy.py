@@ -1,5 +1,5 @@
 """Rewrites base files by copying row groups as bytes, if the keys prove that all rows of each row group go to one
-bucket. That is so for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a
+bucket. The proof holds for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a
 contraction merges, and for a bucket whose rows all stay. Only the record keys are decoded, and `_hoodie_file_name` is
 written anew. Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """
@@ -93,9 +93,7 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
                 return None
             if plan is None:
                 layout = parquet_layout.of_file(reader, work.codec)
-                empty = {
-                    part.child(each): _Child(KeyFooter(layout.keys) if layout.keys else None) for each in part.residues
-                }
+                empty = {each: _Child(KeyFooter(layout.keys) if layout.keys else None) for each in part.children}
                 plan = _Plan(parts, layout, empty, raw if opened else None)
             for group in groups:
                 if not _placed(work, part, reader, (number, group), plan):
@@ -137,13 +135,14 @@ def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[in
         if len(children) != 1 or None in children or (child is not None and child not in children):
             return False
         (child,) = children
-        found = plan.children[child or 0]
-        found.digest += KeyDigest.of(keys)
-        if found.keys:
-            found.keys.add(keys)
+        if found := plan.children.get(child or 0):
+            found.digest += KeyDigest.of(keys)
+            if found.keys:
+                found.keys.add(keys)
     if child is None:
         raise NotCopyableError("a row group without the keys of its rows")
-    plan.children[child].groups.append(place)
+    if child in plan.children:  # Otherwise another task writes the rows.
+        plan.children[child].groups.append(place)
     return True
 
 

@@ -161,7 +161,8 @@ class Order:
         return {_ORDERED_KEY: json.dumps({"order": self._text, "partitions": sorted(partitions)})}
 
     def _brought_by(self, commit: Commit) -> frozenset[str]:
-        """Returns the partitions that the commit has put into this order. Its metadata may have any content."""
+        """Returns the partitions that the commit has put into this order. The commit's metadata may have any
+        content."""
         try:
             done = json.loads(commit.extra.get(_ORDERED_KEY, "{}"))
             return frozenset(map(str, done["partitions"])) if done["order"] == self._text else frozenset()

@@ -156,7 +156,7 @@ def _absolute(table: HudiTable, path: str) -> str:
 
 
 def _is_explained(stat: WriteStat, change: KeyChange) -> bool:
-    """Returns whether a merge can explain this change of a file group's keys. It may delete fewer keys than Hudi's
+    """Returns whether a merge can explain this change of a file group's keys. A merge may delete fewer keys than Hudi's
     statistics say, because these count deletes of missing keys as well."""
     lost = change.before.rows + stat.inserts - change.after.rows
     return (

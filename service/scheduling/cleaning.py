@@ -56,7 +56,7 @@ def decide(
     # Under KEEP_LATEST_BY_HOURS files become removable even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last cleaning job", warning=warning)
-    timing = within_budget(_timing(settings, snapshot, context), context.aim)
+    timing = within_budget(_timing(settings, snapshot, context), context.objective)
     if not timing.is_due:
         return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning)
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
@@ -67,8 +67,8 @@ def decide(
 def _timing(settings: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     if context.calendar:
         return by_calendar(context.calendar)
-    if context.aim.objective.storage_overhead is not None:
-        return of_versions(snapshot, context.aim)
+    if context.objective.settings.storage_overhead is not None:
+        return of_versions(snapshot, context.objective)
     return by_thresholds(settings, snapshot.since_cleaning, snapshot.first_commit_at, context, "cleaning")
 
 
