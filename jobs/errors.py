@@ -30,8 +30,8 @@ class JobError(Exception):
     def because(
         cls, detail: str = "", *, title: str | None = None, hint: str | None = None, retriable: bool | None = None
     ) -> Problem:
-        """Returns a problem of this type without raising it. It is for reasons that are found before the work
-        begins."""
+        """Returns a problem of this type without raising it. Jobs use this method for reasons that are found before the
+        work begins."""
         return Problem(
             cls.type,
             cls.title if title is None else title,
@@ -87,16 +87,16 @@ class FileMissingError(HudiError):
 
 class MetastoreUnavailableError(JobError):
     type = "metastore-unavailable"
-    title = "The Hive metastore cannot be reached"
+    title = "The metastore cannot be reached"
     hint = "See that it runs, and that this worker may connect to it. The job is tried again, and does what is left."
     retriable = True
-    why = "The worker could not connect to the Hive metastore, or lost the connection."
+    why = "The worker could not connect to the Hive metastore or to AWS Glue, or lost the connection."
     example = "metastore:9083: connection refused"
 
 
 class MetastoreError(JobError):
     type = "metastore-failed"
-    title = "The Hive metastore did not do what it was asked for"
+    title = "The metastore did not do what it was asked for"
     hint = "The table itself is as before. The log of the metastore may say more; run the job again, or as a dry run."
     retriable = True
     why = (

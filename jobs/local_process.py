@@ -1,4 +1,4 @@
-"""The agreement of a local worker with the service that starts it. Standard library only."""
+"""The agreement of a local worker with the service that starts it. The module needs the standard library only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The log of a process, as text or as one JSON object a line, with the ids of request, job and table. Secrets are
 removed.
 
-Standard library only.
+The module needs the standard library only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Recognition of secrets, by the name of an option and by the shape of a value, and their removal from logs and errors.
 
-Standard library only. If in doubt, something is a secret.
+The module needs the standard library only. If in doubt, something is a secret.
 """
 
 from __future__ import annotations

@@ -39,5 +39,5 @@ class Spec:
         return {**handler(schema), **texts}
 
 
-class Told:
-    """The base of a dataclass whose members have a `Spec`. Its annotations are read at run time."""
+class Documented:
+    """The base of a dataclass whose members have a `Spec`. The class's annotations are read at run time."""

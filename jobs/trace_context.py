@@ -1,4 +1,5 @@
-"""The text in which traces travel: the header `traceparent` (W3C Trace Context, version 00). Standard library only."""
+"""The text in which traces travel: the header `traceparent` (W3C Trace Context, version 00). The module needs the
+standard library only."""
 
 from __future__ import annotations
 

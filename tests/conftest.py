@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tests.integration.doomed import Spares
     from tests.support.postgresql import Server
 
 # A run starts a hundred Python processes. Each would compile the service again, and pytest would rewrite the assertions
@@ -78,7 +79,7 @@ _LONGEST = (
             "services",
             "s3",
             "examine",
-            "table_parts",
+            "missing_parts",
             "kills",
             "beside_writers",
             "audit_sees",
@@ -223,6 +224,17 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     _read_logs_through_small_buffers(session)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
+    """Worker processes that a test kills, each started before it is needed."""
+    from tests.integration.doomed import Spares
+    from tests.support.session_jars import jars_of
+
+    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
+    yield found
+    found.end()
 
 
 def _forget_options_of_yarn(session: Any) -> None:

@@ -33,8 +33,8 @@ def declared(kind: Kind) -> str:
     """Returns the text between the marks, including the marks."""
     request = json.dumps({"kind": kind.kind.value, **kind.example})
     lines = [kind.summary, "", "```json", request, "```", "", *_table(kind.params)]
-    if kind.given_plans is not None:
-        lines += ["", "Or, with plans that Hudi's writers have left:", "", *_table(kind.given_plans)]
+    if kind.delegated_plans is not None:
+        lines += ["", "Or, with plans that Hudi's writers have left:", "", *_table(kind.delegated_plans)]
     return "\n".join(["<!-- from the declaration -->", *lines, "<!-- end -->", ""])
 
 

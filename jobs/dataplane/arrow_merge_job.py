@@ -56,7 +56,7 @@ def rewrite_by_arrow(
     Raises `RefusedError` if a slice holds rows of another bucket.
     """
     layout = latest_layout(table, work.codec)
-    pieces = [((work, (rules, layout), source, _files(item)), item.bytes) for item, source in slices]
+    pieces = [((work, (rules, layout), source, files_of(item)), item.bytes) for item, source in slices]
     found = run_tasks(table, "merging and rewriting file slices", _rewritten, pieces, context)
     left = [each for each in found if isinstance(each, LeftToHudi)]
     return written_files(each for each in found if not isinstance(each, LeftToHudi)), left
@@ -74,7 +74,8 @@ def _rewritten(
         yield LeftToHudi.after(files, error)
 
 
-def _files(item: FileSlice) -> SliceFiles:
+def files_of(item: FileSlice) -> SliceFiles:
+    """Returns the files of a slice by their paths relative to the table."""
     at = f"{item.partition}/" if item.partition else ""
     base = at + item.base_file.rpartition("/")[2] if item.base_file else None
     return SliceFiles(item.partition, item.file_id, base, tuple(at + name for name in item.log_files), item.bytes)

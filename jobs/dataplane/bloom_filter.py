@@ -93,8 +93,7 @@ class BloomFilter:
         self._kind = kind
         self._is_wide = kind.bits <= _BYTE_PER_BIT  # whether rows have a byte per bit
         self._rows = [self._empty_row()]
-        self._in_row = 0
-        self._beyond = 0
+        self._in_row = self._beyond = 0
 
     @classmethod
     def stored(cls, serialized: bytes, code: str) -> BloomFilter:
@@ -110,8 +109,7 @@ class BloomFilter:
         if any(part[: _HEADER.size].tobytes() != data[: _HEADER.size] for part in parts):
             raise UnknownFilterError("rows of several kinds")
         restored = cls(kind)
-        restored._is_wide = False
-        restored._rows = [part[_HEADER.size :].copy() for part in parts]
+        restored._is_wide, restored._rows = False, [part[_HEADER.size :].copy() for part in parts]
         return restored
 
     @classmethod
@@ -161,6 +159,23 @@ class BloomFilter:
             self._set(len(self._rows) - 1, some)
             self._in_row += len(some)
             at += len(some)
+
+    def merge(self, other: BloomFilter) -> None:
+        """Adds all keys of a `DYNAMIC_V0` filter of the same kind. Rows that are full in part become one, if that may
+        hold them all."""
+        limit, last = self._kind.keys_per_row, len(other._rows) - 1
+        for number, row in enumerate(map(other._packed, other._rows)):
+            count = other._in_row if number == last else limit
+            place, fits = len(self._rows) - 1, self._in_row + count <= limit
+            if fits or len(self._rows) >= self._kind.most_rows:
+                place = place if fits else number % len(self._rows)
+                self._in_row += count
+                self._beyond = max(0, self._in_row - limit)
+            else:  # The last row takes further keys.
+                place += count <= self._in_row
+                self._rows.insert(place, self._empty_row())
+                self._in_row = min(count, self._in_row)
+            self._rows[place] |= np.unpackbits(row, count=self._kind.bits, bitorder="little") if self._is_wide else row
 
     def serialized(self) -> bytes:
         """Returns the filter in the form of a footer: `BloomFilter.serializeToString`."""

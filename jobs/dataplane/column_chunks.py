@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jobs.dataplane.chunk_pages import ChunkPages, moved_index, moved_pages
+from jobs.dataplane.not_copyable import EncryptedError, NotCopyableError
 from jobs.format import compact_thrift as thrift
 from jobs.format.compact_thrift import (
     BINARY,
@@ -19,7 +21,6 @@ from jobs.format.compact_thrift import (
     Field,
     Items,
     ThriftError,
-    TruncatedError,
     read_struct,
     write_struct,
 )
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
 
     from jobs.format.compact_thrift import Struct
 
-MAGIC = b"PAR1"
+MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 _TAIL = 8  # the footer's length and the magic bytes
 _MOST_FOOTER_BYTES = 16 * 1024 * 1024
 _MOST_INDEX_BYTES = 16 * 1024 * 1024
-_MOST_HEADER_BYTES = 16 * 1024 * 1024  # statistics in page headers may hold values of any length
 _MOST_CHUNKS = 20_000
 BLOCK_BYTES = 8 * 1024 * 1024
 
 # Fields and their types. A file with any other field is not copied, because that field may hold a position.
 VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
+_ENCRYPTION = 8
 _FILE_FIELDS = dict(zip(range(1, 8), (thrift.I32, LIST, I64, LIST, LIST, BINARY, LIST), strict=True))
 _COLUMNS, TOTAL_BYTES, _ROWS, SORTING, GROUP_OFFSET, COMPRESSED, _ORDINAL = range(1, 8)
 _GROUP_FIELDS = dict(zip(range(1, 8), (LIST, I64, I64, LIST, I64, I64, thrift.I16), strict=True))
@@ -58,30 +59,27 @@ _META_FIELDS = {
     **dict(zip(range(1, 10), (thrift.I32, LIST, LIST, thrift.I32, I64, I64, I64, LIST, I64), strict=True)),
     **dict(zip(range(11, 18), (I64, STRUCT, LIST, I64, thrift.I32, STRUCT, STRUCT), strict=True)),
 }
-# PageHeader
-_PAGE_TYPE, _PAGE_BYTES, _DATA_HEADER, _DATA_HEADER_V2 = 1, 3, 5, 8
-_DATA_PAGE_TYPE, _DICTIONARY_PAGE_TYPE, _DATA_PAGE_V2_TYPE = 0, 2, 3
-
-
-class NotCopyableError(ValueError):
-    """The file's row groups cannot be copied as bytes; their rows may still be readable."""
 
 
 class RawFile:
     """A Parquet file whose footer was read. `footer` has all fields that the file has."""
 
     def __init__(self, source: pa.NativeFile) -> None:
-        """Raises `NotCopyableError` for files with encryption or with fields of a newer format."""
+        """Raises `EncryptedError`, and `NotCopyableError` for other files with fields of a newer format."""
         self._source = source
         self._block, self._block_at = b"", 0
         size = source.size()
         tail = source.read_at(_TAIL, max(size - _TAIL, 0))
         length = int.from_bytes(tail[:4], "little")
+        if tail[4:] == _ENCRYPTED_MAGIC:
+            raise EncryptedError("an encrypted footer")
         if tail[4:] != MAGIC or length > min(size - _TAIL, _MOST_FOOTER_BYTES):
             raise NotCopyableError(f"a footer of {length} bytes that ends with {tail[4:]!r}")
         self._end = size - _TAIL - length
         try:
             self.footer, _ = read_struct(source.read_at(length, self._end))
+            if _ENCRYPTION in self.footer:
+                raise EncryptedError("encrypted columns")
             _require_known(self.footer, _FILE_FIELDS)
             self.schema: Items = self.footer[SCHEMA].value
             self.groups = [RowGroup.of(group) for group in self.footer[ROW_GROUPS].value.values]
@@ -92,10 +90,15 @@ class RawFile:
         if len(chunks) > _MOST_CHUNKS or sum(chunk.length for chunk in chunks) > self._end:
             raise NotCopyableError(f"{len(chunks)} column chunks, or such that overlap")
 
+    @property
+    def entries(self) -> dict[bytes, bytes]:
+        """The footer's keys and values."""
+        found = self.footer.get(KEY_VALUES)
+        return {pair[1].value: pair[2].value for pair in (found.value.values if found else []) if {1, 2} <= pair.keys()}
+
     def blocks(self, start: int, length: int) -> Iterator[memoryview]:
         """Yields the bytes of a range before the footer. Raises `NotCopyableError` for any other range."""
-        if start < len(MAGIC) or length < 0 or start + length > self._end:
-            raise NotCopyableError(f"a range of {length} bytes from {start}, where the footer is at {self._end}")
+        self._require_inside(start, length)
         end = start + length
         while start < end:
             if not self._block_at <= start < self._block_at + len(self._block):
@@ -110,9 +113,15 @@ class RawFile:
             start += len(some)
 
     def content(self, start: int, length: int) -> bytes:
+        """Returns the bytes of a range before the footer, without losing the block that `blocks` is in."""
         if length > _MOST_INDEX_BYTES:
             raise NotCopyableError(f"a page index or filter of {length} bytes")
-        return b"".join(self.blocks(start, length))
+        self._require_inside(start, length)
+        return bytes(self._source.read_at(length, start))
+
+    def _require_inside(self, start: int, length: int) -> None:
+        if start < len(MAGIC) or length < 0 or start + length > self._end:
+            raise NotCopyableError(f"a range of {length} bytes from {start}, where the footer is at {self._end}")
 
 
 @dataclass(frozen=True)
@@ -169,13 +178,15 @@ class Chunk:
 
 @dataclass
 class CopyWriter:
-    """Writes a Parquet file of copied row groups to `stream`, with the schema of the file `like`.
+    """Writes a Parquet file of copied row groups to `stream`, with the schema of the file `like`, by default the first.
 
-    All row groups must come from files of this schema and of the same writer, except for single columns.
+    All row groups must come from files of this schema and of the same writer, except for single columns. The headers of
+    pages are read, unless `trusts_indexes` is set and the offset index of a column chunk accounts for all of its bytes.
     """
 
     stream: pa.NativeFile
-    like: RawFile
+    like: RawFile | None = None
+    trusts_indexes: bool = False
     at: int = 0
     rows: int = 0
     _groups: list[Struct] = field(default_factory=list)
@@ -189,6 +200,7 @@ class CopyWriter:
         """Copies a row group. `instead` are files with one row group, which replaces columns of this one. After a
         `NotCopyableError` the written file is useless.
         """
+        self.like = self.like or source
         group = source.groups[number]
         begin = self.at
         others: dict[tuple[bytes, ...], tuple[RawFile, Chunk]] = {}
@@ -217,6 +229,8 @@ class CopyWriter:
 
     def close(self, entries: Mapping[bytes, bytes]) -> None:
         """Completes the file, but leaves the stream open. `entries` are the footer's keys and values."""
+        if self.like is None:
+            raise NotCopyableError("no file to take the schema from")
         for indexes, (offset, length) in (
             (self._column_indexes, COLUMN_INDEX),
             (self._offset_indexes, OFFSET_INDEX),
@@ -236,11 +250,18 @@ class CopyWriter:
 
     def _copied(self, source: RawFile, chunk: Chunk) -> Struct:
         moved = self.at - chunk.start
-        pages = _Pages(chunk.number(_NUM_VALUES), chunk.number(DATA_PAGE) - chunk.start)
+        place = chunk.index(OFFSET_INDEX)
+        index = source.content(*place) if place else None
+        quick = None
+        if index is not None and self.trusts_indexes:
+            quick = moved_pages(index, chunk.number(DATA_PAGE), chunk.start + chunk.length, moved)
+        pages = None if quick else ChunkPages(chunk.number(_NUM_VALUES), chunk.number(DATA_PAGE) - chunk.start)
         for block in source.blocks(chunk.start, chunk.length):
-            pages.add(block)
+            if pages:
+                pages.add(block)
             self._write(block)
-        pages.require_complete()
+        if pages:
+            pages.require_complete()
         meta = dict(chunk.meta)
         for offset in (DATA_PAGE, DICTIONARY_PAGE):
             if chunk.number(offset):
@@ -252,8 +273,8 @@ class CopyWriter:
         old = chunk.struct.get(CHUNK_OFFSET, Field(I64, 0)).value
         copied: Struct = {CHUNK_OFFSET: Field(I64, old and old + moved), _META: Field(STRUCT, meta)}
         # The statistics of pages are useless without their positions.
-        if place := chunk.index(OFFSET_INDEX):
-            index = _moved(source.content(*place), moved, chunk)
+        if index is not None:
+            index = quick or moved_index(index, chunk.start, chunk.length, moved)
             self._offset_indexes.append((copied, index))
             if place := chunk.index(COLUMN_INDEX):
                 self._column_indexes.append((copied, source.content(*place)))
@@ -262,78 +283,6 @@ class CopyWriter:
     def _write(self, content: bytes | memoryview) -> None:
         self.stream.write(content)
         self.at += len(content)
-
-
-class _Pages:
-    """Reads the headers of a chunk's pages while its bytes are copied."""
-
-    def __init__(self, values: int, first_data_page: int) -> None:
-        """`first_data_page` is its place in the chunk by the footer: 0, or the end of the dictionary."""
-        self._missing = values
-        self._first_data_page = first_data_page
-        self._at = 0
-        self._skip = 0
-        self._rest = b""
-
-    def add(self, block: memoryview) -> None:
-        """Raises `NotCopyableError` if the bytes are not a sequence of pages."""
-        at = 0
-        while True:
-            step = min(self._skip, len(block) - at)
-            at += step
-            self._skip -= step
-            if at >= len(block):
-                return
-            data = self._rest + block[at:] if self._rest else block[at:]
-            try:
-                header, end = read_struct(data)
-                self._take(header, end)
-            except TruncatedError as error:
-                if len(data) > _MOST_HEADER_BYTES:
-                    raise NotCopyableError("a page header of more than 16 MiB") from error
-                self._rest = bytes(data)
-                return
-            except (ThriftError, KeyError, AttributeError, TypeError) as error:
-                raise NotCopyableError(f"a page header: {error!r}") from error
-            at += end - len(self._rest)
-            self._rest = b""
-
-    def _take(self, header: Struct, length: int) -> None:
-        kind = header[_PAGE_TYPE].value
-        if kind in (_DATA_PAGE_TYPE, _DATA_PAGE_V2_TYPE):
-            of_kind = header[_DATA_HEADER if kind == _DATA_PAGE_TYPE else _DATA_HEADER_V2].value
-            self._missing -= max(of_kind[1].value, 0)
-            if self._at < self._first_data_page:
-                raise NotCopyableError("data before the first data page")
-        # Old writers give the dictionary's position as that of the first data page.
-        elif kind != _DICTIONARY_PAGE_TYPE or self._at:
-            raise NotCopyableError(f"a page of type {kind}")
-        self._skip = header[_PAGE_BYTES].value
-        if self._skip < 0:
-            raise NotCopyableError(f"a page of {self._skip} bytes")
-        if self._at == 0 and self._first_data_page not in (0, length + self._skip):
-            raise NotCopyableError("the first data page is not behind the dictionary")
-        self._at += length + self._skip
-
-    def require_complete(self) -> None:
-        if self._missing or self._skip or self._rest:
-            raise NotCopyableError(
-                f"the pages hold {-self._missing} values more than the footer says, and {self._skip} bytes are missing"
-            )
-
-
-def _moved(content: bytes, moved: int, chunk: Chunk) -> bytes:
-    """Returns an offset index (`OffsetIndex`) of pages that were moved by some bytes."""
-    try:
-        index, _ = read_struct(content)
-        for page in index[1].value.values:
-            offset = page[1].value
-            if not chunk.start <= offset < chunk.start + chunk.length:
-                raise NotCopyableError(f"a page at {offset}, outside of its column chunk")
-            page[1] = Field(I64, offset + moved)
-        return write_struct(index)
-    except (ThriftError, KeyError, AttributeError, TypeError) as error:
-        raise NotCopyableError(f"an offset index: {error!r}") from error
 
 
 def _require_known(struct: Struct, known: Mapping[int, int]) -> None:

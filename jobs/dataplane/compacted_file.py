@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from jobs.dataplane import kept_chunks
 from jobs.dataplane.arrow_of_spark import without_hidden_nulls
-from jobs.dataplane.column_chunks import NotCopyableError
 from jobs.dataplane.key_footer import KeyFooter
+from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.dataplane.row_group_copy import one_file_name
 from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles, merge_slice
 from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES

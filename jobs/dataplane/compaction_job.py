@@ -26,8 +26,8 @@ _WITH_FILTER = "hoodie.parquet.bloom.filter.enabled"
 
 
 def compaction_of(table: HudiTable, storage: Storage, instant: str, rules: MergeRules, codec: str | None) -> Compaction:
-    """Returns the settings that all tasks share. Their files are as Hudi's own executor would write them with the
-    options of our clients.
+    """Returns the settings that all tasks share. The tasks write the same files as Hudi's own executor would write with
+    the options of our clients.
 
     Without `codec` and without the owner's option the codec of the old base files stays, while Hudi's executor would
     use its default (gzip).

@@ -52,7 +52,7 @@ class CurveSort:
         self._runs.append(self._folder.write([table.combine_chunks()], rows))
 
     def tables(self, rows: int) -> Iterator[pa.Table]:
-        """Yields all rows in order, in tables of `rows` rows (the last one may be shorter). They can be read only
+        """Yields all rows in order, in tables of `rows` rows (the last one may be shorter). The tables can be read only
         once."""
         if not self._runs:
             return

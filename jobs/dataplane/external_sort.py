@@ -60,7 +60,7 @@ class ExternalSort:
             yield table.take(order.slice(first, step))
 
     def tables(self, rows: int) -> Iterator[pa.Table]:
-        """Yields all rows in order, in tables of `rows` rows (the last one may be shorter). They can be read only
+        """Yields all rows in order, in tables of `rows` rows (the last one may be shorter). The tables can be read only
         once."""
         waiting: list[pa.Table] = []
         count = 0

@@ -11,7 +11,8 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.dataplane import column_chunks
-from jobs.dataplane.column_chunks import MAGIC, NotCopyableError, RowGroup
+from jobs.dataplane.column_chunks import MAGIC, RowGroup
+from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.errors import RefusedError, RowsDifferError
 from jobs.format.compact_thrift import (
     I32,

@@ -163,7 +163,7 @@ def _rows_of_batch(storage: Storage, routes: Routes) -> int:
 def _require_one_task_per_slice(written: Iterable[WrittenFile]) -> None:
     """Raises `RefusedError` if two tasks wrote the same bucket.
 
-    One of them found rows of it in another bucket's slice.
+    One of the two tasks found rows of that bucket in another bucket's slice.
     """
     seen: set[tuple[str, str]] = set()
     for item in written:

@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.dataplane import column_chunks, parquet_layout, table_types
+from jobs.dataplane.appended_rows import AppendedRows
 from jobs.dataplane.arrow_of_spark import without_hidden_nulls
-from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
+from jobs.dataplane.column_chunks import CopyWriter, RawFile
+from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.dataplane.row_group_copy import file_of, one_file_name
 from jobs.errors import RefusedError
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.storage.paths import bytes_per_row, rows_that_fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 # Limits on the bytes of one column of a row group, encoded and decoded, and of its changed columns when they are
 # written.
 _MOST_OF_COLUMN, _MOST_HELD = 48 * 1024 * 1024, 64 * 1024 * 1024
-# Decoded bytes of a row group of rows that only the logs have.
-_ROW_GROUP_BYTES = 64 * 1024 * 1024
 # `MergedSlice` proves that these columns are the same in all versions of a row.
 _NEVER_CHANGED = frozenset({RECORD_KEY, PARTITION_PATH})
 
@@ -65,8 +63,12 @@ def copied(merged: MergedSlice, layout: Layout, keys: KeyFooter | None, file_nam
                 new = _NewFile(merged, replacement, layout, CopyWriter(output.stream, raw), file_name)
                 for number, group in enumerate(raw.groups):
                     if group.rows:
-                        new.add_group(reader, number, new.found(reader, number, used, keys))
-                new.add_rows(merged.of_logs_alone(used, replacement), keys)
+                        new.add_group(raw, reader, number, new.found(reader, number, used, keys))
+                with AppendedRows(layout, new.writer, file_name) as appended:
+                    for batch in merged.of_logs_alone(used, replacement):
+                        if keys:
+                            keys.add(batch.column(RECORD_KEY))
+                        appended.add(batch)
                 new.writer.close(layout.footer(keys))
                 return output.close()
             except BaseException:
@@ -116,9 +118,9 @@ class _NewFile:
             found.append(self._merged.found(batch, used))
         return np.concatenate(found)
 
-    def add_group(self, reader: pq.ParquetFile, number: int, found: Places) -> None:
+    def add_group(self, raw: RawFile, reader: pq.ParquetFile, number: int, found: Places) -> None:
         """Writes a row group of the base file with the changes of the logs."""
-        merged, raw = self._merged, self.writer.like
+        merged = self._merged
         if len(found) != raw.groups[number].rows:
             raise NotCopyableError("a row group without the keys of its rows")
         rows = np.flatnonzero(found >= 0)
@@ -142,30 +144,6 @@ class _NewFile:
         self.writer.add(raw, number, instead)
         merged.counts.updates += len(rows)
         merged.counts.rows += len(found)
-
-    def add_rows(self, batches: Iterable[pa.RecordBatch], keys: KeyFooter | None) -> None:
-        """Writes rows that only the logs have."""
-        waiting: list[pa.RecordBatch] = []
-        for batch in batches:
-            if keys:
-                keys.add(batch.column(RECORD_KEY))
-            waiting.append(
-                pa.RecordBatch.from_arrays(list(map(without_hidden_nulls, batch.columns)), batch.schema.names)
-            )
-            if sum(each.nbytes for each in waiting) >= _ROW_GROUP_BYTES:
-                self._write(waiting)
-                waiting = []
-        if waiting:
-            self._write(waiting)
-
-    def _write(self, batches: list[pa.RecordBatch]) -> None:
-        # The dictionaries are unified, because the writer stops using one when the next batch has another.
-        table = pa.Table.from_batches(batches).unify_dictionaries()
-        names, columns = self._layout.schema.names, dict(zip(table.column_names, table.columns, strict=True))
-        if FILE_NAME in columns:
-            columns[FILE_NAME] = pa.chunked_array([one_file_name(self._file_name, table.num_rows)])
-        made = file_of(self._layout, self.writer.like, pa.table([columns[name] for name in names], names))
-        self.writer.add(made, 0)
 
 
 def _column(reader: pq.ParquetFile, number: int, wanted: pa.Field, batch_rows: int) -> pa.Array:

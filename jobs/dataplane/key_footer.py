@@ -7,6 +7,7 @@ index, which does not need them (`HoodieFileWriterFactory.enableBloomFilter`).
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +68,28 @@ class KeyFooter:
                     begun._filter, begun._known = old, rows
         return begun
 
+    def take(self, footer: Mapping[bytes, bytes], rows: int) -> bool:
+        """Adds all keys of a file with this footer and so many rows, without reading them. Returns False, and adds
+        nothing, if its entries are not certain to be about all rows and in the order of `String.compareTo`."""
+        try:
+            kind = FilterKind.of(footer[_FILTER], footer[_FILTER_TYPE].decode())
+            found = BloomFilter.of(footer[_FILTER], kind)
+            smallest, largest = (footer[name].decode() for name in (_SMALLEST, _LARGEST))
+        except (UnknownFilterError, KeyError, UnicodeDecodeError):
+            return False
+        # A filter of another capacity would have more wrong hits; the number of its rows may differ.
+        if replace(kind, most_rows=self._kind.most_rows) != self._kind or found.keys < rows:
+            return False
+        # If the writer has compared UTF-8, such letters at the end of the range mean that it may be another in UTF-16.
+        if any(letter >= "\ue000" for letter in smallest) or any(letter > "\uffff" for letter in largest):
+            return False
+        if self._filter.keys:
+            self._filter.merge(found)
+        else:
+            self._filter = found
+        self._widen(smallest, largest)
+        return True
+
     def add(self, keys: pa.Array) -> None:
         """Adds strings without nulls. Raises NotProvedError if the old file's filter lacks some of its keys."""
         if len(keys) == 0:
@@ -77,7 +100,9 @@ class KeyFooter:
         if not self._filter.has(sample).all():
             raise NotProvedError("the base file's Bloom filter lacks some of its keys")
         self._filter.add(keys.slice(len(known)))
-        smallest, largest = _range(keys)
+        self._widen(*_range(keys))
+
+    def _widen(self, smallest: str, largest: str) -> None:
         if self._range:
             smallest = min(smallest, self._range[0], key=_in_java)
             largest = max(largest, self._range[1], key=_in_java)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
+from operator import add
 from typing import Literal
 
 
@@ -64,3 +65,6 @@ class MergeCounts:
 
     def copy(self) -> MergeCounts:
         return replace(self)
+
+    def __add__(self, other: MergeCounts) -> MergeCounts:
+        return MergeCounts(*map(add, astuple(self), astuple(other)))

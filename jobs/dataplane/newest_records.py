@@ -151,7 +151,7 @@ def keeps_newer(older: Sequence[pa.Array], newer: Sequence[pa.Array], reset: Mas
     """Returns where the newer record replaces the older one (`shouldKeepNewerRecord`). The older one must not be a
     delete.
 
-    Both are ordering values by column. Raises NotProvedError.
+    `older` and `newer` are the ordering values by column. Raises NotProvedError.
     """
     smaller, equal = np.zeros(len(reset), np.bool_), np.ones(len(reset), np.bool_)
     for old, new in zip(older, newer, strict=True):

@@ -44,7 +44,7 @@ _reproducible: set[tuple[str, str]] = set()  # Schemas that have passed `require
 class Layout:
     """All properties of a base file except its rows."""
 
-    schema: pa.Schema  # Its metadata are the footer entries that a rewrite keeps.
+    schema: pa.Schema  # The schema's metadata are the footer entries that a rewrite keeps.
     codec: str
     dictionary: tuple[bool, ...] | None  # Whether each leaf uses a dictionary; None leaves that to the writer.
     row_group_rows: int | None = None  # Most rows of a row group; None if its intended size is unknown.
@@ -83,8 +83,8 @@ class Layout:
         }
 
     def footer(self, keys: KeyFooter | None) -> dict[bytes, bytes]:
-        """Returns the footer's entries. They include those of the schema, which the writer leaves out if it does not
-        store Arrow's own schema."""
+        """Returns the footer's entries. The entries include those of the schema, which the writer leaves out if it does
+        not store Arrow's own schema."""
         return {**(self.schema.metadata or {}), **(keys.entries() if keys else {})}
 
     def of_columns(self, schema: pa.Schema) -> Layout:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
     """Writes a Parquet file to a stream, which stays open. `options` are pyarrow's.
 
-    pyarrow alone writes a file without gzip and annotations. It also compresses gzip files if ISA-L is missing or the
+    pyarrow alone writes a file without gzip and annotations, and also compresses gzip files if ISA-L is missing or the
     file is small.
     """
 

@@ -55,7 +55,7 @@ def _rewrite_rows(work: Rewrite, source: Source, token: str, opened: pa.NativeFi
     with ExitStack() as stack:
         for part in (source, *source.merged_with):
             path = part.base_file or ""
-            # Some of several files may have a small dictionary for a column, and others not.
+            # If several files are merged, some may have a small dictionary for a column, and others not.
             plain = None if source.merged_with else (RECORD_KEY, *work.sort_by)
             with work.storage.read_parquet(path, plain=plain, rows=True, opened=opened) as reader:
                 layout = layout or parquet_layout.of_file(reader, work.codec)
@@ -136,7 +136,7 @@ class Routes:
     sources: dict[tuple[str, int], Source]  # The slices to rewrite, by partition path and bucket.
     known: frozenset[tuple[str, int]]  # All slices of the table.
     old: dict[str, int]  # Each partition's number of buckets before the rewrite.
-    leaves_others_out: bool = False  # As in `Rewrite`.
+    leaves_others_out: bool = False  # The same as in `Rewrite`.
 
     def split(
         self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.dataplane.arrow_merge_job import Merging, rewrite_by_arrow
 from jobs.dataplane.hudi_merge_job import rewrite_by_hudi
 from jobs.dataplane.merge_failures import failure
+from jobs.dataplane.rehash_ways import MOST_OUTPUTS
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.spark_tasks import run_tasks, written_files
 from jobs.dataplane.split_writer import Source
@@ -44,7 +45,7 @@ def rewrite_slices(
     merging = merging or Merging()
     sources = [source_of(item, buckets, merged=all_merged or bool(item.log_files)) for item in chosen]
     plain = [(source, item.base_bytes) for item, source in zip(chosen, sources, strict=True) if source.base_file]
-    written = rewrite_base_files(table, work, plain, context) if plain else []
+    written = rewrite_base_files(table, work, in_parts(plain, MOST_OUTPUTS), context) if plain else []
     modelled = _with_models(sources)
     merged = [(item, source) for item, source in zip(chosen, modelled, strict=True) if not source.base_file]
     if merged and merging.rules:
@@ -82,7 +83,6 @@ def _by_arrow(
 
 
 def source_of(item: FileSlice, buckets: BucketChange, *, merged: bool) -> Source:
-    contracts = buckets.contracts(item.partition)
     return Source(
         item.partition,
         item.file_id,
@@ -91,8 +91,18 @@ def source_of(item: FileSlice, buckets: BucketChange, *, merged: bool) -> Source
         buckets.residues(item.partition, item.bucket),
         base_file=None if merged else item.base_file,
         model=item.base_file,
-        contracted_to=buckets.new.buckets_of(item.partition) if contracts else None,
+        new_number=buckets.after(item.partition),
     )
+
+
+def in_parts(sources: Sequence[tuple[Source, int]], most: int) -> list[tuple[Source, int]]:
+    """Returns a source for each task, so that none writes more than `most` files at once; each task reads all rows."""
+    found = []
+    for source, size in sources:
+        children = source.children
+        parts = [children[first : first + most] for first in range(0, len(children), most)]
+        found += [(replace(source, only=part), size) for part in parts] if len(parts) > 1 else [(source, size)]
+    return found
 
 
 def rewrite_base_files(

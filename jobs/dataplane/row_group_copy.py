@@ -1,5 +1,5 @@
 """Rewrites base files by copying row groups as bytes, if the keys prove that all rows of each row group go to one
-bucket. That is so for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a
+bucket. The proof holds for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a
 contraction merges, and for a bucket whose rows all stay. Only the record keys are decoded, and `_hoodie_file_name` is
 written anew. Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """
@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.dataplane import column_chunks, footer_entries, parquet_layout
-from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
+from jobs.dataplane.column_chunks import CopyWriter, RawFile
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter
+from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES, BaseFile, new_base_file
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
@@ -92,9 +93,7 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
                 return None
             if plan is None:
                 layout = parquet_layout.of_file(reader, work.codec)
-                empty = {
-                    part.child(each): _Child(KeyFooter(layout.keys) if layout.keys else None) for each in part.residues
-                }
+                empty = {each: _Child(KeyFooter(layout.keys) if layout.keys else None) for each in part.children}
                 plan = _Plan(parts, layout, empty, raw if opened else None)
             for group in groups:
                 if not _placed(work, part, reader, (number, group), plan):
@@ -106,17 +105,11 @@ def _require_alike(work: Rewrite, raw: RawFile, first: RawFile) -> None:
     for field_id in (column_chunks.SCHEMA, column_chunks.CREATED_BY, column_chunks.COLUMN_ORDERS):
         if raw.footer.get(field_id) != first.footer.get(field_id):
             raise NotCopyableError("files of several schemas, or of several writers")
-    if _lasting_entries(raw) != _lasting_entries(first):
+    if footer_entries.lasting(raw.entries) != footer_entries.lasting(first.entries):
         raise NotCopyableError("files with several footers")
     codecs = {chunk.codec for group in raw.groups for chunk in group.chunks}
     if work.codec and {column_chunks.CODECS.get(codec) for codec in codecs} - {work.codec}:
         raise NotCopyableError("another codec was requested")
-
-
-def _lasting_entries(raw: RawFile) -> dict[bytes, bytes]:
-    found = raw.footer.get(column_chunks.KEY_VALUES)
-    pairs = found.value.values if found else []
-    return footer_entries.lasting({pair[1].value: pair[2].value for pair in pairs if {1, 2} <= pair.keys()})
 
 
 def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile) -> bool:
@@ -142,13 +135,14 @@ def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[in
         if len(children) != 1 or None in children or (child is not None and child not in children):
             return False
         (child,) = children
-        found = plan.children[child or 0]
-        found.digest += KeyDigest.of(keys)
-        if found.keys:
-            found.keys.add(keys)
+        if found := plan.children.get(child or 0):
+            found.digest += KeyDigest.of(keys)
+            if found.keys:
+                found.keys.add(keys)
     if child is None:
         raise NotCopyableError("a row group without the keys of its rows")
-    plan.children[child].groups.append(place)
+    if child in plan.children:  # Otherwise another task writes the rows.
+        plan.children[child].groups.append(place)
     return True
 
 
@@ -196,10 +190,10 @@ def one_file_name(file_name: str, rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), rows), [file_name])
 
 
-def file_of(layout: Layout, raw: RawFile, table: pa.Table) -> RawFile:
+def file_of(layout: Layout, raw: RawFile | None, table: pa.Table) -> RawFile:
     """Returns a file in memory with some columns of the layout, in one row group.
 
-    Raises `NotCopyableError` if a column would be another than that of the input `raw`.
+    Raises `NotCopyableError` if a column would be another than that of the input `raw`, if there is one.
     """
     part = layout.of_columns(table.schema)
     buffer = pa.BufferOutputStream()
@@ -207,7 +201,7 @@ def file_of(layout: Layout, raw: RawFile, table: pa.Table) -> RawFile:
     with part.writer(buffer, table) as writer:
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
     made = RawFile(pa.BufferReader(buffer.getvalue()))
-    known = _columns(raw)
+    known = _columns(raw or made)
     if wrong := [path for path, form in _columns(made).items() if known.get(path) != form]:
         raise NotCopyableError(f"{wrong} of another type")
     return made

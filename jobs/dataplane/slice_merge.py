@@ -57,7 +57,7 @@ class MergedSlice:
     plain: tuple[str, ...]
     newest: NewestRecords
     counts: MergeCounts = field(default_factory=MergeCounts)
-    _rows_of_base: int = field(default=0, init=False)
+    rows_of_base: int = field(default=0, init=False)
 
     @property
     def keeps_base_rows(self) -> bool:
@@ -88,7 +88,7 @@ class MergedSlice:
     def of_logs_alone(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:
         """Yields the rows that only the logs have. Call it after all rows of the base file were examined."""
         # The number of rows to expect is the footer's.
-        if self.counts.rows != self._rows_of_base - self.counts.deletes:
+        if self.counts.rows != self.rows_of_base - self.counts.deletes:
             raise NotProvedError("the base file came with other rows than its footer counts")
         order = _order_in_hash_map(self.newest.keys)
         order = order[~used[order]]
@@ -111,7 +111,7 @@ class MergedSlice:
             table_types.require_conformable(reader.schema_arrow, self.schema, "base file", self.rules.with_default)
             if parquet_layout.has_old_calendar(reader):
                 raise NotProvedError("the base file's dates or timestamps are those of Spark's old calendar")
-            self._rows_of_base = reader.metadata.num_rows
+            self.rows_of_base = reader.metadata.num_rows
             yield reader
 
     def _base_rows(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:

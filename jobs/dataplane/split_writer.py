@@ -67,33 +67,39 @@ class Source:
     file_id: str
     bucket: int
     modulus: int
-    residues: tuple[int, ...]  # The hash of each row modulo `modulus` is one of these: the row's new bucket.
+    residues: tuple[int, ...]  # The hash of each row modulo `modulus` is one of these.
     base_file: str | None  # None for a slice with logs, whose rows come merged.
     # For a slice with logs, the base file whose codec, use of dictionaries and key entries the new files get; None for
     # Hudi's defaults.
     model: str | None = None
-    contracted_to: int | None = None  # In a contraction, the new bucket is the residue modulo this.
+    new_number: int | None = None  # The new bucket is the residue modulo this; by default it is the residue.
     # Sources of the same partition and with the same children, whose rows go to the same files.
     merged_with: tuple[Source, ...] = ()
+    only: tuple[int, ...] = ()  # The children that this task writes; others write the rest. By default all.
 
     def child(self, residue: int) -> int:
-        return residue % (self.contracted_to or self.modulus)
+        return residue % (self.new_number or self.modulus)
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        """The buckets whose files this task writes."""
+        return self.only or tuple(dict.fromkeys(map(self.child, self.residues)))
 
 
 class SplitWriter:
-    """The base files that replace a slice, or slices that are merged: one per child bucket, including those without
-    rows.
+    """The base files that replace a slice, or slices that are merged: one per child bucket of the task, including those
+    without rows.
 
-    All of them are written because Hudi's conflict detection considers only the files that a commit writes.
+    The writer writes all of these files because Hudi's conflict detection considers only the files that a commit
+    writes.
     """
 
     def __init__(self, work: Rewrite, source: Source, layout: Layout, token: str) -> None:
         self._work = work
         self._source = source
-        children = dict.fromkeys(map(source.child, source.residues))
         self._folder = SpillFolder()
         self._by_bucket = {
-            bucket: BaseFile(work, source, layout, bucket, token, folder=self._folder) for bucket in children
+            bucket: BaseFile(work, source, layout, bucket, token, folder=self._folder) for bucket in source.children
         }
         self._outputs = list(self._by_bucket.values())
         self._read = KeyDigest()
@@ -107,17 +113,23 @@ class SplitWriter:
         slices.
         """
         source = source or self._source
+        if self._source.only:
+            batch = self._own(batch, source)
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
-        self._read += KeyDigest.of(keys)
         if len(self._outputs) == 1 and not self._work.hash_fields:
+            self._read += KeyDigest.of(keys)
             self._outputs[0].add(batch)
             self._flush_what_is_large()
             return
+        codes = bucket_hash.key_codes(keys, self._work.hash_fields)
+        self._read += KeyDigest.of_codes(codes.whole)
         modulus = source.modulus * self._work.apart
-        finer = bucket_hash.bucket_ids(keys, self._work.hash_fields, modulus)
+        finer = bucket_hash.buckets_of(codes.of_fields, modulus)
         routed = 0
         for residue in source.residues:
-            output = self._by_bucket[source.child(residue)]
+            output = self._by_bucket.get(source.child(residue))
+            if output is None:
+                continue
             for section in range(residue, modulus, source.modulus):
                 mask = finer == section
                 count = int(np.count_nonzero(mask))
@@ -128,6 +140,15 @@ class SplitWriter:
         if routed != batch.num_rows and not self._work.leaves_others_out:
             raise RefusedError([misplaced(source.partition, source.bucket)])
         self._flush_what_is_large()
+
+    def _own(self, batch: pa.RecordBatch, source: Source) -> pa.RecordBatch:
+        """Returns the rows for the files of this task. Raises `RefusedError` for a row of another slice."""
+        keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
+        finer = bucket_hash.bucket_ids(keys, self._work.hash_fields, source.modulus)
+        if not np.isin(finer, source.residues).all():
+            raise RefusedError([misplaced(source.partition, source.bucket)])
+        own = [residue for residue in source.residues if source.child(residue) in self._by_bucket]
+        return batch.filter(pa.array(np.isin(finer, own)))
 
     def _flush_what_is_large(self) -> None:
         """Writes row groups, or spills rows that are to be sorted to the disk. A bucket beyond the table's number has
@@ -158,7 +179,9 @@ class SplitWriter:
         self._folder.remove()
         found = KeyDigest.sum(KeyDigest.parse(file.rows, file.key_digest) for file in written)
         if found != self._read and not self._work.leaves_others_out:
-            raise RefusedError([_rows_differ(self._source, self._read, found)])
+            raise RefusedError(
+                [rows_differ(self._source.partition, f"file group {self._source.file_id}", self._read, found)]
+            )
         return written
 
     def __enter__(self) -> Self:
@@ -288,9 +311,9 @@ def new_base_file(work: Rewrite, partition: str, bucket: int, token: str) -> tup
     return file_id, file_name
 
 
-def _rows_differ(source: Source, read: KeyDigest, written: KeyDigest) -> Problem:
+def rows_differ(partition: str, where: str, read: KeyDigest, written: KeyDigest) -> Problem:
     return RowsDifferError.because(
-        f"partition '{source.partition}', file group {source.file_id}: {read.rows} rows with key digest {read} were"
+        f"partition '{partition}', {where}: {read.rows} rows with key digest {read} were"
         f" read, {written.rows} with {written} were written",
         title="The rewritten files hold other rows than the file slice",
         hint="Nothing was changed. This is an error of Groundskeeper or of the machine's memory: please report it.",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Codes = NDArray[np.uint32]
     Mask = NDArray[np.bool_]
-    OfBlock = Callable[["_Block"], Codes]
+    OfBlock = Callable[["_Block"], tuple[Codes, ...]]
     Units = NDArray[Any]  # UTF-16 code units: uint8 when all are ASCII, else uint16
 
 _COMMA, _COLON = ord(","), ord(":")
@@ -49,9 +49,14 @@ def bucket_ids(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str], num
     `keys` are strings of any Arrow layout, dictionary-encoded or not. The result has one entry per key, in
     [0, num_buckets). Raises `RecordKeyError` for a key that Hudi cannot hash, ValueError if `num_buckets` < 1.
     """
+    return buckets_of(hash_codes(keys, hash_fields), num_buckets)
+
+
+def buckets_of(codes: NDArray[np.int32], num_buckets: int) -> NDArray[np.int32]:
+    """Returns the buckets of keys by their `hash_codes`. Raises ValueError if `num_buckets` < 1."""
     if num_buckets < 1:
         raise ValueError(f"a table has at least one bucket, not {num_buckets}")
-    return (hash_codes(keys, hash_fields) & np.int32(0x7FFFFFFF)) % np.int32(num_buckets)
+    return (codes & np.int32(0x7FFFFFFF)) % np.int32(num_buckets)
 
 
 def hash_codes(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str]) -> NDArray[np.int32]:
@@ -59,49 +64,65 @@ def hash_codes(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str]) -> 
 
     All fields of the key count if there are no `hash_fields`, or only an empty one (as in Hudi 1.2.0).
     """
+    return key_codes(keys, hash_fields).of_fields
+
+
+class KeyCodes(NamedTuple):
+    """Two hash codes of each key."""
+
+    whole: Codes  # `string_hash_codes`
+    of_fields: NDArray[np.int32]  # `hash_codes`
+
+
+def key_codes(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str]) -> KeyCodes:
+    """Returns both hash codes of each key, which costs hardly more than one. Keys and errors are the same as for
+    `hash_codes`."""
     if isinstance(hash_fields, str):
         raise TypeError("hash_fields is a sequence of field names, not one string")
     fields = () if list(hash_fields) == [""] else tuple(hash_fields)
-    return _codes(keys, lambda block: _block_codes(block, fields))
+    whole, of_fields = _codes(keys, lambda block: _block_codes(block, fields), kinds=2)
+    return KeyCodes(whole, of_fields.view(np.int32))
 
 
-def string_hash_codes(keys: pa.Array | pa.ChunkedArray) -> NDArray[np.uint32]:
-    """Returns `String.hashCode()` of each whole key. Keys and errors as for `hash_codes`."""
-    return _codes(keys, _string_codes).view(np.uint32)
+def string_hash_codes(keys: pa.Array | pa.ChunkedArray) -> Codes:
+    """Returns `String.hashCode()` of each whole key. Keys and errors are the same as for `hash_codes`."""
+    codes: Codes = _codes(keys, lambda block: (_string_codes(block),))[0]
+    return codes
 
 
-def _codes(keys: pa.Array | pa.ChunkedArray, of_block: OfBlock) -> NDArray[np.int32]:
+def _codes(keys: pa.Array | pa.ChunkedArray, of_block: OfBlock, *, kinds: int = 1) -> Codes:
+    """Returns a row of codes for each of the `kinds` that `of_block` returns."""
     chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
-    codes = [_array_codes(chunk, of_block) for chunk in chunks]
-    return np.concatenate(codes) if codes else np.empty(0, np.int32)
+    codes = [_array_codes(chunk, of_block, kinds) for chunk in chunks]
+    return np.concatenate(codes, axis=1) if codes else np.empty((kinds, 0), np.uint32)
 
 
-def _array_codes(keys: pa.Array, of_block: OfBlock) -> NDArray[np.int32]:
+def _array_codes(keys: pa.Array, of_block: OfBlock, kinds: int) -> Codes:
     if keys.null_count:
         raise RecordKeyError("a record key is null")
     if pa.types.is_dictionary(keys.type):
-        return _dictionary_codes(keys, of_block)
+        return _dictionary_codes(keys, of_block, kinds)
     if pa.types.is_null(keys.type):
-        return np.empty(0, np.int32)
+        return np.empty((kinds, 0), np.uint32)
     if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
         if not pa.types.is_string_view(keys.type):
             raise TypeError(f"record keys are strings, not {keys.type}")
         keys = keys.cast(pa.large_string())
-    codes = np.empty(len(keys), np.uint32)
+    codes = np.empty((kinds, len(keys)), np.uint32)
     for first, block in _blocks(keys):
-        codes[first : first + len(block.starts)] = of_block(block)
-    return codes.view(np.int32)
+        for row, found in zip(codes, of_block(block), strict=True):
+            row[first : first + len(block.starts)] = found
+    return codes
 
 
-def _dictionary_codes(keys: pa.DictionaryArray, of_block: OfBlock) -> NDArray[np.int32]:
+def _dictionary_codes(keys: pa.DictionaryArray, of_block: OfBlock, kinds: int) -> Codes:
     """Hashes each value once. Ignores values that no row uses, since they may be null or impossible to hash."""
     indices = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     used = np.zeros(len(keys.dictionary), np.bool_)
     used[indices] = True
-    codes = np.zeros(len(used), np.int32)
-    codes[used] = _array_codes(keys.dictionary.filter(pa.array(used)), of_block)
-    result: NDArray[np.int32] = codes[indices]
-    return result
+    codes = np.zeros((kinds, len(used)), np.uint32)
+    codes[:, used] = _array_codes(keys.dictionary.filter(pa.array(used)), of_block, kinds)
+    return codes[:, indices]
 
 
 class _Block(NamedTuple):
@@ -201,20 +222,23 @@ def _string_codes(block: _Block) -> Codes:
     return codes
 
 
-def _block_codes(block: _Block, fields: tuple[str, ...]) -> Codes:
+def _block_codes(block: _Block, fields: tuple[str, ...]) -> tuple[Codes, Codes]:
+    """Returns the hash code of each whole key, and of the list of its fields."""
     is_colon = block.units == _COLON
     is_comma = block.units == _COMMA
     if not (is_colon.any() and is_comma.any()):
-        return np.uint32(31) + _string_codes(block)
+        strings = _string_codes(block)
+        return strings, np.uint32(31) + strings
     hashes = _SubstringHashes(block.units)
-    whole: Codes = np.uint32(31) + hashes.of(block.starts, block.ends)
+    strings = hashes.of(block.starts, block.ends)
+    whole: Codes = np.uint32(31) + strings
     parts = _split(block, np.flatnonzero(is_colon | is_comma))
     if len(parts.rows) == 0:
-        return whole
+        return strings, whole
     hashed = _select(block, parts, fields)
     parts = _Parts(*(column[hashed] for column in parts))
     if len(parts.rows) == 0:
-        return whole
+        return strings, whole
     codes = hashes.of(parts.value_starts, parts.value_ends)
     for placeholder in (_NULL, _EMPTY):
         codes[_spelled(block.units, parts.value_starts, parts.value_ends, placeholder)] = 0
@@ -224,7 +248,7 @@ def _block_codes(block: _Block, fields: tuple[str, ...]) -> Codes:
     powers = _POWERS.up_to(int(sizes.max()))
     codes *= powers[np.repeat(sizes, sizes) - 1 - place]
     whole[parts.rows[first]] = powers[sizes] + np.add.reduceat(codes, first)
-    return whole
+    return strings, whole
 
 
 class _Parts(NamedTuple):

@@ -8,13 +8,14 @@ without their default number, so the rules we write always end with one that mat
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import re
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jobs.errors import RefusedError
-from jobs.problems.rescales import NUM_BUCKETS_NOT_A_DIVISOR, NUM_BUCKETS_NOT_A_MULTIPLE
+from jobs.problems.rescales import NUM_BUCKETS_NOT_A_DIVISOR, NUM_BUCKETS_NOT_A_MULTIPLE, NUM_BUCKETS_TOO_UNLIKE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -27,6 +28,8 @@ _DEFAULT = -1  # `RegexRuleEngine` returns -1 if no rule matches, so a rule of -
 _JAVA_INT = re.compile(r"[+-]?\d+")  # `Integer.parseInt` accepts digits of any script
 _JAVA_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # the characters that `String.trim` removes
 _MAX_INT = 2**31 - 1
+_MOST_CHILDREN = 1024
+_MOST_RESIDUES = 10**8 - 1  # A file id has eight digits for the bucket.
 
 
 class BucketRulesError(ValueError):
@@ -40,6 +43,7 @@ class Scale:
     num_buckets: int | None = None
     factor: int | None = None  # Multiplies the current number.
     contracts: bool = False  # Whether the factor divides the current number instead.
+    to_any: bool = False  # Whether the new number may be any, neither a multiple nor a divisor.
 
     def of(self, number: int) -> int:
         """Returns the new number. A number that the factor does not divide stays as it is."""
@@ -132,6 +136,8 @@ class BucketChange:
 
     old: BucketRules
     new: BucketRules
+    # Whether rows only go to the buckets by `finer`, from which whole files go to the new buckets.
+    to_finer: bool = False
 
     def is_for(self, partition: str) -> bool:
         return self.old.buckets_of(partition) != self.new.buckets_of(partition)
@@ -139,30 +145,43 @@ class BucketChange:
     def contracts(self, partition: str) -> bool:
         return self.old.buckets_of(partition) > self.new.buckets_of(partition)
 
-    def finer(self, partition: str) -> int:
-        """Returns the larger of the two numbers. The hash of a row modulo that number decides its old and new bucket.
+    def divides(self, partition: str) -> bool:
+        """Returns whether the new number divides the old one. Then a bucket that still exists keeps all of its rows."""
+        return self.old.buckets_of(partition) % self.new.buckets_of(partition) == 0
 
-        Raises `RefusedError` unless one number divides the other.
-        """
-        old, new = self.old.buckets_of(partition), self.new.buckets_of(partition)
-        if max(old, new) % min(old, new):
-            raise RefusedError([not_a_multiple(partition, old, new)])
-        return max(old, new)
+    def doublings(self, partition: str) -> float:
+        """Returns how often the number is doubled; 0 if it does not grow. One in 2^doublings
+        of the rows by the new number is in a bucket that existed before."""
+        return max(0.0, math.log2(self.new.buckets_of(partition) / self.old.buckets_of(partition)))
+
+    def finer(self, partition: str) -> int:
+        """Returns the least common multiple of the two numbers. The hash of a row modulo that number decides its old
+        and new bucket."""
+        return math.lcm(self.old.buckets_of(partition), self.new.buckets_of(partition))
+
+    def after(self, partition: str) -> int:
+        """Returns the number of buckets into which the rows are written."""
+        return self.finer(partition) if self.to_finer else self.new.buckets_of(partition)
+
+    def is_too_unlike(self, partition: str) -> bool:
+        """Returns whether a bucket would be split into too many, or too many files would be written in between."""
+        return _are_too_unlike(self.old.buckets_of(partition), self.new.buckets_of(partition))
 
     def residues(self, partition: str, bucket: int) -> tuple[int, ...]:
-        """Returns the residues by `finer` of the rows in old bucket i of N: i, i + N, ... (`hash % kN` where `hash % N`
-        is i); after a contraction only i. A bucket beyond both numbers has none."""
+        """Returns the residues by `finer` of the rows in old bucket i of N: i, i + N, ... (`hash % finer` where `hash %
+        N` is i); after a contraction to a divisor only i. A bucket beyond both numbers has none."""
         return tuple(range(bucket, self.finer(partition), self.old.buckets_of(partition)))
 
     def children(self, partition: str, bucket: int) -> tuple[int, ...]:
-        """Returns the buckets that the rows of old bucket i go to: several in an expansion, one in a contraction."""
-        new = self.new.buckets_of(partition)
+        """Returns the buckets that the rows of old bucket i go to; they are different."""
+        new = self.after(partition)
         return tuple(residue % new for residue in self.residues(partition, bucket))
 
     def family(self, partition: str, bucket: int) -> int:
         """Returns the number that identifies the family of `bucket`: the smallest set of old and new buckets between
-        which rows move. All old buckets of a family must be rewritten together."""
-        return bucket % min(self.old.buckets_of(partition), self.new.buckets_of(partition))
+        which rows move. All old buckets of a family must be rewritten together. If g is the greatest common
+        divisor of both numbers, a row's bucket modulo g is the same before and after."""
+        return bucket % math.gcd(self.old.buckets_of(partition), self.new.buckets_of(partition))
 
 
 def _rule(expression: str) -> tuple[str, int]:
@@ -179,7 +198,8 @@ def _rule(expression: str) -> tuple[str, int]:
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(regex: str) -> re.Pattern[str]:
-    """Compiles a regex of Java. Its character classes are ASCII. Nested sets, about which Python warns, are refused."""
+    """Compiles a regex of Java. The character classes of Java's regexes are ASCII. Nested sets, about which Python
+    warns, are refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         return re.compile(regex, re.ASCII)
@@ -229,7 +249,7 @@ def not_a_multiple(partition: str, before: int, after: int, others: int = 0) -> 
     more = f" (and so for {others} other partitions)" if others else ""
     return NUM_BUCKETS_NOT_A_MULTIPLE.because(
         f"partition '{partition}' has {before} buckets, {after} were asked for{more}",
-        hint=f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
+        hint=f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`; or run a `bucket_count`.",
     )
 
 
@@ -242,3 +262,21 @@ def not_a_divisor(partition: str, before: int, after: int, others: int = 0) -> P
         f"partition '{partition}' has {before} buckets, {what}{more}",
         hint=f"Ask for {' or '.join(smaller)} buckets." if smaller else "Leave out partitions with a single bucket.",
     )
+
+
+def too_unlike(partition: str, before: int, after: int) -> Problem:
+    near = next(
+        number
+        for distance in itertools.count(1)
+        for number in (after - distance, after + distance)
+        if number > 0 and number != before and not _are_too_unlike(before, number)
+    )
+    return NUM_BUCKETS_TOO_UNLIKE.because(
+        f"partition '{partition}' has {before} buckets, {after} were asked for",
+        hint=f"Ask for a number that shares a larger divisor with {before}, such as {near}.",
+    )
+
+
+def _are_too_unlike(before: int, after: int) -> bool:
+    finer = math.lcm(before, after)
+    return finer > _MOST_RESIDUES or finer // before > _MOST_CHILDREN

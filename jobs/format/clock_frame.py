@@ -172,10 +172,10 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
 
 
 def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, tolerance: timedelta) -> list[str]:
-    """Returns the files of writers that appeared after our `instant` but have an earlier moment in their name. Then
-    their writer's clock is behind ours, or was set back. An instant that completed under the lock cannot be late, but a
-    requested one may be, by `tolerance`. Files that were all created at the same moment are ignored: they were copied,
-    or written again by an upgrade of the table."""
+    """Returns the files of writers that appeared after our `instant` but have an earlier moment in their name. The
+    clock of such a writer is behind ours, or was set back. An instant that completed under the lock cannot be late, but
+    a requested one may be, by `tolerance`. Files that were all created at the same moment are ignored: they were
+    copied, or written again by an upgrade of the table."""
     listed = list(files)
     instants = _instants_of(listed, ingestion)
     cut = max((each.written for each in instants if each.is_at_once), default=EPOCH)

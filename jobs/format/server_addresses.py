@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 METASTORE_PORT = 9083
+GLUE = "AWS Glue"
+_GLUE_SCHEMES = {"glue": ("https", 443), "glue+http": ("http", 80)}
 
 
 def address(text: str, port: int) -> tuple[str, int]:
@@ -20,8 +22,21 @@ def address(text: str, port: int) -> tuple[str, int]:
 
 
 def metastores(uris: str) -> list[tuple[str, int]]:
-    """Returns host and port of each of the URIs of a Hive metastore, separated by commas. Raises ValueError."""
-    return [address(each.strip(), METASTORE_PORT) for each in uris.split(",") if each.strip()]
+    """Returns host and port of each of the URIs of a metastore, separated by commas. Raises ValueError."""
+    _, port = _GLUE_SCHEMES.get(urlsplit(uris).scheme, ("", METASTORE_PORT))
+    return [address(each.strip(), port) for each in uris.split(",") if each.strip()]
+
+
+def is_glue(uris: str) -> bool:
+    """Returns whether the metastore is AWS Glue: `glue://glue.eu-central-1.amazonaws.com`, with the id of another
+    account as its path."""
+    return urlsplit(uris).scheme in _GLUE_SCHEMES
+
+
+def glue_endpoint(uri: str) -> tuple[str, str | None]:
+    """Returns the endpoint of AWS Glue as URL, and the id of the account if the URI names one."""
+    parts = urlsplit(uri)
+    return f"{_GLUE_SCHEMES[parts.scheme][0]}://{parts.netloc}", parts.path.strip("/") or None
 
 
 def is_among(hosts: Collection[str], host: str, port: int) -> bool:

@@ -8,7 +8,7 @@ are an action of their own. Since this version a log is named by its writer, and
 file slice it belongs; before, it is named by its file slice."""
 
 UPGRADE_FOLDER = ".hoodie/.aux/groundskeeper.upgrade"
-"""Where the timeline is kept while a job changes the version. Neither readers nor Hudi's services look there."""
+"""The folder that keeps the timeline while a job changes the version. Readers and Hudi's services do not read it."""
 
 UPGRADE_NOTE = f"{UPGRADE_FOLDER}/note.json"
-"""The file that exists until the change has ended. It is written last and deleted first."""
+"""The file that exists until the change has ended. The job writes this file last and deletes it first."""

@@ -17,3 +17,8 @@ class WrittenFile:
     bytes: int
     key_digest: str  # Digest of the rows' keys (`jobs.dataplane.key_digest`), 16 hexadecimal digits.
     copied: bool = False  # Whether row groups were copied without decoding rows.
+
+    @property
+    def bucket(self) -> int:
+        """The first eight digits of a file id, in tables with a bucket index (`BucketIdentifier`)."""
+        return int(self.file_id[:8])

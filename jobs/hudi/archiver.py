@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def keeping(commits: int) -> dict[str, str]:
     """Returns the options of a client whose archiver leaves this many completed commits on the timeline.
 
-    The archiver does nothing unless there are more commits than `hoodie.keep.max.commits`. It also keeps the commits
-    that the *configured* cleaner would retain; our own limits use the cleans that the table really had.
+    The archiver does nothing unless there are more commits than `hoodie.keep.max.commits`. The archiver also keeps the
+    commits that the *configured* cleaner would retain; our own limits use the cleans that the table really had.
     """
     return {
         "hoodie.keep.min.commits": str(commits),

@@ -54,7 +54,7 @@ class Cleaner:
             plan_firewall.check_cleans(self._table, plan.files if plan else {})
         return plan
 
-    def look(self) -> Cleanable:
+    def preview(self) -> Cleanable:
         """Returns what `plan` would delete now, but writes nothing; `plan` itself may repair a damaged last clean."""
         with self._table.reading() as reader, translated("planning the clean"):
             planner = self._jvm.hudi.table.action.clean.CleanPlanner(
@@ -93,7 +93,7 @@ class Cleaner:
             failed = sum(len(item["failedDeleteFiles"]) for item in read["partitionMetadata"].values())
             return CleanSummary(read["startCleanTime"], read["totalFilesDeleted"], failed)
 
-    def execute_given(self) -> CleanSummary | None:
+    def execute_delegated(self) -> CleanSummary | None:
         """Checks the pending cleans, and executes them. Raises the errors of `check_cleans`."""
         plan_firewall.check_cleans(self._table, {})
         return self.execute()

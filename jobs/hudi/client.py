@@ -184,8 +184,9 @@ class WriteClient:
 
     def _present_schema(self) -> str:
         """Puts the table's current schema into the commit, because the client has the schema of the moment when it was
-        opened. That schema would remove columns that were added meanwhile, and their writers would fail. Hudi takes the
-        schema of the configuration even if the extra metadata has another one (`CommitUtils.buildMetadata`)."""
+        opened. The client's schema would remove columns that were added meanwhile, and their writers would fail. Hudi
+        takes the schema of the configuration even if the extra metadata has another one
+        (`CommitUtils.buildMetadata`)."""
         self._table.reload()
         schema = self._table.schema()
         self._client.getConfig().setSchema(schema)
@@ -292,7 +293,7 @@ class WriteClient:
     # -- replacing file groups with a replacecommit
 
     def new_instant(self) -> str:
-        """Returns a new instant, later than any other; the lock must be held. It is not on the timeline yet."""
+        """Returns a new instant, later than any other and not yet on the timeline. The lock must be held."""
         self._table.clock.verify()
         with translated("making an instant"):
             return str(self._client.createNewInstantTime(False))

@@ -49,6 +49,10 @@ class ClusteringGroups:
             for group in content.get("inputGroups") or ()
         ]
         self.number_of = {group: number for number, groups in enumerate(self._slices) for group in groups}
+        self.outputs = {
+            number: int(group.get("numOutputFileGroups") or 1)
+            for number, group in enumerate(content.get("inputGroups") or ())
+        }
         self.left_out: frozenset[str] = frozenset(content.get("missingSchedulePartitions") or ())
 
     def execute(

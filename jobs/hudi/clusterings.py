@@ -61,7 +61,7 @@ class Clusterings:
         Raises IndexesChangedError like the client's other commits."""
         self._table.reload()
         require_state(self._table, self._indexes)
-        self._table.clock.look()
+        self._table.clock.reload()
         self._table.clock.verify(instant)
         jvm = self._table.jvm
         with translated("committing the clustering"), span("commit", hudi__instant=instant):

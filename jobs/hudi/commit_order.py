@@ -42,7 +42,7 @@ def _times(table: OpenedTable) -> dict[str, int]:
 
 
 def _unordered(commit: Commit) -> Commit:
-    """Returns a commit marked as unordered, because its file's time is not that of its completion. Neither that time
-    nor the instant is later than the completion, so the earlier of the two is used."""
+    """Returns a commit marked as unordered, because its file's time is not that of its completion. The completion is
+    not earlier than that time and the instant, so the earlier of the two is used."""
     write = replace(commit.write, is_ordered=False)
     return replace(commit, write=write, completed=min(commit.completed, commit.write.instant))

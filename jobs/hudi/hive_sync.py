@@ -15,12 +15,12 @@ Hive's classes come with PySpark. Hudi's tool has faults that this module avoids
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import MetastoreError, MetastoreUnavailableError
 from jobs.format.server_addresses import metastores
 from jobs.hudi.jvm import translated
+from jobs.hudi.metastore_table import LAST_SYNCED, Definition, MetastoreTable, types_of
 from jobs.storage.lock_servers import unreachable
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from jobs.errors import JobError
     from jobs.format.partition_values import PartitionChanges
+    from jobs.hudi.metastore_table import Target
     from jobs.hudi.table import HudiTable
 
 CONNECT_SECONDS = 3.0
 SILENCE_SECONDS = 20
-_HIVE, _META = "hoodie.datasource.hive_sync.", "hoodie.meta.sync."
 # Simple class names of Java exceptions in the chain of causes that mean: the connection was lost, so it is unknown
 # whether the last call took effect.
 _AWAY = frozenset({"TTransportException", "ConnectException", "SocketTimeoutException", "SocketException"})
@@ -41,65 +41,13 @@ _NOT_CONNECTED = "Could not connect to meta store"
 _INCOMPATIBLE = "hive.metastore.disallow.incompatible.col.type.changes"
 
 
-@dataclass(frozen=True)
-class Target:
-    """Where a table is synced to. `extractor` is the class of Hudi's `PartitionValueExtractor`."""
-
-    uris: str
-    database: str
-    table: str
-    strategy: str
-    partition_fields: tuple[str, ...]
-    extractor: str
-    create_database: bool = True
-
-    def options(self, base_path: str, *, has_metadata: bool) -> dict[str, str]:
-        return {
-            "hoodie.datasource.meta.sync.base.path": base_path,
-            f"{_HIVE}mode": "hms",
-            f"{_HIVE}use_jdbc": "false",
-            f"{_HIVE}metastore.uris": self.uris,
-            f"{_HIVE}database": self.database,
-            f"{_HIVE}table": self.table,
-            f"{_HIVE}table.strategy": self.strategy,
-            f"{_HIVE}partition_fields": ",".join(self.partition_fields),
-            f"{_HIVE}partition_extractor_class": self.extractor,
-            f"{_HIVE}auto_create_database": str(self.create_database).lower(),
-            # Both options would remove properties that others have set on the metastore's table.
-            f"{_HIVE}recreate_table_on_error": "false",
-            f"{_HIVE}ignore_exceptions": "false",
-            f"{_META}incremental": "true",
-            f"{_META}metadata_file_listing": str(has_metadata).lower(),
-        }
-
-
-@dataclass(frozen=True)
-class MetastoreTable:
-    """A table in the metastore. `columns` maps names to types, in order and without the partition columns. `partitions`
-    maps partition values to locations. `synced` is the requested time of the last commit that was synced."""
-
-    location: str
-    is_hudi: bool
-    columns: Mapping[str, str]
-    partition_columns: Mapping[str, str]
-    partitions: Mapping[tuple[str, ...], str]
-    synced: str | None
-
-
-def timeline_of(table: HudiTable) -> Any:
-    """Returns a meta client whose timeline does not change any more, so that later instants do not count as synced."""
-    with translated("opening the table"):
-        builder = table.jvm.hudi.common.table.HoodieTableMetaClient.builder()
-        builder = builder.setBasePath(table.base_path).setConf(table.jvm.storage_conf())
-        return builder.setLoadActiveTimelineOnLoad(True).build()
-
-
 class Metastore:
     """Connections to one metastore, for one sync of one table. Not thread-safe."""
 
     def __init__(self, table: HudiTable, target: Target, timeline: Any) -> None:
         """Connects. The table is synced up to `timeline`. Raises MetastoreUnavailableError."""
-        self._table, self._jvm, self.target, self._meta = table, table.jvm, target, timeline
+        self._jvm, self.target, self._meta = table.jvm, target, timeline
+        self._definition = Definition(table, target, timeline)
         if reason := unreachable(metastores(target.uris), CONNECT_SECONDS):
             raise MetastoreUnavailableError(f"{reason}.")
         jvm = self._jvm
@@ -132,26 +80,21 @@ class Metastore:
         if not self._client.tableExists(self.target.database, name):
             return None
         found = self._client.getTable(self.target.database, name)
-        storage, keys = found.getSd(), _types(found.getPartitionKeys())
+        storage, keys = found.getSd(), types_of(found.getPartitionKeys())
         listed = self._jvm.read(client.getAllPartitions(name)) if keys else []
         return MetastoreTable(
             # A view has no location.
             location=str(storage.getLocation() or ""),
             is_hudi="hoodie" in str(storage.getInputFormat() or "").lower(),
-            columns=_types(storage.getCols()),
+            columns=types_of(storage.getCols()),
             partition_columns=keys,
             partitions={tuple(each["values"]): str(each["storageLocation"]) for each in listed},
-            synced=found.getParameters().get("last_commit_time_sync"),
+            synced=found.getParameters().get(LAST_SYNCED),
         )
 
     def columns(self) -> tuple[dict[str, str], dict[str, str]]:
         """Returns the columns that the metastore's tables should have, and their partition columns."""
-        with self._hudis_client() as (client, config), translated("reading the table's schema"):
-            util = self._jvm.hudi.hive.util.HiveSchemaUtil
-            schema = util.hoodieSchemaToMapSchema(client.getStorageSchema(True), False, False)
-            columns = _types(util.convertMapSchemaToHiveFieldSchema(schema, config))
-            keys = {name: str(util.getPartitionKeyType(schema, name)) for name in self.target.partition_fields}
-            return columns, {name.lower(): kind.lower() for name, kind in keys.items()}
+        return self._definition.columns()
 
     def refuses(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
         """Returns whether the metastore refuses this change of columns, as it does by default.
@@ -181,8 +124,13 @@ class Metastore:
     def sync(self) -> None:
         """Runs Hudi's sync: database, tables, columns, properties, partitions that were written, the synced commit."""
         with translated("syncing with the metastore", by=_judged):
-            tool = self._jvm.hudi.hive.HiveSyncTool(self._properties(), self._conf, self._jvm.some(self._meta))
+            tool = self._jvm.hudi.hive.HiveSyncTool(
+                self._definition.properties(), self._conf, self._jvm.some(self._meta)
+            )
             tool.syncHoodieTable()
+
+    def complete(self, names: Sequence[str]) -> None:
+        """Does nothing: Hudi's sync has recorded the synced commit."""
 
     def change(self, name: str, changes: PartitionChanges) -> None:
         """Adds, moves and drops partitions of a metastore table, without touching their files."""
@@ -200,20 +148,13 @@ class Metastore:
     @contextmanager
     def _hudis_client(self) -> Iterator[tuple[Any, Any]]:
         with translated("connecting to the metastore", by=_judged):
-            config = self._jvm.hudi.hive.HiveSyncConfig(self._properties(), self._conf)
+            config = self._jvm.hudi.hive.HiveSyncConfig(self._definition.properties(), self._conf)
             client = self._jvm.hudi.hive.HoodieHiveSyncClient(config, self._meta)
         try:
             yield client, config
         finally:
             with translated("closing the connection to the metastore", by=_judged):
                 client.close()
-
-    def _properties(self) -> Any:
-        properties = self._jvm.java.java.util.Properties()
-        has_metadata = "files" in self._table.metadata_partitions
-        for key, value in self.target.options(self._table.base_path, has_metadata=has_metadata).items():
-            properties.setProperty(key, value)
-        return properties
 
     def _listed(self, values: Sequence[str]) -> Any:
         found = self._jvm.java.java.util.ArrayList()
@@ -231,11 +172,6 @@ class Metastore:
         """Returns a Java array of length two, for reflection."""
         gateway: Any = self._jvm.spark.sparkContext._gateway
         return gateway.new_array(getattr(self._jvm.java.java.lang, kind), 2)
-
-
-def _types(fields: Any) -> dict[str, str]:
-    listed = [fields.get(number) for number in range(fields.size())]
-    return {str(each.getName()).lower(): str(each.getType()).lower() for each in listed}
 
 
 def _judged(causes: Sequence[tuple[str, str]]) -> JobError:

@@ -214,7 +214,7 @@ class FramedInstants extends InstantGeneratorV1 {
 
 
 class InstantGenerators:
-    """Hudi's generators by base path, in one JVM. They are shared only while a job has a clock there."""
+    """Hudi's generators by base path, in one JVM. A table's generator is shared only while a job has a clock there."""
 
     def __init__(self, java: Any) -> None:
         kinds = java.org.apache.hudi.common

@@ -14,10 +14,10 @@ from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
 from jobs.hudi.jvm import refused_by_storage, translated
-from jobs.hudi.lock_look import LockLook, duration, on_server
 from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
+from jobs.hudi.lock_status import LockStatus, duration, on_server
 from jobs.hudi.small_file import read_object
 from jobs.hudi.write_probe import require_writable
 from jobs.lock_errors import LockLostError, LockUnavailableError, LockUnusableError, TableLockedError
@@ -90,7 +90,7 @@ class TableLock:
         try:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
-            self._table.clock.look()
+            self._table.clock.reload()
             yield self
         finally:
             self._release(provider)
@@ -105,20 +105,20 @@ class TableLock:
         if why_not := self._is_lost(AWAY_SECONDS):
             raise LockLostError(why_not)
 
-    def look(self) -> LockLook:
+    def status(self) -> LockStatus:
         """Returns whether the lock could be taken now, and who holds it. Does not take it."""
         try:
             with self._watched(for_at_most(AWAY_SECONDS)):
                 provider = Provider(self._table)
                 try:
                     if self._in_a_file:
-                        return LockLook(is_held=self._reach_file(), holder=self.holder())
+                        return LockStatus(is_held=self._reach_file(), holder=self.holder())
                     provider.reach()
                     return on_server(self._table.jvm, provider.kind, provider.instance)
                 finally:
                     self._close(provider)
         except (LockUnavailableError, LockUnusableError, StorageRefusedError) as error:
-            return LockLook(problems=(error.problem(),))
+            return LockStatus(problems=(error.problem(),))
 
     def left_behind(self) -> str | None:
         """Returns who left the lock file behind, None if nobody did. A file is left behind if its holder is proved

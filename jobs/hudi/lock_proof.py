@@ -108,8 +108,8 @@ class DynamodbItem:
 class MetastoreLock:
     """The Hive metastore: the lock is ours while the metastore lists its number as acquired. The metastore forgets a
     lock without heartbeats for `hive.txn.timeout`, and never reuses a number. The check also extends the lock
-    (`TxnHandler.checkLock`). It uses a client of its own, because the provider's client would block its heartbeats for
-    the whole socket timeout if the server is silent."""
+    (`TxnHandler.checkLock`). The check uses a client of its own, because the provider's client would block its
+    heartbeats for the whole socket timeout if the server is silent."""
 
     def __init__(self, jvm: Jvm, provider: Any, uris: str) -> None:
         with translated("reading the lock's number"):

@@ -15,8 +15,8 @@ _INFERRED_BELOW = 8
 
 @dataclass(frozen=True)
 class Merging:
-    """How rows are merged. `mode` is the name of Hudi's `RecordMergeMode`, empty if there is none. `payloads` are the
-    payload classes of the table, now and before its upgrade to version 9."""
+    """The rules by which rows are merged. `mode` is the name of Hudi's `RecordMergeMode`, empty if there is none.
+    `payloads` are the payload classes of the table, now and before its upgrade to version 9."""
 
     mode: str
     payloads: frozenset[str]

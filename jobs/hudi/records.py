@@ -31,8 +31,8 @@ class Touched:
     """The targets of a write, according to its instant.
 
     `groups` has the number of rows by partition path and file id. `inserts` has by partition path the number of rows
-    whose file groups an inflight instant does not name, because they may not exist yet. Both are empty for a writer
-    that records nothing (Flink's inflight instants are empty files).
+    whose file groups an inflight instant does not name, because they may not exist yet. `groups` and `inserts` are
+    empty for a writer that records nothing (Flink's inflight instants are empty files).
     """
 
     groups: dict[str, dict[str, int]]

@@ -59,7 +59,7 @@ def current(
 
 
 def _reading(table: HudiTable) -> dict[str, str]:
-    # If values of partition fields contain slashes, Hudi cannot split a path into values. Then it reads the columns
+    # If values of partition fields contain slashes, Hudi cannot split a path into values. Hudi then reads the columns
     # from the files, but only if it lists the partitions eagerly.
     eager = {"hoodie.datasource.read.file.index.listing.mode": "eager"} if len(table.partition_fields) > 1 else {}
     return {**_SKIP_NOTHING, **eager}

@@ -1,5 +1,5 @@
-"""Small JSON files that Groundskeeper stores in a table's folder. Others may have changed them, so any content is
-tolerated."""
+"""Small JSON files that Groundskeeper stores in a table's folder. Other programs may have changed these files, so any
+content is tolerated."""
 
 from __future__ import annotations
 

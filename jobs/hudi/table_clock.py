@@ -31,7 +31,7 @@ _STORAGE_IS_OFF = timedelta(seconds=2)
 
 
 class TableClock:
-    """The clock of a table; before the first `look`, that of this process."""
+    """The clock of a table; before the first `reload`, that of this process."""
 
     def __init__(self, table: OpenedTable) -> None:
         self._table = table
@@ -53,14 +53,14 @@ class TableClock:
                 self._storage_ahead = self._measured_storage()
             if writes or is_only_user:
                 self._generator = clock
-            self.look()
+            self.reload()
             yield
         finally:
             self._generator = None
             with translated("resetting the clock"):
                 generators.give_back(*paths)
 
-    def look(self) -> None:
+    def reload(self) -> None:
         """Reads the timeline, so that later instants of this clock come after all instants there. Call it when the lock
         was taken."""
         listed = self._table.timeline_files()

@@ -1,6 +1,6 @@
 """Finds out which version of Hudi wrote to a table, as far as the timeline shows it. Only table version 6 has writers
-older than 1.0. Its commits are JSON of the writer's classes, and since 1.0 each `HoodieWriteStat` has `numUpdates`
-(observed with 0.15.0, 1.0.2, 1.1.1 and 1.2.0). Since version 8 all releases write the same fields."""
+older than 1.0. The commits of that version are JSON of the writer's classes, and since 1.0 each `HoodieWriteStat` has
+`numUpdates` (observed with 0.15.0, 1.0.2, 1.1.1 and 1.2.0). Since version 8 all releases write the same fields."""
 
 from __future__ import annotations
 

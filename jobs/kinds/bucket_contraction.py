@@ -7,12 +7,12 @@ from typing import Annotated
 
 from jobs.contract import JobKind
 from jobs.kinds import bucket_expansion
-from jobs.kinds.bucket_expansion import RescaleParams
+from jobs.kinds.bucket_expansion import MultipleParams
 from jobs.kinds.kind import Policy
 from jobs.kinds.parameters import Spec
 
 
-class BucketContractionParams(RescaleParams, frozen=True, kw_only=True):
+class BucketContractionParams(MultipleParams, frozen=True, kw_only=True):
     """Exactly one of `num_buckets` and `factor`."""
 
     num_buckets: Annotated[

@@ -14,10 +14,9 @@ from jobs.kinds.words import ActiveWriterParams, Codec, PartitionChoice
 
 
 class RescaleParams(ActiveWriterParams, frozen=True, kw_only=True):
-    """Exactly one of `num_buckets` and `factor`."""
+    """Parameters of every job that changes the number of buckets."""
 
     num_buckets: int | None = None
-    factor: int | None = None
     partitions: Annotated[
         Annotated[tuple[PartitionChoice, ...], Spec(min_length=1, max_length=10_000)] | None,
         Spec(
@@ -30,12 +29,18 @@ class RescaleParams(ActiveWriterParams, frozen=True, kw_only=True):
     ] = 15
     codec: Annotated[Codec | None, Spec("Compression of the new files. Default: the table's")] = None
 
+
+class MultipleParams(RescaleParams, frozen=True, kw_only=True):
+    """Exactly one of `num_buckets` and `factor`."""
+
+    factor: int | None = None
+
     def __post_init__(self) -> None:
         if (self.num_buckets is None) == (self.factor is None):
             raise ValueError("give exactly one of num_buckets and factor")
 
 
-class BucketExpansionParams(RescaleParams, frozen=True, kw_only=True):
+class BucketExpansionParams(MultipleParams, frozen=True, kw_only=True):
     """Exactly one of `num_buckets` and `factor`."""
 
     num_buckets: Annotated[int | None, Spec("The new number, a multiple of the current one", ge=2, le=1_000_000)] = None

@@ -65,7 +65,7 @@ KIND = Kind(
     "Sorts the rows (inside each bucket, if the table has a bucket index), or merges small files.",
     ClusteringParams,
     {"params": {"sort_by": ["city"], "layout": "linear"}},
-    given_plans=GivenClusteringParams,
+    delegated_plans=GivenClusteringParams,
     policy=Policy(60, "When rows are ordered or small files merged", {"sort_by": ["city"]}),
     rewrites=True,
     stops_flink=True,

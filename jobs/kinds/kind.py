@@ -41,8 +41,8 @@ class Policy:
 @dataclass(frozen=True)
 class Kind:
     """What a kind of job is. `title`, `letters` (an abbreviation of two letters) and `summary` are for people. `params`
-    is the type of its parameters, `result` is the type of its result. `given_plans` is the type of the parameters of a
-    job that executes given plans of Hudi, if that type differs. `example` is the body of a request without `kind`.
+    is the type of its parameters, `result` the type of its result. `delegated_plans` is the type of the parameters of
+    a job that executes given plans of Hudi, if that type differs. `example` is the body of a request without `kind`.
     `module` is the name of the module of `jobs.services` that has its `run`; the default is the kind's name."""
 
     kind: JobKind
@@ -51,7 +51,7 @@ class Kind:
     summary: str
     params: type[Parameters]
     example: Mapping[str, Any] = field(default_factory=dict)
-    given_plans: type[Parameters] | None = None
+    delegated_plans: type[Parameters] | None = None
     module: str = ""
     result: type[KindResult] = field(kw_only=True)
     policy: Policy | None = None
@@ -82,13 +82,13 @@ class Kind:
     rolls_back_dead: bool = False
     """Whether it rolls back the writes of dead writers before its own work."""
     waits_for_repair: bool = False
-    """Whether it must wait while stale writes are not repaired. It could delete or replace the files that hold their
-    rows, or remove the instants from which a repair learns where the rows belong."""
+    """Whether it must wait while stale writes are not repaired. A job of this kind could delete or replace the files
+    that hold the rows of these writes, or remove the instants from which a repair learns where the rows belong."""
     connects_to_metastore: bool = False
 
     def read(self, given: Mapping[str, Any]) -> Parameters:
         """Returns the parameters of a work order. Raises ValueError; ignores unknown keys."""
-        form = self.given_plans if self.given_plans and given.get("plans") else self.params
+        form = self.delegated_plans if self.delegated_plans and given.get("plans") else self.params
         return form.of(given)
 
     @property
@@ -98,10 +98,10 @@ class Kind:
 
     @property
     def can_do_without_params(self) -> bool:
-        """Returns whether a request may omit `params`. It may not if there are two types of parameters, because it must
-        choose one."""
+        """Returns whether a request may omit `params`. A kind with two types of parameters needs them, because the
+        request must choose one."""
         try:
-            return self.given_plans is None and bool(self.params())
+            return self.delegated_plans is None and bool(self.params())
         except (TypeError, ValueError):
             return False
 

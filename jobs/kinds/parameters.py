@@ -1,7 +1,7 @@
-"""The parameters of a kind of job as a type. Each has a name, a type, a default, and a sentence of documentation. They
-are `msgspec` structs, because a worker needs `msgspec` anyway, and pydantic would make its start slower. The service
-derives the models of requests from them (`service.api.params`), which check everything. A worker does not check bounds,
-and accepts missing and unknown parameters, because the service may be of another version."""
+"""The parameters of a kind of job as a type. Each has a name, a type, a default, and a sentence of documentation. The
+types are `msgspec` structs, because a worker needs `msgspec` anyway, and pydantic would make its start slower. The
+service derives the models of requests from them (`service.api.params`), which check everything. A worker does not check
+bounds, and accepts missing and unknown parameters, because the service may be of another version."""
 
 from __future__ import annotations
 

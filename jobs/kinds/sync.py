@@ -1,4 +1,4 @@
-"""Sync: the tables of a Hive metastore are updated to the state of the table."""
+"""Sync: the tables of a Hive metastore, or of AWS Glue, are updated to the state of the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from jobs.kinds.words import HIVE_NAME, METASTORE_URIS, Names
 MetastoreUris = Annotated[
     str,
     Spec(
-        "URIs of the Hive metastore, separated by commas; the administrator names the hosts that are allowed",
+        "URIs of the Hive metastore, separated by commas; or `glue://` and the endpoint of AWS Glue, after a slash the"
+        " id of another account. The administrator names the hosts that are allowed",
         max_length=2000,
         pattern=METASTORE_URIS,
         examples=("thrift://metastore:9083",),
@@ -84,10 +85,10 @@ KIND = Kind(
     JobKind.SYNC,
     "Sync to a metastore",
     "Sy",
-    "Updates the tables of a Hive metastore: columns, partitions, and the last synced commit.",
+    "Updates the tables of a Hive metastore or of AWS Glue: columns, partitions, and the last synced commit.",
     SyncParams,
     {"params": {"metastore_uris": "thrift://metastore:9083", "database": "lake"}},
-    policy=Policy(100, "When a Hive metastore is updated"),
+    policy=Policy(100, "When a metastore is updated"),
     writes=False,
     connects_to_metastore=True,
     result=SyncResult,

@@ -9,11 +9,14 @@ import msgspec
 from jobs.job_params import CompactionEngine, OnActiveWriters
 from jobs.kinds.parameters import Parameters, Spec
 
-# Neither the databases nor the file systems accept the NUL character.
+# Databases and file systems do not accept the NUL character.
 NO_NUL = r"^[^\x00]*$"
 INSTANT = r"^[0-9]{14,20}$"
 HIVE_NAME = r"^[A-Za-z0-9_]{1,128}$"
-METASTORE_URIS = r"^thrift://[A-Za-z0-9.:\[\]_-]+(,thrift://[A-Za-z0-9.:\[\]_-]+)*$"
+METASTORE_URIS = (
+    r"^(thrift://[A-Za-z0-9.:\[\]_-]+(,thrift://[A-Za-z0-9.:\[\]_-]+)*"
+    r"|glue(\+http)?://[A-Za-z0-9.:\[\]_-]+(/[0-9]{12})?)$"
+)
 
 Word = Annotated[str, Spec(min_length=1, max_length=1024, pattern=NO_NUL)]
 Instant = Annotated[str, Spec(pattern=INSTANT, examples=("20260101120000000",))]

@@ -13,9 +13,9 @@ _DECLARED: dict[str, ProblemType] = {}
 class ProblemType:
     """A type of problem, with the texts of its page (GET /problems/TYPE).
 
-    `why` says what would go wrong, `example` is the detail of one case. `hint` says what to do. Where that depends on
-    the case, it is an example, and the code that finds the problem gives the real hint. Raises ValueError for a name
-    that is taken.
+    `why` says what would go wrong, `example` is the detail of one case. `hint` says what to do. If the advice depends
+    on the case, `hint` is an example, and the code that finds the problem gives the real hint. Raises ValueError for a
+    name that is taken.
     """
 
     type: str

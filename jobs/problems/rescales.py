@@ -11,9 +11,9 @@ NUM_BUCKETS_NOT_A_MULTIPLE: Final = ProblemType(
     "The new number of buckets is not a multiple of the present one",
     why="The bucket of a row is its hash modulo the number of buckets. So with a multiple of the present number, each "
     "bucket splits into new buckets of its own. If it were another number, rows of several old buckets would go to the "
-    "same new bucket, which one task could not write alone.",
+    "same new bucket.",
     example="partition 'dt=2026-01-01' has 8 buckets, 12 were asked for",
-    hint="Ask for 16, 24 or 32 buckets, or for a `factor`.",
+    hint="Ask for 16, 24 or 32 buckets, or for a `factor`; or run a `bucket_count`, which takes any number.",
 )
 NUM_BUCKETS_NOT_A_DIVISOR: Final = ProblemType(
     "num-buckets-not-a-divisor",
@@ -21,7 +21,23 @@ NUM_BUCKETS_NOT_A_DIVISOR: Final = ProblemType(
     why="The bucket of a row is its hash modulo the number of buckets. So with a divisor of the present number, whole "
     "buckets merge into one. If it were another number, rows of one bucket would belong to several new buckets.",
     example="partition 'dt=2026-01-01' has 8 buckets, 3 were asked for",
-    hint="Ask for 4 or 2 or 1 buckets.",
+    hint="Ask for 4 or 2 or 1 buckets; or run a `bucket_count`, which takes any number.",
+)
+NUM_BUCKETS_UNCHANGED: Final = ProblemType(
+    "num-buckets-unchanged",
+    "Every partition has this number of buckets already",
+    why="A `bucket_count` rewrites the partitions that have another number than the one that was asked for. There is "
+    "none, and nothing needs to be done.",
+    example="8 buckets",
+)
+NUM_BUCKETS_TOO_UNLIKE: Final = ProblemType(
+    "num-buckets-too-unlike",
+    "The two numbers of buckets have too small a common divisor",
+    why="If g is the greatest common divisor of both numbers, the rows of each old bucket go to M/g of the M new ones. "
+    "A task writes 16 files at once and reads all rows again for the next 16. So with more than 1024 such files the "
+    "job would read the table more than 64 times.",
+    example="partition 'dt=2026-01-01' has 2000 buckets, 2001 were asked for",
+    hint="Ask for a number that shares a larger divisor with the present one, such as 2002 instead of 2001.",
 )
 BUCKET_RULES_UNSUPPORTED: Final = ProblemType(
     "bucket-rules-unsupported",

@@ -140,6 +140,15 @@ SCHEMA_NOT_REPRODUCIBLE: Final = ProblemType(
     hint="An old type such as INT96 disappears when Hudi's current writer writes the rows again. For any other type "
     "this job is impossible; compaction, cleaning and the audit still work.",
 )
+ENCRYPTED_BASE_FILES: Final = ProblemType(
+    "encrypted-base-files",
+    "Base files are encrypted by Parquet's modular encryption",
+    why="The pages of such a file are bound to their place in it, so they cannot be copied to another one. Rows that "
+    "were decoded would be stored without the encryption that the owner has chosen.",
+    example="partition '2026-01-01': encrypted columns",
+    hint="Let Hudi rewrite the files with the table's encryption: give the worker's Spark session the keys and the job "
+    "`engine` `hudi`.",
+)
 TYPES_NOT_READABLE: Final = ProblemType(
     "types-not-readable",
     "The table has columns of types that Spark 3.5 cannot read",

@@ -1,4 +1,5 @@
-"""The reasons for which a worker does not start. They appear in its log only, never as the error of a job or a call."""
+"""The reasons for which a worker does not start. The reasons appear in the worker's log only, never as the error of a
+job or a call."""
 
 from __future__ import annotations
 

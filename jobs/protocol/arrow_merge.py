@@ -78,7 +78,17 @@ _TAKEN = frozenset({"commit", "deltacommit", "rollback"})
 
 def reasons_against(table: HudiTable) -> list[Problem]:
     """Returns the reasons that hold for every plan of the table."""
-    problems = [*_of_merging(table), *_of_table(table), *of_schema(json.loads(table.schema(with_meta_fields=True)))]
+    problems = reasons_against_joining(table, with_logs=True)
+    if mapping := sorted(name for name in table.metadata_partitions if name.startswith(_MAPS_KEYS)):
+        problems.append(INDEX_MAPS_KEYS_TO_FILES.because(", ".join(mapping), hint=""))
+    return problems
+
+
+def reasons_against_joining(table: HudiTable, *, with_logs: bool) -> list[Problem]:
+    """Returns the reasons against a replacement of file groups by files that Arrow writes. If no slice has
+    logs (`with_logs`), nothing is merged. Indexes are no reason, since the client reads the keys of the new files."""
+    problems = [*(_of_merging(table) if with_logs else ()), *_of_table(table)]
+    problems += of_schema(json.loads(table.schema(with_meta_fields=True)))
     try:
         storage_of(table)
     except RefusedError as error:
@@ -173,13 +183,13 @@ def _of_merging(table: HudiTable) -> Iterator[Problem]:
         yield PAYLOAD_NOT_COVERED.because(", ".join(unknown))
     if found := sorted(name for name in table.properties if name.startswith(_MERGE_PROPERTIES)):
         yield MERGE_PROPERTIES_NOT_COVERED.because(", ".join(found))
+
+
+def _of_table(table: HudiTable) -> Iterator[Problem]:
     if found := sorted(name for name in table.declared.hudi_options if name.startswith(_OPTIONS)):
         yield OPTIONS_NOT_COVERED.because(", ".join(found))
     if has_schema_on_read(table):
         yield SCHEMA_ON_READ.because()
-
-
-def _of_table(table: HudiTable) -> Iterator[Problem]:
     properties = table.properties
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield BASE_FILES_NOT_PARQUET.because(title="The table's base files are not Parquet")
@@ -192,9 +202,6 @@ def _of_table(table: HudiTable) -> Iterator[Problem]:
         )
     if "hoodie.bootstrap.base.path" in properties:
         yield BOOTSTRAPPED_TABLE.because()
-    if mapping := sorted(name for name in table.metadata_partitions if name.startswith(_MAPS_KEYS)):
-        detail = ", ".join(mapping)
-        yield INDEX_MAPS_KEYS_TO_FILES.because(detail, hint="")
 
 
 def of_schema(schema: Mapping[str, Any]) -> Iterator[Problem]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Touched
 
-# At least one of this many rows is in a new bucket of an expansion if the writer knows the new number, except for one
-# write in 2^40.
+# If the writer knows a number twice as large, at least one of this many rows is in a new bucket, except for one write
+# in 2^40.
 SURE_ROWS = 40
 
 
@@ -38,11 +38,12 @@ class Switch:
     def verdict(self, touched: Touched) -> Verdict:
         """Decides whether a write to these file groups knows of the switch.
 
-        A write to a replaced file group does not know the switch, however late it is. After an expansion, a bucket that
-        did not exist before proves that the write uses the new number; without one, many rows in old buckets make that
-        improbable. After a contraction, a bucket that no longer exists proves that the write uses the old number; rows
-        in other buckets are correct by either number. An inflight instant does not name the buckets of rows whose file
-        groups do not exist yet; if every bucket has a file group, such rows are for a bucket that no longer exists.
+        A write to a replaced file group does not know the switch, however late it is. A bucket that did not exist
+        before proves that the write uses the new number, and one that no longer exists that it uses the old one. Many
+        rows in old buckets alone make it improbable that the write uses a larger new number. If the new number divides
+        the old one, rows in the buckets that still exist are correct by either number. An inflight instant does not
+        name the buckets of rows whose file groups do not exist yet; if every bucket of a smaller number has a file
+        group, such rows are for a bucket that no longer exists.
         """
         if hits(touched.keys, self.replaced):
             return Verdict.STALE
@@ -53,14 +54,12 @@ class Switch:
             return Verdict.FRESH
         changed = {partition: ids for partition, ids in touched.buckets().items() if buckets.is_for(partition)}
         inserts = {partition for partition, rows in touched.inserts.items() if rows and buckets.is_for(partition)}
-        if any(buckets.contracts(partition) for partition in {*changed, *inserts}):  # If one contracts, all of them do.
-            is_gone = any(bucket >= buckets.new.buckets_of(path) for path, ids in changed.items() for bucket in ids)
-            if is_gone or inserts & self.complete:
-                return Verdict.STALE
-            return Verdict.OPEN if inserts else Verdict.FRESH
-        if any(bucket >= buckets.old.buckets_of(partition) for partition, ids in changed.items() for bucket in ids):
-            return Verdict.FRESH
-        rows = sum(sum(touched.groups[partition].values()) for partition in changed)
-        if rows >= SURE_ROWS:
+        is_gone = any(bucket >= buckets.new.buckets_of(path) for path, ids in changed.items() for bucket in ids)
+        if is_gone or inserts & self.complete:
             return Verdict.STALE
-        return Verdict.OPEN if changed or inserts else Verdict.FRESH
+        if any(bucket >= buckets.old.buckets_of(path) for path, ids in changed.items() for bucket in ids):
+            return Verdict.FRESH
+        if sum(buckets.doublings(path) * sum(touched.groups[path].values()) for path in changed) >= SURE_ROWS:
+            return Verdict.STALE
+        is_open = inserts or any(not buckets.divides(path) for path in changed)
+        return Verdict.OPEN if is_open else Verdict.FRESH

@@ -18,7 +18,7 @@ from jobs.problems.indexes import (
     OTHER_RECORD_INDEX,
 )
 from jobs.problems.tables import COLUMN_UNKNOWN
-from jobs.protocol import older_hudi, preflight, table_parts, unique_keys
+from jobs.protocol import missing_parts, older_hudi, preflight, unique_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ def of_build(table: HudiTable, params: IndexParams) -> list[Problem]:
         return [INDEX_NOT_OFFERED.because(kind)]
     if indexes.FILES not in table.metadata_partitions:
         return [NO_METADATA_TABLE.because()]
-    problems = [*table_parts.missing(table), *preflight.of_lock(table), *of_indexing(table), *_of_users(table)]
+    problems = [*missing_parts.missing(table), *preflight.of_lock(table), *of_indexing(table), *_of_users(table)]
     problems += [INDEX_NOT_PROVED.because(detail) for detail in _not_proved(table, kind)]
     problems += _of_columns(table, params)
     if indexes.RECORDS in partitions_of(table, params):
@@ -94,7 +94,7 @@ def of_build(table: HudiTable, params: IndexParams) -> list[Problem]:
 
 def of_drop(table: HudiTable, params: IndexParams) -> list[Problem]:
     """Returns all reasons why the index cannot be dropped."""
-    problems = [*table_parts.of_metadata_table(table), *preflight.of_lock(table), *of_indexing(table)]
+    problems = [*missing_parts.of_metadata_table(table), *preflight.of_lock(table), *of_indexing(table)]
     gone = set(partitions_of(table, params))
     if indexes.RECORDS in gone:
         needs = sorted(each for each in table.metadata_partitions if each.startswith(indexes.SECONDARY))
@@ -107,7 +107,7 @@ def of_drop(table: HudiTable, params: IndexParams) -> list[Problem]:
 
 
 def of_indexing(table: HudiTable) -> list[Problem]:
-    """Returns the refusal because of an indexing of others."""
+    """Returns the refusal if somebody else is building an index."""
     pending = [item for item in table.instants() if item.action == "indexing" and item.state != "COMPLETED"]
     inflight = sorted(filter(None, table.properties.get("hoodie.table.metadata.partitions.inflight", "").split(",")))
     if not pending and not inflight:

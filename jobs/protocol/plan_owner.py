@@ -29,8 +29,8 @@ from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.file_times import modified, storage_now, times_in
 from jobs.hudi.heartbeats import expiry_seconds, last_beat
 from jobs.hudi.lock import for_at_most
-from jobs.hudi.lock_look import duration
 from jobs.hudi.lock_note import has_died, machine
+from jobs.hudi.lock_status import duration
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import COMPACTION, REPLACE
 from jobs.hudi.small_file import read_object, write_object

@@ -12,12 +12,12 @@ from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError, StaleWriterError
 from jobs.format import lock_providers
-from jobs.format.bucket_rules import not_a_divisor, not_a_multiple
+from jobs.format.bucket_rules import not_a_divisor, not_a_multiple, too_unlike
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.problems.plans import PENDING_PLAN
-from jobs.problems.rescales import WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
+from jobs.problems.rescales import NUM_BUCKETS_UNCHANGED, WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
 from jobs.problems.tables import (
     BASE_FILES_NOT_PARQUET,
     BOOTSTRAPPED_TABLE,
@@ -78,7 +78,7 @@ def of_repair(table: HudiTable) -> list[Problem]:
     return problems + no_meta_fields(table) + lock_not_provable(table)
 
 
-def rows_astray(commits: Iterable[Commit], title: str) -> list[Problem]:
+def misplaced_rows(commits: Iterable[Commit], title: str) -> list[Problem]:
     """Returns a refusal with this title if the table has stale writes, because no reader sees their rows."""
     stale = stale_writes(commit.write for commit in commits)
     if not stale:
@@ -136,17 +136,25 @@ def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequen
     """Returns the reasons against a rescale.
 
     An expansion needs a larger multiple of each old number, a contraction a smaller divisor; but a contraction to one
-    number skips partitions that have this number already.
+    number skips partitions that have this number already. A change to any number only needs one partition with another
+    number.
     """
     numbers = {item: (buckets.old.buckets_of(item), buckets.new.buckets_of(item)) for item in partitions}
-    if not scale.contracts:
+    problems: list[Problem] = []
+    odd: list[str] = []
+    if scale.to_any:
+        unlike = [item for item in partitions if buckets.is_too_unlike(item)]
+        problems += [too_unlike(unlike[0], *numbers[unlike[0]])] if unlike else []
+        if not any(buckets.is_for(item) for item in partitions):
+            problems.append(NUM_BUCKETS_UNCHANGED.because(f"{scale.num_buckets} buckets"))
+    elif not scale.contracts:
         odd = [item for item, (before, after) in numbers.items() if after % before or after <= before]
     elif scale.factor is None and any(buckets.is_for(item) for item in partitions):
         odd = [item for item, (before, after) in numbers.items() if before % after]
     else:
         odd = [item for item, (before, after) in numbers.items() if before % after or after >= before]
     refusal = not_a_divisor if scale.contracts else not_a_multiple
-    problems = [refusal(odd[0], *numbers[odd[0]], others=len(odd) - 1)] if odd else []
+    problems += [refusal(odd[0], *numbers[odd[0]], others=len(odd) - 1)] if odd else []
     return problems + list(_of_writers(table, buckets)) + older_hudi.of_readers(table)
 
 

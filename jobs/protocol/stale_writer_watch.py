@@ -63,7 +63,8 @@ class KnownInstants:
         not completed then are judged when they complete."""
         recorded = next((each.write.known for each in commits if each.write.instant == instant), None)
         earlier = {each.requested for each in on_timeline if each.requested < instant} | {instant}
-        # Commits of earlier versions of this program have no such metadata. Then all older instants count as known.
+        # Commits of earlier versions of this program have no such metadata. For such a commit all older instants count
+        # as known.
         completed = earlier if recorded is None else recorded | {instant}
         return cls(frozenset(completed | earlier), frozenset(earlier - completed))
 

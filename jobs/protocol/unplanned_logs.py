@@ -92,7 +92,7 @@ class UnplannedLogs:
 
 def missed_logs(plan: plan_files.PlanContent, commits: Iterable[Commit]) -> dict[plan_files.Group, set[str]]:
     """Returns the names of missed logs by file group: completed commits have written them to slices that the plan
-    reads, but the plan does not name them. For tables before version 8 only."""
+    reads, but the plan does not name them. Only tables before version 8 have such logs."""
     since = plan_files.slices_of(plan)
     read = plan_files.read_by(plan)
     found: dict[plan_files.Group, set[str]] = {}

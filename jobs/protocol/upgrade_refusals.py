@@ -22,7 +22,7 @@ from jobs.problems.upgrades import (
     VERSION_NOT_OFFERED,
     VERSIONS_NOT_DECLARED,
 )
-from jobs.protocol import older_hudi, preflight, table_parts
+from jobs.protocol import missing_parts, older_hudi, preflight
 from jobs.protocol.writers import dead_writes
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def of_change(table: HudiTable, client: WriteClient, order: WorkOrder[UpgradePar
         return [VERSION_NOT_OFFERED.because(f"version {to}")]
     problems = [*preflight.writers_not_stopped(table, order), *preflight.of_lock(table), *_of_users(table, order)]
     problems += [UPGRADE_NOT_PROVED.because(detail) for detail in _not_proved(table, client, to)]
-    problems += preflight.rows_astray(
+    problems += preflight.misplaced_rows(
         table.commits(), "Rows of the table are in files that no reader sees; repair them first"
     )
-    return problems + table_parts.missing(table, order.kind) + busy(table, client)
+    return problems + missing_parts.missing(table, order.kind) + busy(table, client)
 
 
 def busy(table: HudiTable, client: WriteClient, *, compacted: bool = False) -> list[Problem]:

@@ -73,9 +73,9 @@ class Writers:
         return [item for item in in_flight if not self._may_be_fenced(item) and not self.will_retry(item, written)]
 
     def will_retry(self, item: Instant, written: Buckets) -> bool:
-        """Returns whether a write certainly conflicts if it commits after the replacement, and is then retried. That is
-        so if it is past its `preWrite` (inflight: Hudi has recorded the pending instants by then) and writes to a
-        bucket that the replacement writes to (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`). A write
+        """Returns whether a write certainly conflicts if it commits after the replacement, and is then retried. A write
+        conflicts if it is past its `preWrite` (inflight: Hudi has recorded the pending instants by then) and writes to
+        a bucket that the replacement writes to (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`). A write
         that only creates partitions or buckets, or only writes to buckets that a contraction removes, would commit in
         the old layout."""
         if not self._retry_conflicts or item.state != "INFLIGHT" or item.action not in INGESTION:

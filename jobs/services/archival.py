@@ -38,7 +38,7 @@ def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext)
     """
     context.step("planning")
     title = "The table has commits that wrote rows to replaced file groups; their repair reads the timeline"
-    problems = preflight.rows_astray(table.commits(), title)
+    problems = preflight.misplaced_rows(table.commits(), title)
     if order.dry_run:
         planned = ArchivalResult() if problems else _planned(table, order.params)[0]
         found = replace(planned, nothing_to_do=not planned.candidates, refusals=tuple(problems))

@@ -22,7 +22,7 @@ from jobs.kinds.audit import AuditParams, AuditResult, RowsOfReaders, StaleWrite
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import CheckNotMade, Examination, KindResult
 from jobs.protocol import preflight
-from jobs.services.checks import commits, indexes, metadata_table, overwritten, parts, record_keys, timeline
+from jobs.services.checks import commits, indexes, metadata_table, overwritten, record_keys, table_parts, timeline
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
@@ -42,9 +42,9 @@ PROOFS: dict[str, Check] = {
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
     "logs of compactions": commits.compactions,
-    "parts of the metadata table": parts.metadata_table,
+    "parts of the metadata table": table_parts.metadata_table,
     "metadata table": metadata_table.listing,
-    "partition metadata": parts.partition_metadata,
+    "partition metadata": table_parts.partition_metadata,
     "overwritten rows": overwritten.back,
 }
 """Checks that read no rows."""

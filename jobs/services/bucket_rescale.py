@@ -1,11 +1,12 @@
-"""Bucket rescale: expansion from N to kN buckets, and contraction from kN to N, without a shuffle.
+"""Bucket rescale: expansion from N to kN buckets, contraction from kN to N, and change from N to any M, without a
+shuffle.
 
 A row's bucket is `hash % N`, so with kN buckets it can only stay in i or move to one of i+N, ..., i+(k-1)N: one task
 reads each slice once and writes it k times, and no other slice is touched (RFC-29, "multiple rehash"). A contraction is
-the inverse: one task reads the k slices of a new bucket and writes one. The commit is a replacecommit, and the hashing
-config of the same instant takes effect when it completes: data and number of buckets change in one atomic step, for
-every writer of Hudi 1.1 and later, whatever its own options are. (Hudi finds a config by its instant, not by the
-operation of the commit: `PartitionBucketIndexHashingConfig`, 1.1 and 1.2.)
+the inverse: one task reads the k slices of a new bucket and writes one. `rehash_job` has the general case. The commit
+is a replacecommit, and the hashing config of the same instant takes effect when it completes: data and number of
+buckets change in one atomic step, for every writer of Hudi 1.1 and later, whatever its own options are. (Hudi finds a
+config by its instant, not by the operation of the commit: `PartitionBucketIndexHashingConfig`, 1.1 and 1.2.)
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind, Outcome, Result
-from jobs.dataplane.merge_job import merge_slices
-from jobs.dataplane.rewrite_job import rewrite_slices
+from jobs.dataplane import rehash_ways
+from jobs.dataplane.rehash_job import families_of, rehash_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import BucketChange, Scale, Selection
@@ -23,7 +24,8 @@ from jobs.format.stale_writes import RESCALED_KEY
 from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.kinds.bucket_expansion import BucketRulesChange, RescaleParams, RescaleResult
+from jobs.kinds.bucket_count import BucketCountParams, BucketCountResult, RehashWay
+from jobs.kinds.bucket_expansion import BucketRulesChange, MultipleParams, RescaleParams, RescaleResult
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
 from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.file_group_change import Switch
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from jobs.contract import Problem, WorkOrder
+    from jobs.dataplane.rehash_ways import WayCost
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
@@ -65,22 +68,35 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
     context.step("planning")
     if done := recovery.settle_replacement(table, order, context):
         return done if order.dry_run else _settled(table, order, context, done)
-    rescale, problems = _planned(table, order)
+    scale = _scale(order)
+    form = BucketCountResult if scale.to_any else RescaleResult
+    rescale, problems = _planned(table, order, scale)
     if order.dry_run:
-        planned = _dry_run(rescale, problems).having(warnings=_warnings(table))
+        ways = _ways(table, order, rescale) if rescale and not problems else []
+        planned = _dry_run(rescale, problems, ways, form).having(warnings=_warnings(table))
         chosen = rescale.chosen(rescale.slices) if rescale else []
         return Result(Outcome.SUCCEEDED, details=rewrite_engines.forecast(planned, table, order, chosen))
     if problems or rescale is None:
         raise RefusedError(problems)
     buckets, engines = rescale.buckets, RewriteEngines(table, order)
     hash_fields = table.declared.index.hash_fields if table.declared.index else ()
-    by_slice = merge_slices if order.kind is JobKind.BUCKET_CONTRACTION else rewrite_slices
+    ways = _ways(table, order, rescale)
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.codec)
         return engines.rewrite(
             chosen,
-            lambda merging: by_slice(table, work, chosen, everything, buckets, context=context, merging=merging),
+            lambda merging: rehash_slices(
+                table,
+                work,
+                chosen,
+                everything,
+                buckets,
+                context=context,
+                merging=merging,
+                way=ways[0].way,
+                outputs=ways[0].outputs,
+            ),
         )
 
     settle_seconds = _settle_seconds(order)
@@ -100,16 +116,17 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
         extra=lambda _: {RESCALED_KEY: str(buckets.new)},
         unit=rescale.family,
     ).run()
-    written = ((file.partition, int(file.file_id[:8])) for file in replaced.written)
+    written = ((file.partition, file.bucket) for file in replaced.written)
     switch = Switch(replaced.file_groups, buckets, _complete(buckets, written))
     watched = repair.after_switch(
         table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced, seconds=settle_seconds
     )
-    found = watched.result(replaced.measured(RescaleResult)).having(
+    found = watched.result(replaced.measured(form)).having(
         merged=engines.merged,
         buckets=_numbers(rescale),
         partitions=len({item.partition for item in replaced.slices}),
         rules=str(buckets.new),
+        **({"way": ways[0].way.value} if scale.to_any else {}),
     )
     return Result(Outcome.SUCCEEDED, instants=(replaced.instant, *watched.instants), details=found)
 
@@ -155,7 +172,23 @@ def _complete(buckets: BucketChange, found: Iterable[tuple[str, int]]) -> frozen
     )
 
 
-def _planned(table: HudiTable, order: WorkOrder[RescaleParams]) -> tuple[Rescale | None, list[Problem]]:
+def _scale(order: WorkOrder[RescaleParams]) -> Scale:
+    params = order.params
+    if isinstance(params, MultipleParams):
+        return Scale(params.num_buckets, params.factor, contracts=order.kind is JobKind.BUCKET_CONTRACTION)
+    return Scale(params.num_buckets, to_any=True)
+
+
+def _ways(table: HudiTable, order: WorkOrder[RescaleParams], rescale: Rescale) -> list[WayCost]:
+    """Returns the cost of each way of the rewrite, first the one to take."""
+    chosen = rescale.chosen(rescale.slices)
+    families = [family.size for family in families_of(chosen, rescale.buckets)]
+    ways = rehash_ways.costs(families, table.jvm.spark.sparkContext.defaultParallelism)
+    asked = order.params.way if isinstance(order.params, BucketCountParams) else "auto"
+    return sorted(ways, key=lambda each: each.way != asked)
+
+
+def _planned(table: HudiTable, order: WorkOrder[RescaleParams], scale: Scale) -> tuple[Rescale | None, list[Problem]]:
     slices = table.file_slices()
     current = table.bucket_rules()
     problems = preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
@@ -167,8 +200,6 @@ def _planned(table: HudiTable, order: WorkOrder[RescaleParams]) -> tuple[Rescale
     selection = None if wanted is None else Selection.of(wanted)
     problems += preflight.unknown_partitions(selection, existing)
     partitions = tuple(partition for partition in existing if selection is None or partition in selection)
-    contracts = order.kind is JobKind.BUCKET_CONTRACTION
-    scale = Scale(order.params.num_buckets, order.params.factor, contracts=contracts)
     new = current.whole_table(scale) if selection is None else current.only(selection, scale)
     buckets = BucketChange(current, new)
     problems += preflight.of_bucket_number(table, buckets, partitions, scale)
@@ -195,28 +226,45 @@ def _warnings(table: HudiTable) -> tuple[str, ...]:
     )
 
 
-def _dry_run(rescale: Rescale | None, problems: Sequence[Problem]) -> RescaleResult:
+def _dry_run(
+    rescale: Rescale | None, problems: Sequence[Problem], ways: Sequence[WayCost], form: type[RescaleResult]
+) -> RescaleResult:
     if rescale is None:
-        return RescaleResult(refusals=tuple(problems))
+        return form(refusals=tuple(problems))
     chosen = rescale.chosen(rescale.slices)
     bytes_to_read = sum(item.bytes for item in chosen)
     # If the number of buckets is refused, new buckets cannot be counted.
     families = [] if problems else [(item.partition, rescale.buckets.children(*_place(item))) for item in chosen]
     after = len({(partition, child) for partition, children in families for child in children})
-    return RescaleResult(
+    planned = form(
         refusals=tuple(problems),
         buckets=_numbers(rescale),
         rules=BucketRulesChange(before=str(rescale.buckets.old), after=str(rescale.buckets.new)),
-        partitions=len(rescale.partitions),
+        partitions=len({item.partition for item in chosen}),
         files=sum(1 + len(item.log_files) for item in chosen),
         file_groups=FileGroupNumbers(before=len(chosen), after=None if problems else after),
         bytes=bytes_to_read,
-        estimated_cost=EstimatedCost(
-            bytes_read=bytes_to_read,
-            bytes_written=bytes_to_read,
-            tasks=len(chosen) if problems else min(len(chosen), after),
-        ),
+        estimated_cost=EstimatedCost(bytes_read=bytes_to_read, bytes_written=bytes_to_read, tasks=len(chosen)),
     )
+    if not ways:
+        return planned
+    first = ways[0]
+    cost = EstimatedCost(bytes_read=first.bytes_read, bytes_written=first.bytes_written, tasks=first.tasks)
+    planned = planned.having(estimated_cost=cost)
+    if form is not BucketCountResult:
+        return planned
+    least = min(way.cost for way in ways) or 1.0
+    found = tuple(
+        RehashWay(
+            way=each.way.value,
+            bytes_read=each.bytes_read,
+            bytes_written=each.bytes_written,
+            tasks=each.tasks,
+            cost=round(each.cost / least, 2),
+        )
+        for each in sorted(ways, key=lambda each: each.cost)
+    )
+    return planned.having(way=first.way.value, ways=found)
 
 
 def _place(item: FileSlice) -> tuple[str, int]:

@@ -29,7 +29,7 @@ from jobs.protocol import preflight
 from jobs.protocol.consumers import behind_replacements, first_needed, pending_cleans, retention
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
-from jobs.services import given_plans
+from jobs.services import delegated_plans
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -62,7 +62,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
     """Cleans by `policy`, keeping `retain` commits, hours or file versions; a dry run lists what would be deleted."""
     context.step("planning")
     if order.params.plans:
-        return _execute_given(table, order, context)
+        return _execute_delegated(table, order, context)
     policy = order.params.policy
     retain = order.params.retain
     problems = _retention_problems(policy, retain)
@@ -87,7 +87,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
     options = kept.options(table.commits(), table.now())
     with WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         plan = None if order.dry_run else client.cleaner.plan()
-        found = client.cleaner.look() if order.dry_run and not problems else plan or Cleanable()
+        found = client.cleaner.preview() if order.dry_run and not problems else plan or Cleanable()
         files = [path for paths in found.files.values() for path in paths]
         result = CleaningResult(
             policy=policy,
@@ -178,7 +178,9 @@ def _clean_without_writes(
                     return client.cleaner.execute()
 
 
-def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result[CleaningResult]:
+def _execute_delegated(
+    table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext
+) -> Result[CleaningResult]:
     """Executes the given pending cleans while the lock is held.
 
     Hudi (1.2) completes a clean without checking the timeline, so two clients that execute one plan complete it twice.
@@ -189,7 +191,7 @@ def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: 
     problems = [*_stale_write_problems(table), *pending_cleans(table, consumers)]
     lock = TableLock(table, order.job_id)
     if order.dry_run:
-        found = given_plans.find(table, order, {CLEAN})
+        found = delegated_plans.find(table, order, {CLEAN})
         return Result(Outcome.SUCCEEDED, details=found.planned(CleaningResult, problems))
     refuse(problems)
     lock.break_stale()
@@ -202,7 +204,7 @@ def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: 
         WriteClient(table, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS, options) as client,
     ):
         table.reload()
-        found = given_plans.find(table, order, {CLEAN})
+        found = delegated_plans.find(table, order, {CLEAN})
         result = found.result(CleaningResult).having(files_deleted=0, failed_deletes=0)
         if not found.ready:
             return Result(Outcome.SUCCEEDED, details=result)
@@ -214,7 +216,7 @@ def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: 
         for instant in found.ready:
             context.instant(instant)
         context.step("deleting")
-        if summary := client.cleaner.execute_given():
+        if summary := client.cleaner.execute_delegated():
             result = result.having(files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes)
         lock.verify()
     return Result(Outcome.SUCCEEDED, instants=found.ready, details=result)
@@ -334,7 +336,7 @@ def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[
     if hitting:
         return [STALE_WRITE_IN_FLIGHT.because(", ".join(hitting))]
     title = "The table has commits that wrote rows to replaced file groups; cleaning could delete them"
-    return preflight.rows_astray(commits, title)
+    return preflight.misplaced_rows(commits, title)
 
 
 def _size(table: HudiTable, files: list[str]) -> int | None:

@@ -2,8 +2,8 @@
 
 Tables without a bucket index are clustered by Hudi's own plan and execution (`hudis_clustering`). Hudi 1.2 cannot
 cluster a simple-bucket table: with the index options it fails half way and blocks the writers, without them it destroys
-the bucket layout. For such tables the rows are ordered inside each bucket instead: same buckets, new file groups. Both
-are committed by `Replacement`.
+the bucket layout. For such tables the rows are ordered inside each bucket instead: same buckets, new file groups.
+`Replacement` commits both forms of clustering.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_e
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.services import given_clusterings, hudis_clustering, repair, rewrite_engines
+from jobs.services import delegated_clustering, hudis_clustering, joining, repair, rewrite_engines
 from jobs.services.held_groups import Held
 from jobs.services.rewrite_engines import RewriteEngines
 
@@ -57,7 +57,7 @@ def run(
     context.step("planning")
     params = order.params
     if isinstance(params, GivenClusteringParams):
-        return given_clusterings.run(table, order.having(params), context, looks_bucketed=_looks_bucketed(table))
+        return delegated_clustering.run(table, order.having(params), context, looks_bucketed=_looks_bucketed(table))
     return _cluster(table, order.having(params), context)
 
 
@@ -95,6 +95,8 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         found = _dry_run(planned, problems, in_buckets=in_buckets).having(notes=held.notes(), nothing_to_do=is_idle)
         if in_buckets:
             found = rewrite_engines.forecast(found, table, order, chosen)
+        elif planned and not sort_by:
+            found = joining.forecast(found, table, order, planned)
         return Result(Outcome.SUCCEEDED, details=found)
     refuse(problems)
     if in_buckets:
@@ -153,7 +155,7 @@ def _inside_buckets(
 
 def _looks_bucketed(table: HudiTable) -> bool:
     """Returns whether all file ids begin with a bucket number, because the index may not be declared. One in 4000
-    random ids does so too."""
+    random file ids also begins with such a number."""
     ids = [item.file_id for item in table.file_slices()]
     return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
 

@@ -17,7 +17,7 @@ from jobs.kinds.compaction import CompactionParams, CompactionResult
 from jobs.kinds.results import EstimatedCost, KindResult
 from jobs.problems.plans import LOG_COMPACTION_UNSOUND, NOT_MERGE_ON_READ
 from jobs.protocol import recovery
-from jobs.services import bounded_compaction, compaction_engines, given_plans
+from jobs.services import bounded_compaction, compaction_engines, delegated_plans
 from jobs.services.compaction_bounds import Bounds
 from jobs.services.compaction_plans import PlanRunner
 from jobs.services.held_groups import Held
@@ -56,7 +56,7 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     if problems := _refusals(table, order):
         return _refused(order, problems)
     if order.params.plans:
-        return _execute_given(table, order, context)
+        return _execute_delegated(table, order, context)
     bounds = Bounds.of(order.params)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
@@ -125,8 +125,8 @@ def _log_compactions(table: HudiTable, plans: Collection[str]) -> list[Problem]:
     return [LOG_COMPACTION_UNSOUND.because(f"{found}: {why}")] if found else []
 
 
-def _execute_given(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result[KindResult]:
-    found = given_plans.find(table, order, {COMPACTION})
+def _execute_delegated(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result[KindResult]:
+    found = delegated_plans.find(table, order, {COMPACTION})
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found.planned(CompactionResult))
     runner = PlanRunner(table, order, context)

@@ -95,7 +95,7 @@ class Bounds:
     def choose(self, due: Sequence[FileSlice], executed: Sequence[PendingPlan] = ()) -> Choice:
         """Returns the choice among the slices that are `due`: those with logs that are in no pending plan.
 
-        It has at least one slice, unless the `executed` plans have used up the limit.
+        The choice has at least one slice, unless the `executed` plans have used up the limit.
         """
         wanted = [item for item in due if self.selection is None or item.partition in self.selection]
         if self._has_no_limit:

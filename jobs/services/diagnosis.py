@@ -12,7 +12,7 @@ from jobs.contract import Outcome, Result
 from jobs.hudi.table import HudiTable
 from jobs.kinds.diagnosis import DiagnosisParams, DiagnosisResult
 from jobs.services.audit import PROOFS
-from jobs.services.checks import buckets, indexes, parts, plans, remains, timeline
+from jobs.services.checks import buckets, indexes, plans, remains, table_parts, timeline
 from jobs.services.checks.examination import examine
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CHECKS: dict[str, Check] = {
     **PROOFS,
-    "properties": parts.properties,
-    "index definitions": parts.index_definitions,
+    "properties": table_parts.properties,
+    "index definitions": table_parts.index_definitions,
     "expression indexes": indexes.expressions,
     "files of unknown instants": timeline.unknown_files,
     "archival": timeline.archival,

@@ -36,12 +36,12 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
     writers' instants, if the job would roll them back. `notes` say in sentences what this means for the job. The dry
     run connects to the lock's server but takes no lock, so no writer waits.
     """
-    look = TableLock(table, order.job_id).look()
+    lock = TableLock(table, order.job_id).status()
     planned = result.details
     refusals = list(planned.refusals or ())
     # The preflight refuses such a lock with a clearer text than the JVM's error.
     if not any(refusal.type == LOCK_NOT_ATOMIC.type for refusal in refusals):
-        refusals += look.problems
+        refusals += lock.problems
     try:
         table.clock.verify()
     except ClocksDisagreeError as error:
@@ -60,8 +60,8 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
     is_idle = planned.nothing_to_do
     if is_idle is not UNSET:
         is_idle = is_idle and not rolled_back and not refusals
-    if look.is_held:
-        notes.append(f"The table's lock is {look.holder or 'held by others'}: the job would wait for it.")
+    if lock.is_held:
+        notes.append(f"The table's lock is {lock.holder or 'held by others'}: the job would wait for it.")
     if rolled_back:
         notes.append(f"It would roll back these instants of dead writers: {_names(rolled_back)}.")
     elif dead:
@@ -71,9 +71,9 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
     found = planned.having(
         lock=LockFound(
             provider=table.declared.lock.provider,
-            reachable=not look.problems,
-            held=look.is_held,
-            holder=look.holder,
+            reachable=not lock.problems,
+            held=lock.is_held,
+            holder=lock.holder,
         ),
         beside=FoundBeside(dead_writers=tuple(dead), writers=tuple(writing), plans=tuple(plans)),
         would_roll_back=tuple(rolled_back),

@@ -95,7 +95,7 @@ def _of_retiring(table: HudiTable, order: WorkOrder[FinishExpansionParams], rule
                 " table's `index` with that number. A writer that keeps the old number silently duplicates rows.",
             )
         )
-    problems += preflight.rows_astray(table.commits(), "Rows of stale writes must be repaired first")
+    problems += preflight.misplaced_rows(table.commits(), "Rows of stale writes must be repaired first")
     return problems + _of_storage(table)
 
 

@@ -13,6 +13,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.format.bucket_rules import exactly
@@ -29,10 +31,11 @@ from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.services import repair
+from jobs.services.joining import Joining
 from jobs.services.key_proof import KeyProof
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.hudi.clustering_groups import ClusteringGroups
@@ -84,7 +87,8 @@ def run(
             )
             return Result(Outcome.SUCCEEDED, details=KeyProof().result(idle))
         unique_keys.require(table, {partition for partition, _ in groups.number_of})
-        work = _Work(table, groups, context)
+        joining = None if sort_by else Joining(table, order, context)
+        work = _Work(table, groups, context, joining)
         lock = TableLock(table, order.job_id)
         config = ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True)
         replaced = Replacement(
@@ -102,6 +106,10 @@ def run(
     done = watched.result(replaced.measured(ClusteringResult)).having(
         proof=work.proof_of(replaced), inside_buckets=False, nothing_to_do=False
     )
+    if joining:
+        # Without the keys of the joined files there is no digest of all keys.
+        digest = UNSET if "joined" in work.left_out else done.key_digest
+        done = done.having(merged=joining.merged, key_digest=digest)
     return Result(Outcome.SUCCEEDED, instants=(replaced.instant, *watched.instants), details=done)
 
 
@@ -153,7 +161,8 @@ class Order:
         return {_ORDERED_KEY: json.dumps({"order": self._text, "partitions": sorted(partitions)})}
 
     def _brought_by(self, commit: Commit) -> frozenset[str]:
-        """Returns the partitions that the commit has put into this order. Its metadata may have any content."""
+        """Returns the partitions that the commit has put into this order. The commit's metadata may have any
+        content."""
         try:
             done = json.loads(commit.extra.get(_ORDERED_KEY, "{}"))
             return frozenset(map(str, done["partitions"])) if done["order"] == self._text else frozenset()
@@ -168,8 +177,11 @@ class Order:
 class _Work:
     """Chooses and rewrites the file slices of the clustering groups of one plan."""
 
-    def __init__(self, table: HudiTable, groups: ClusteringGroups, context: JobContext) -> None:
+    def __init__(
+        self, table: HudiTable, groups: ClusteringGroups, context: JobContext, joining: Joining | None
+    ) -> None:
         self._context = context
+        self._joining = joining
         self._table = table
         self._groups = groups
         self._proof = KeyProof()
@@ -194,6 +206,14 @@ class _Work:
         by_group: dict[int, list[FileSlice]] = {}
         for item in chosen:
             by_group.setdefault(self._groups.number_of[item.key], []).append(item)
+        joined = self._joining.join(instant, by_group, self._groups.outputs) if self._joining else {}
+        for number, files in joined.items():
+            self._before[number] = self._proof.of_join(files)
+        rest = {number: slices for number, slices in by_group.items() if number not in joined}
+        written = [file.written for files in joined.values() for file in files]
+        return written + (self._by_hudi(instant, rest) if rest else [])
+
+    def _by_hudi(self, instant: str, by_group: Mapping[int, Sequence[FileSlice]]) -> list[WrittenFile]:
         self._table.reload()
         until = max(item.requested for item in self._table.instants())
         found = self._groups.execute(instant, by_group, until=until)
@@ -215,6 +235,11 @@ class _Work:
         """Returns the partitions with slices that were not replaced, although they were planned or could have been."""
         left = self._groups.number_of.keys() - replaced.file_groups
         return {partition for partition, _ in left} | self._groups.left_out
+
+    @property
+    def left_out(self) -> Collection[str]:
+        """What the proof does not cover."""
+        return self._proof.left_out
 
     def proof_of(self, replaced: Replaced) -> results.KeyProof:
         """Returns the proof that no row was lost or invented, for the job's result."""

@@ -21,7 +21,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.kinds.index import IndexDifference, IndexParams, IndexResult
 from jobs.lock_errors import LockLostError
-from jobs.protocol import index_refusals, table_parts
+from jobs.protocol import index_refusals, missing_parts
 from jobs.protocol.writers import roll_back_dead
 from jobs.services.checks import file_values
 from jobs.services.index_cost import cost_of, writer_options
@@ -86,7 +86,7 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
 
 def _verify(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) -> Result[IndexResult]:
     params = order.params
-    if problems := table_parts.missing(table):
+    if problems := missing_parts.missing(table):
         if order.dry_run:
             return Result(Outcome.SUCCEEDED, details=IndexResult(refusals=tuple(problems)))
         refuse(problems)

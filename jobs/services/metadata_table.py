@@ -19,9 +19,9 @@ from jobs.hudi.metadata_table import COMPACTED_AT_ONCE
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.kinds.metadata_table import MetadataTableParams, MetadataTableResult
 from jobs.problems.plans import FILES_WITHOUT_COMMIT
-from jobs.protocol import preflight, table_parts, unique_keys
+from jobs.protocol import missing_parts, preflight, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
-from jobs.services.checks import metadata_table, parts
+from jobs.services.checks import metadata_table, table_parts
 from jobs.services.checks.finding import Examined, confirmed, some
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     # noticed.
     problems += unique_keys.refusals(table, had=index_note.unbuilt(table))
     # The definitions say whether the record index is global or separate for each partition.
-    problems += table_parts.of_index_definitions(table)
+    problems += missing_parts.of_index_definitions(table)
     # A listing misses partitions without a metadata file.
-    problems += table_parts.of_folders(table)
+    problems += missing_parts.of_folders(table)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems)))
     refuse(problems)
@@ -138,15 +138,15 @@ def _findings(table: HudiTable) -> list[Finding]:
     """Compares twice and returns the differences found both times, because changes of writers appear in one comparison
     only."""
     # An incomplete metadata table cannot be compared.
-    for check in (parts.metadata_table, metadata_table.listing):
-        first = _look(table, check)
+    for check in (table_parts.metadata_table, metadata_table.listing):
+        first = _run(table, check)
         if first:
             table.reload()
-        if found := confirmed(first, _look(table, check) if first else ()):
+        if found := confirmed(first, _run(table, check) if first else ()):
             return found
     return []
 
 
-def _look(table: HudiTable, check: Check) -> list[Finding]:
+def _run(table: HudiTable, check: Check) -> list[Finding]:
     with ExitStack() as opened:
         return list(check(Examined(table, opened)))

@@ -265,4 +265,4 @@ def _problems(table: HudiTable, order: WorkOrder[PartitionTtlParams]) -> list[Pr
     if values := [name for name in table.indexes_of_keys if name.startswith(SECONDARY)]:
         problems.append(SECONDARY_INDEX.because(", ".join(values)))
     title = "The table has commits whose rows no reader sees; they may belong to these partitions"
-    return problems + preflight.rows_astray(table.commits(), title)
+    return problems + preflight.misplaced_rows(table.commits(), title)

@@ -1,12 +1,12 @@
 """Repair: recovers the rows of commits that wrote to replaced file groups, or to buckets by an old number.
 
 Such rows are in files that no reader uses, or in wrong buckets; the files still exist, because cleaning is refused
-while they are needed. Hudi reads the rows from there. They are compared with the current table key by key. Rows that
-would be the current version if they had been written correctly are written by Hudi's own upsert and delete, under the
-table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read back, an
-empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are repaired in
-any case, other stale writes only if they are proved (`Doubt`). A job that names none repairs all of them, except those
-whose file groups an owner's overwrite replaced.
+while they are needed. Hudi reads the rows from there. The job compares these rows with the current table key by key.
+Rows that would be the current version if they had been written correctly are written by Hudi's own upsert and delete,
+under the table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read
+back, an empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are
+repaired in any case, other stale writes only if they are proved (`Doubt`). A job that names none repairs all of them,
+except those whose file groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from jobs.services import remove_leftovers, stray_row_writes, stray_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from jobs.contract import WorkOrder
     from jobs.format.stale_writes import Group, StaleWrite
@@ -110,8 +111,9 @@ def repair_writes(
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
     waived = tuple(write.instant for write in left if write.instant in accepted)
     repaired = Repaired(left=tuple(write.instant for write in left if write.instant not in waived), waived=waived)
+    repair = _Repair(table, lock, order, context, repaired)
     if waived:
-        with stray_row_writes.lock_without_writers(table, lock, order.params.wait_seconds, context):
+        with repair.lock_without_writers():
             repaired.instants += (stray_row_writes.mark(table, lock, {REPAIRED_KEY: ",".join(waived)}),)
     # A stale write may also have written to wrong buckets of a new partition, which has no replaced file group.
     written = {
@@ -121,12 +123,12 @@ def repair_writes(
         if (partition, file_id) not in groups.get(instant, ())
     }
     if stale:
-        _drop_visible(table, lock, order, context, repaired, stale=stale)
+        repair.drop_visible(stale)
     # Misplaced rows are moved first, because recovering rows from replaced file groups marks the write as repaired.
     if written:
-        _move_misplaced_rows(table, lock, order, context, repaired, partitions=sorted(written), instants=doubtful)
+        repair.move_misplaced_rows(sorted(written), doubtful)
     if stale:
-        _recover_stale_rows(table, lock, order, context, repaired, stale=stale)
+        repair.recover_stale_rows(stale)
     return repaired
 
 
@@ -190,135 +192,104 @@ def after_switch(
         raise StaleWriterError(f"{', '.join(found.instants)}: {error}") from error
 
 
-def _recover_stale_rows(
-    table: HudiTable,
-    lock: TableLock,
-    order: WorkOrder[RepairParams],
-    context: JobContext,
-    repaired: Repaired,
-    *,
-    stale: Sequence[StaleWrite],
-) -> None:
-    context.step("reading the rows of stale writes")
-    commits = table.commits()
-    lost = {
-        instant: count
-        for instant, count in lost_deletes(stale, commits).items()
-        if instant not in (order.params.accepted or ())
-    }
-    instants = [write.instant for write in stale]
-    with copied(table, stale, commits, f"groundskeeper-{order.job_id}") as merged:
-        strays = stray_rows.latest(table, merged, instants)
-        deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
-        with stray_row_writes.lock_without_writers(table, lock, order.params.wait_seconds, context):
-            context.step("writing the rows of stale writes")
-            decided = stray_rows.decide(table, strays, deletes, commits)
-            mended = [each for each in instants if each not in lost]
-            marked = {REPAIRED_KEY: ",".join(mended)}
-            repaired.instants += stray_row_writes.write(table, lock, context, decided, extra=marked)
-        repaired.rows += decided.upsert_count
-        repaired.deletes += decided.delete_count
-        repaired.superseded += decided.superseded
-    repaired.repaired += tuple(instants)
-    if lost:
-        counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
-        raise DeletesLostError(f"Lost deletes: {counts}.")
+@dataclass(frozen=True)
+class _Repair:
+    """One repair, and its progress so far."""
 
+    table: HudiTable
+    lock: TableLock
+    order: WorkOrder[RepairParams]
+    context: JobContext
+    repaired: Repaired
 
-def _drop_visible(
-    table: HudiTable,
-    lock: TableLock,
-    order: WorkOrder[RepairParams],
-    context: JobContext,
-    repaired: Repaired,
-    *,
-    stale: Sequence[StaleWrite],
-) -> None:
-    """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones. No
-    writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
-    and the job waits for none. An interruption afterwards loses nothing: the files stay, and the next attempt finds the
-    stale writes again."""
-    groups = {group for write in stale for group in write.groups}
-    if not any(item.key in groups for item in table.file_slices()):
-        return
-    extra = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
-    dropped = _replacement(
-        table, lock, order, context, groups, rewrite=lambda *_: [], extra=extra, ignores_writers=True
-    ).run()
-    repaired.instants += (dropped.instant,)
+    def lock_without_writers(self) -> AbstractContextManager[None]:
+        return stray_row_writes.lock_without_writers(
+            self.table, self.lock, self.order.params.wait_seconds, self.context
+        )
 
+    def recover_stale_rows(self, stale: Sequence[StaleWrite]) -> None:
+        self.context.step("reading the rows of stale writes")
+        table, commits = self.table, self.table.commits()
+        lost = {
+            instant: count
+            for instant, count in lost_deletes(stale, commits).items()
+            if instant not in (self.order.params.accepted or ())
+        }
+        instants = [write.instant for write in stale]
+        with copied(table, stale, commits, f"groundskeeper-{self.order.job_id}") as merged:
+            strays = stray_rows.latest(table, merged, instants)
+            deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
+            with self.lock_without_writers():
+                self.context.step("writing the rows of stale writes")
+                decided = stray_rows.decide(table, strays, deletes, commits)
+                mended = [each for each in instants if each not in lost]
+                marked = {REPAIRED_KEY: ",".join(mended)}
+                self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
+            self.repaired.rows += decided.upsert_count
+            self.repaired.deletes += decided.delete_count
+            self.repaired.superseded += decided.superseded
+        self.repaired.repaired += tuple(instants)
+        if lost:
+            counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
+            raise DeletesLostError(f"Lost deletes: {counts}.")
 
-def _move_misplaced_rows(
-    table: HudiTable,
-    lock: TableLock,
-    order: WorkOrder[RepairParams],
-    context: JobContext,
-    repaired: Repaired,
-    *,
-    partitions: Sequence[str],
-    instants: Sequence[str],
-) -> None:
-    """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them.
+    def drop_visible(self, stale: Sequence[StaleWrite]) -> None:
+        """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones.
+        No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale
+        itself, and the job waits for none. An interruption afterwards loses nothing: the files stay, and the next
+        attempt finds the stale writes again."""
+        groups = {group for write in stale for group in write.groups}
+        if not any(item.key in groups for item in self.table.file_slices()):
+            return
+        extra = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
+        dropped = self._replacement(groups, lambda *_: [], extra, ignores_writers=True).run()
+        self.repaired.instants += (dropped.instant,)
 
-    `instants` are commits that may have written to wrong buckets.
-    """
-    context.step("finding rows in wrong buckets")
-    wrong = stray_rows.misplaced(table, partitions)
-    if not wrong.groups:
-        repaired.cleared += tuple(instants)
-        return
-    with stray_row_writes.lock_without_writers(table, lock, order.params.wait_seconds, context):
-        context.step("writing rows to the right buckets")
+    def move_misplaced_rows(self, partitions: Sequence[str], instants: Sequence[str]) -> None:
+        """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them.
+        `instants` are commits that may have written to wrong buckets."""
+        self.context.step("finding rows in wrong buckets")
+        table = self.table
         wrong = stray_rows.misplaced(table, partitions)
-        decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
-        repaired.instants += stray_row_writes.write(table, lock, context, decided, apart=wrong.groups)
-    repaired.rows += decided.upsert_count
-    repaired.moved += wrong.rows.count()
-    _leave_out(table, lock, order, context, repaired, groups=wrong.groups, instants=instants)
-    repaired.repaired += tuple(instants)
+        if not wrong.groups:
+            self.repaired.cleared += tuple(instants)
+            return
+        with self.lock_without_writers():
+            self.context.step("writing rows to the right buckets")
+            wrong = stray_rows.misplaced(table, partitions)
+            decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
+            written = stray_row_writes.write(table, self.lock, self.context, decided, apart=wrong.places)
+            self.repaired.instants += written
+        self.repaired.rows += decided.upsert_count
+        self.repaired.moved += wrong.rows.count()
+        self._leave_out(wrong.groups, instants)
+        self.repaired.repaired += tuple(instants)
 
+    def _leave_out(self, groups: frozenset[tuple[str, str]], instants: Sequence[str]) -> None:
+        """Rewrites these file groups without the rows that belong to other buckets."""
+        table, rules, index = self.table, self.table.bucket_rules(), self.table.declared.index
+        if rules is None or index is None:
+            raise AssertionError("only tables with a bucket index have rows in wrong buckets")
 
-def _leave_out(
-    table: HudiTable,
-    lock: TableLock,
-    order: WorkOrder[RepairParams],
-    context: JobContext,
-    repaired: Repaired,
-    *,
-    groups: frozenset[tuple[str, str]],
-    instants: Sequence[str],
-) -> None:
-    """Rewrites these file groups without the rows that belong to other buckets."""
-    rules, index = table.bucket_rules(), table.declared.index
-    if rules is None or index is None:
-        raise AssertionError("only tables with a bucket index have rows in wrong buckets")
+        def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
+            work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
+            return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=self.context)
 
-    def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
-        work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
-        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
+        extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
+        replaced = self._replacement(groups, rewrite, extra).run()
+        self.repaired.instants += (replaced.instant,)
 
-    extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
-    replaced = _replacement(table, lock, order, context, groups, rewrite=rewrite, extra=extra).run()
-    repaired.instants += (replaced.instant,)
+    def _replacement(
+        self, groups: Collection[Group], rewrite: Rewriter, extra: Mapping[str, str], *, ignores_writers: bool = False
+    ) -> Replacement:
+        def choose(slices: list[FileSlice]) -> list[FileSlice]:
+            return [item for item in slices if item.key in groups]
 
-
-def _replacement(
-    table: HudiTable,
-    lock: TableLock,
-    order: WorkOrder[RepairParams],
-    context: JobContext,
-    groups: Collection[Group],
-    *,
-    rewrite: Rewriter,
-    extra: Mapping[str, str] | None = None,
-    ignores_writers: bool = False,
-) -> Replacement:
-    def choose(slices: list[FileSlice]) -> list[FileSlice]:
-        return [item for item in slices if item.key in groups]
-
-    config = ReplacementConfig(
-        wait_seconds=order.params.wait_seconds,
-        writers_retry=table.declared.writers_retry_conflicts,
-        ignores_writers=ignores_writers,
-    )
-    return Replacement(table, config, context, lock, choose=choose, rewrite=rewrite, extra=lambda _: extra or {})
+        config = ReplacementConfig(
+            wait_seconds=self.order.params.wait_seconds,
+            writers_retry=self.table.declared.writers_retry_conflicts,
+            ignores_writers=ignores_writers,
+        )
+        return Replacement(
+            self.table, config, self.context, self.lock, choose=choose, rewrite=rewrite, extra=lambda _: extra
+        )

@@ -102,7 +102,7 @@ def _problems(table: HudiTable, params: SavepointParams, action: str) -> list[Pr
     replaced = [each.write.instant for each in commits if each.completed > chosen.completed and each.write.replaced]
     if replaced:
         problems.append(REPLACED_SINCE.because(", ".join(replaced[:5])))
-    return problems + preflight.rows_astray(commits, "The savepoint would keep rows that no reader sees")
+    return problems + preflight.misplaced_rows(commits, "The savepoint would keep rows that no reader sees")
 
 
 def _listed(table: HudiTable) -> tuple[SavepointOfTable, ...]:

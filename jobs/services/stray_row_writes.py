@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import StaleWriterError, WritersActiveError
-from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH
 from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.jvm import translated
@@ -18,12 +17,13 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION
 from jobs.protocol.replacement import POLL_SECONDS
 from jobs.protocol.writers import dead_writes
-from jobs.services.stray_rows import KEY
+from jobs.services.stray_rows import FILE_ID, KEY, file_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from jobs.format.stale_writes import Group
+    from pyspark.sql import DataFrame
+
     from jobs.hudi.lock import TableLock
     from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
@@ -66,10 +66,10 @@ def write(
     decided: Decided,
     *,
     extra: Mapping[str, str] | None = None,
-    apart: Collection[Group] = (),
+    apart: DataFrame | None = None,
 ) -> tuple[str, ...]:
     """Writes the rows under their stored keys, reads them back, and then commits `extra`, if any; returns the instants.
-    Rows in the file groups `apart` are ignored. The lock must be held. Raises StaleWriterError if the rows read back
+    Rows at the places `apart` are ignored. The lock must be held. Raises StaleWriterError if the rows read back
     are wrong, after undoing these commits."""
     with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
         lock.verify()
@@ -99,9 +99,9 @@ def mark(table: HudiTable, lock: TableLock, extra: Mapping[str, str]) -> str:
         return client.keyed_writes.mark(extra)
 
 
-def require_written(table: HudiTable, decided: Decided, apart: Collection[Group] = ()) -> None:
+def require_written(table: HudiTable, decided: Decided, apart: DataFrame | None = None) -> None:
     """Verifies by the stored keys that each written row exists unchanged and once, and that no deleted key exists. Rows
-    in the file groups `apart` are ignored.
+    at the places `apart` (`Misplaced`) are ignored.
 
     The lock must still be held, because other writers may change any row. Raises `StaleWriterError`.
     """
@@ -109,9 +109,8 @@ def require_written(table: HudiTable, decided: Decided, apart: Collection[Group]
         columns = [name for name in decided.upserts.columns if name not in KEY]
         wanted = decided.upserts.select(*KEY, F.to_json(F.struct(*columns)).alias("wanted"))
         found = rows.current(table)
-        if apart:
-            file_id = F.regexp_extract(FILE_NAME, "^[^_]+", 0)
-            found = found.where(~F.concat_ws("/", PARTITION_PATH, file_id).isin(["/".join(each) for each in apart]))
+        if apart is not None:
+            found = found.withColumn(FILE_ID, file_id()).join(apart, [*KEY, FILE_ID], "left_anti")
         found = found.select(*KEY, F.to_json(F.struct(*columns)).alias("found"))
         joined = wanted.join(found, KEY, "left")
         wrong = joined.where(F.col("found").isNull() | (F.col("wanted") != F.col("found"))).count()

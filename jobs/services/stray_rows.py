@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COMMIT_TIME = "_hoodie_commit_time"
 KEY = [PARTITION_PATH, RECORD_KEY]
+FILE_ID = "_file_id"
 # Operations of statements that change only existing rows.
 _OF_FOUND_ROWS = ("UPSERT_PREPPED", "DELETE_PREPPED")
 
@@ -50,9 +51,11 @@ class Decided:
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Rows in files of wrong buckets, and the file groups (partition path, file id) that hold them."""
+    """Rows in files of wrong buckets, each key once, and the file groups (partition path, file id) that hold them. The
+    `places` are the key and the file id of each such row. Such a group may be the right one for other rows."""
 
     rows: DataFrame
+    places: DataFrame
     groups: frozenset[Group]
 
 
@@ -101,7 +104,7 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
     index, rules = table.declared.index, table.bucket_rules()
     if index is None or rules is None:
         frame = rows.current(table)
-        return Misplaced(frame.limit(0), frozenset())
+        return Misplaced(frame.limit(0), frame.limit(0).select(*KEY, file_id()), frozenset())
     hash_fields = index.hash_fields
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -119,7 +122,16 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
         last = Window.partitionBy(*KEY).orderBy(F.col(COMMIT_TIME).desc())
         once = strays.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").drop("_rank").cache()
     slices = {item.key for item in table.file_slices()}
-    return Misplaced(once, frozenset(key for key in slices if any(_is_of(key, found) for found in files)))
+    return Misplaced(
+        once,
+        wrong.select(*KEY, file_id()),
+        frozenset(key for key in slices if any(_is_of(key, found) for found in files)),
+    )
+
+
+def file_id() -> Column:
+    """Returns the file id of a row's file; in a log `_hoodie_file_name` is the file id already."""
+    return F.regexp_extract(FILE_NAME, "^[^_]+", 0).alias(FILE_ID)
 
 
 def _is_of(group: Group, found: tuple[str, str]) -> bool:

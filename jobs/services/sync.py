@@ -1,4 +1,5 @@
-"""Sync to a Hive metastore, by Hudi's own tool: its tables, columns, partitions, and the commit that was synced last.
+"""Sync to a Hive metastore, by Hudi's own tool, or to AWS Glue: tables, columns, partitions, and the commit that was
+synced last.
 
 The job only reads the table, so it needs no lock; the service never runs two syncs of a table at once. Each sync
 compares everything, so it corrects what a dead attempt has left and what others have changed in the metastore.
@@ -15,7 +16,6 @@ from msgspec import UNSET
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import MetastoreError, RefusedError, refuse
 from jobs.format.partition_values import (
-    CLASSES,
     PartitionChanges,
     changes,
     extractor_for,
@@ -23,7 +23,10 @@ from jobs.format.partition_values import (
     values_of,
     without_scheme,
 )
-from jobs.hudi.hive_sync import Metastore, Target, timeline_of
+from jobs.format.server_addresses import is_glue
+from jobs.hudi.glue_sync import Glue
+from jobs.hudi.hive_sync import Metastore
+from jobs.hudi.metastore_table import Target, timeline_of
 from jobs.job_params import PartitionExtractor, SyncStrategy
 from jobs.kinds.sync import SyncedInstants, SyncedTable, SyncParams, SyncResult
 from jobs.problems.syncs import (
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from jobs.contract import WorkOrder
-    from jobs.hudi.hive_sync import MetastoreTable
+    from jobs.hudi.metastore_table import MetastoreTable
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
@@ -106,13 +109,13 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
     timeline = timeline_of(table)
     if not table.commits():
         raise RefusedError([NO_COMMIT.because()])
-    target, extractor = _target(table, order.params)
-    metastore = Metastore(table, target, timeline)
+    target = _target(table, order.params)
+    metastore = (Glue if is_glue(target.uris) else Metastore)(table, target, timeline)
     try:
         if problems := _unnamed(metastore):
             found: list[Difference] = []
         else:
-            wanted = Wanted(_names(table, target), *metastore.columns(), extractor)
+            wanted = Wanted(_names(table, target), *metastore.columns(), target.extractor)
             found, problems = _compared(table, metastore, wanted)
         if order.dry_run:
             return Result(Outcome.SUCCEEDED, details=_result(target, found, instants).having(refusals=tuple(problems)))
@@ -125,13 +128,14 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
         metastore.sync()
         context.step("comparing the partitions")
         _reconcile(table, metastore, wanted, context)
+        metastore.complete(wanted.names)
         after = metastore.tables(wanted.names)
     finally:
         metastore.close()
     return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, after))
 
 
-def _reconcile(table: HudiTable, metastore: Metastore, wanted: Wanted, context: JobContext) -> None:
+def _reconcile(table: HudiTable, metastore: Metastore | Glue, wanted: Wanted, context: JobContext) -> None:
     """Removes remaining differences. Writers may add partitions meanwhile, so this may take a second round."""
     for _ in range(_ROUNDS):
         found, problems = _compared(table, metastore, wanted)
@@ -160,19 +164,18 @@ def _live_partitions(table: HudiTable) -> list[str]:
     return [path for path in paths if path not in replaced or path in filled]
 
 
-def _target(table: HudiTable, params: SyncParams) -> tuple[Target, PartitionExtractor]:
+def _target(table: HudiTable, params: SyncParams) -> Target:
     fields = params.partition_fields or tuple(table.partition_fields)
     extractor = params.partition_extractor or extractor_for(fields, table.partitions())
-    target = Target(
+    return Target(
         uris=params.metastore_uris,
         database=params.database,
         table=params.table or table.name,
         strategy=params.strategy.value,
         partition_fields=fields,
-        extractor=f"org.apache.hudi.hive.{CLASSES[extractor]}",
+        extractor=extractor,
         create_database=params.create_database,
     )
-    return target, extractor
 
 
 def _names(table: HudiTable, target: Target) -> tuple[str, ...]:
@@ -182,7 +185,7 @@ def _names(table: HudiTable, target: Target) -> tuple[str, ...]:
     return (f"{target.table}_ro", f"{target.table}_rt", target.table)
 
 
-def _unnamed(metastore: Metastore) -> list[Problem]:
+def _unnamed(metastore: Metastore | Glue) -> list[Problem]:
     target = metastore.target
     if not _NAME.fullmatch(target.table):
         return [METASTORE_NAME_UNSUITED.because(target.table)]
@@ -213,11 +216,11 @@ def _unsuited(detail: str) -> Problem:
     return PARTITION_VALUES_UNSUITED.because(detail)
 
 
-def _compared(table: HudiTable, metastore: Metastore, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
+def _compared(table: HudiTable, metastore: Metastore | Glue, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
     """Returns the differences, and the problems if they cannot be removed."""
     there = metastore.tables(wanted.names)
-    # The metastore is listed before the table. Otherwise a partition that a writer adds to both in between would look
-    # deleted.
+    # The metastore is listed before the table. In the other order, a partition that a writer adds to both in between
+    # would look deleted.
     values, problems = _values(wanted, _live_partitions(table))
     if problems:
         return [], problems
@@ -235,7 +238,9 @@ def _compared(table: HudiTable, metastore: Metastore, wanted: Wanted) -> tuple[l
     return found, [problem for each in found for problem in _refusals(table, metastore, wanted, each)]
 
 
-def _refusals(table: HudiTable, metastore: Metastore, wanted: Wanted, difference: Difference) -> Iterator[Problem]:
+def _refusals(
+    table: HudiTable, metastore: Metastore | Glue, wanted: Wanted, difference: Difference
+) -> Iterator[Problem]:
     there, name = difference.found, f"{metastore.target.database}.{difference.name}"
     keys = ", ".join(wanted.partition_columns) or "none"
     if there is None:

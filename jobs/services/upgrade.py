@@ -119,7 +119,7 @@ def _change(
                 client.upgrader.run(to)
             context.step("comparing the table with before")
             changed = HudiTable(table.jvm, table.declared)
-            changed.clock.look()
+            changed.clock.reload()
             if changed.version != to:
                 raise HudiError(f"Hudi has left the table at version {changed.version}.")
             after = _audited(changed, order, context)

@@ -1,6 +1,6 @@
 """Finds out quickly whether one of a lock's servers accepts connections. The clients of lock providers are slow at
-that: Curator waits for its connection timeout (15 s by default) at each retry. Their errors also do not tell a wrong
-address from a server that is down.
+that: Curator waits for its connection timeout (15 s by default) at each retry. The errors of these clients also do not
+tell a wrong address from a server that is down.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Storage:
                 source,
                 metadata=metadata,
                 buffer_size=max(min(_BUFFERS_BYTES // max(metadata.num_columns, 1), 1024 * 1024), least),
-                pre_buffer=False,  # With this option the reader would hold whole row groups.
+                pre_buffer=False,  # Pre-buffering would hold whole row groups in memory.
                 read_dictionary=[name for name in repeating if name not in (plain or ())],
                 arrow_extensions_enabled=False,  # Texts and bytes, as in `to_arrow_schema` of the Parquet schema.
             )

@@ -1,8 +1,8 @@
 """Converts the `s3a` options of the owner's Spark jobs to an Arrow file system for S3.
 
 Mirrors hadoop-aws 3.3.4 (`S3AUtils`, `DefaultS3ClientFactory`). Options that Arrow cannot reproduce are refused,
-because a small difference in reading or writing would go unnoticed. Pure except for `filesystem` and `credentials`; the
-service and the jobs share this module.
+because a small difference in reading or writing would go unnoticed. All functions but `filesystem` and `credentials`
+are pure; the service and the jobs share this module.
 """
 
 from __future__ import annotations

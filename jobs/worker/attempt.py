@@ -33,7 +33,7 @@ from jobs.job_context import JobContext
 from jobs.kinds.registry import KINDS, typed
 from jobs.kinds.results import KindResult
 from jobs.problems.tables import PARAMS_INVALID
-from jobs.protocol import table_parts, upgrade_refusals
+from jobs.protocol import missing_parts, upgrade_refusals
 from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
 from jobs.storage_errors import StorageRefusedError
@@ -74,10 +74,10 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
         if takes_lock and not order.dry_run:
             table.clock.verify()
         if kind.for_damaged:
-            table.ignores_metadata_table = bool(table_parts.of_metadata_table(table))
+            table.ignores_metadata_table = bool(missing_parts.of_metadata_table(table))
         lacking = [] if order.kind is JobKind.UPGRADE else upgrade_refusals.while_unfinished(table)
         if not lacking and not kind.for_damaged:
-            lacking = table_parts.missing(table, order.kind)
+            lacking = missing_parts.missing(table, order.kind)
         if lacking and not order.dry_run:
             raise RefusedError(lacking)
         if lacking:

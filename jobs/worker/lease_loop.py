@@ -1,7 +1,7 @@
 """The worker: a long-lived Spark driver that leases jobs from the service over REST and runs them.
 
-It needs no database and no open port, so it runs wherever Spark runs. `groundskeeper worker --service URL` starts one;
-`spark-submit` with `jobs/worker/__main__.py` does the same.
+The worker needs no database and no open port, so it runs wherever Spark runs. `groundskeeper worker --service URL`
+starts one; `spark-submit` with `jobs/worker/__main__.py` does the same.
 """
 
 from __future__ import annotations

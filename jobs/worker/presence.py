@@ -83,7 +83,7 @@ class Presence:
             self._is_proved.clear()
             self._prove(self._executors)
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Updates the state by the current executors, and announces changes."""
         if self._executors is not None:
             count = self._executors.count()
@@ -110,7 +110,7 @@ class Presence:
     def _keep(self) -> None:
         while True:
             try:
-                self.look()
+                self.update()
             except ServiceUnreachableError as error:
                 logger.warning("the service does not know of this worker: %s", error)
                 time.sleep(_ANNOUNCE_SECONDS)

@@ -86,7 +86,7 @@ def get_advice(table_id: TableId, database: DatabaseDep, response: Response) -> 
 
 @router.operator("PUT /tables/{table_id}/advice", "Apply or dismiss the advice about a table", AdviceOutdatedError)
 def put_advice(table_id: TableId, wanted: AdviceIn, database: DatabaseDep) -> AdviceOut:
-    """What was applied is taken back by itself if within a week the outcome is worse than was foreseen."""
+    """The service takes applied advice back if its outcome within a week is worse than was foreseen."""
     answer = adviser.apply if wanted.state is Answer.APPLIED else adviser.dismiss
     found = answer(database, table_id)
     with reading(database.engine) as connection:

@@ -28,7 +28,7 @@ from service.queue import job_store
 Reader = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
 """Returns the name and the members of the object with this id. Raises NotFoundError."""
 
-_OF_TABLE = {"profile", "incidents", "clock"}  # These are detected, not declared.
+_OF_TABLE = {"profile", "incidents", "clock"}  # Members that are detected, not declared.
 _OF_JOB = ("table_id", "kind", "params", "dry_run", "priority", "timeout_seconds", "state", "cancel_requested")
 # The pause is one for the whole installation; this is its id.
 _ONLY_ONE = "all"

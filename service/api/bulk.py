@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep, check_role, forbidden
-from service.api.health_problems import Known
+from service.api.health_problems import AcknowledgementTerms
 from service.api.params import JobIn, as_json
 from service.api.policy_models import PolicyIn
 from service.api.problems import problem_uri
@@ -56,7 +56,7 @@ class SetOfTables(Tables):
     action: Literal["pause", "resume", "unacknowledge", "poll"]
 
 
-class ProblemsOfTables(Tables, Known):
+class ProblemsOfTables(Tables, AcknowledgementTerms):
     """Acknowledges the present problems of each table until they end, become more serious, or a given time has come.
     Earlier acknowledgements stay as they are."""
 
@@ -166,7 +166,7 @@ def change_tables(
     def paused(table_id: str, *, is_paused: bool) -> _Change:
         return _Change(policy_registry.set_paused(database.engine, database.clock, table_id, paused=is_paused))
 
-    def acknowledged(table_id: str, given: Known | None) -> _Change:
+    def acknowledged(table_id: str, given: AcknowledgementTerms | None) -> _Change:
         found = [each.id for each in problem_search.of_table(database.engine, database.clock(), table_id).problems]
         with writing(database.engine) as connection:
             table_store.get(connection, table_id)

@@ -109,7 +109,8 @@ class HealthOut(BaseModel):
     status: Literal["ok"] = Field(default="ok", description="Always `ok`", examples=["ok"])
 
 
-# Both calls run in the event loop, so they are answered even while calls that wait for storage occupy all threads.
+# `/healthz` and `/readyz` run in the event loop, so they are answered even while calls that wait for storage occupy all
+# threads.
 @router.on("GET /healthz", "Check that the process is alive")
 async def is_alive() -> HealthOut:
     return HealthOut()

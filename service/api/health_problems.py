@@ -21,6 +21,7 @@ from service.health.acknowledgement_store import Acknowledgement
 from service.health.errors import ProblemNotStandingError
 from service.health.next_step import Action
 from service.health.problem import About, HealthProblem, ProblemKind, Severity
+from service.health.result_cache import UP_TO_DATE
 
 router = Routes(prefix="/v1", tags=["problems"])
 
@@ -47,7 +48,7 @@ class AcknowledgementOut(Shown, declared=Acknowledgement):
     at: datetime = Field(description="Since when")
 
 
-class Known(Request):
+class AcknowledgementTerms(Request):
     until: Moment | None = Field(
         None, description="When it ends, if the problem has not ended before. Default: with the problem"
     )
@@ -59,7 +60,9 @@ class Known(Request):
         return Acknowledgement(caller.name, at, self.until, self.reason)
 
 
-class AcknowledgementIn(Known, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}):
+class AcknowledgementIn(
+    AcknowledgementTerms, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}
+):
     """Until when a problem is acknowledged, and why."""
 
 
@@ -116,7 +119,7 @@ def list_problems(
     The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious problems
     are listed oldest first. `since` and `until` select problems by their own `since`."""
     if table_id is None:
-        every = monitoring.problems.now(database.engine, database.clock).problems
+        every = monitoring.problems.known(database.engine, database.clock, UP_TO_DATE).problems
     else:
         every = problem_search.of_table(database.engine, database.clock(), table_id).problems
     with reading(database.engine) as connection:
@@ -143,7 +146,8 @@ def acknowledge_problem(
     """Marks the problem as known until it ends or becomes more serious, and at most until `until`. Replaces an earlier
     acknowledgement. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge` for its
     alert."""
-    if all(each.id != problem_id for each in monitoring.problems.now(database.engine, database.clock).problems):
+    known = monitoring.problems.known(database.engine, database.clock, UP_TO_DATE)
+    if all(each.id != problem_id for each in known.problems):
         raise ProblemNotStandingError(f"No problem has the id {problem_id} now.")
     given = wanted.by(caller, database.clock())
     with writing(database.engine) as connection:

@@ -31,7 +31,7 @@ _PAUSE_SECONDS = 0.1
 
 
 class HeldCalls:
-    """The held calls of one sort, counted by token. All of them share a few threads for reading the database
+    """The held calls of one sort, counted by token. The held calls share a few threads for reading the database
     (`readers`), so that other calls need not wait."""
 
     most: ClassVar[int]

@@ -1,4 +1,4 @@
-"""The lock desk: /v1/tables/{id}/lock"""
+"""Shows and breaks the lock of a table: /v1/tables/{id}/lock"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from service.events.database import Database
 from service.lake.table_lock import LockFile
 from service.locks import errors as reasons
 from service.locks.held_lock import HeldLock, Writer, refusal
-from service.locks.lock_breaking import LockDesk
+from service.locks.lock_breaking import LockBreaker
 from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
 from service.scheduling.queue_settings import QueueSettings
@@ -92,9 +92,9 @@ class HeldLockOut(Declared, declared=LockFile):
     jobs: list[LockJobOut] = Field(description="Jobs of this service that may hold it or wait for it")
 
     @classmethod
-    def of(cls, lock: HeldLock, desk: LockDesk) -> HeldLockOut:
-        now, file = desk.database.clock(), lock.file
-        age, why_not = lock.age(now), refusal(lock, now, desk.break_after)
+    def of(cls, lock: HeldLock, breaker: LockBreaker) -> HeldLockOut:
+        now, file = breaker.database.clock(), lock.file
+        age, why_not = lock.age(now), refusal(lock, now, breaker.break_after)
         return made(
             cls,
             file,
@@ -104,7 +104,7 @@ class HeldLockOut(Declared, declared=LockFile):
             detail=file.detail or None,
             age_seconds=None if age is None else age.total_seconds(),
             ending=lock.ending,
-            break_after_seconds=desk.break_after.total_seconds(),
+            break_after_seconds=breaker.break_after.total_seconds(),
             is_breakable=why_not is None,
             refusal=why_not.problem() if why_not else None,
             writers=[WriterHeartbeatOut.of(each, now) for each in lock.writers[:MOST_WRITERS]],
@@ -129,15 +129,15 @@ class BrokenLockOut(BaseModel):
     )
 
 
-def desk_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockDesk:
-    return LockDesk(database, lake, queue.lock_break_after)
+def lock_breaker_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockBreaker:
+    return LockBreaker(database, lake, queue.lock_break_after)
 
 
 @router.reader("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *READING_ERRORS)
 def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: QueueDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
-    desk = desk_of(database, lake, queue)
-    return HeldLockOut.of(desk.look(table_id), desk)
+    breaker = lock_breaker_of(database, lake, queue)
+    return HeldLockOut.of(breaker.read(table_id), breaker)
 
 
 @router.operator(
@@ -177,11 +177,11 @@ def break_lock(
     """Removes the file of a lock that never ends by itself. The lock must be older than the limit, no heartbeat of a
     writer may be alive, and no job of this service may hold the lock. **A holder that is only slow would then write at
     the same time as others**, so the limit has to be far longer than any pause of a writer."""
-    desk = desk_of(database, lake, queue)
-    lock = desk.break_lock(table_id, reason=reason, by=caller.name, lock_id=lock_id)
+    breaker = lock_breaker_of(database, lake, queue)
+    lock = breaker.break_lock(table_id, reason=reason, by=caller.name, lock_id=lock_id)
     # The poll ends the problem that the lock has caused.
     lake.poll_requests.ask(table_id)
-    age = lock.age(desk.database.clock())
+    age = lock.age(breaker.database.clock())
     return BrokenLockOut(
         table_id=table_id,
         path=lock.file.path,

@@ -20,7 +20,7 @@ from service.delivery.targets.registry import Target
 from service.delivery.webhook import DeliveryState, Webhook
 from service.health.problem import ProblemKind, Severity
 from service.notifications.messages import by_alert
-from service.notifications.notification import Notification, Occasion, Told, Weekly
+from service.notifications.notification import Notification, Occasion, ReportedProblem, Weekly
 from service.policies.policy import Window
 
 _MOST_ALERTS = 100
@@ -243,7 +243,7 @@ class NotificationDetail(NotificationOut):
     alerts: list[AlertOut] = Field(description="Reported problems that are still open; at most 100")
 
 
-def alerts_of(told: list[Told]) -> list[AlertOut]:
+def alerts_of(told: list[ReportedProblem]) -> list[AlertOut]:
     return [
         AlertOut(
             key=alert,

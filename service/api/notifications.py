@@ -64,7 +64,7 @@ def get_notification(name: Name, database: DatabaseDep, response: Response) -> N
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "notification", name)
         found = store.get(connection, name)
-        told = store.told(connection, name)
+        told = store.reported(connection, name)
         waiting = rounds.waiting(connection, database, found)
     return _shown(NotificationDetail, found, database, told=len(told), waiting=waiting, alerts=alerts_of(told))
 

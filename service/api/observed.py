@@ -93,7 +93,7 @@ class PartitionOut(FilesOut):
 
 
 class SizeClassOut(BaseModel):
-    """A class of file sizes. It begins where the one before it ends."""
+    """A class of file sizes. The class begins where the one before it ends."""
 
     below_bytes: int | None = Field(description="Null in the last class", examples=[134_217_728])
     files: int = Field(description="Number of files in it", examples=[12])

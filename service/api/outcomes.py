@@ -19,7 +19,7 @@ from service.outcome.read_cost import RatesBasis, ReadCost
 from service.outcome.reads import ReadSource
 from service.policies.objective import ObjectiveSettings
 from service.queue import gain_store
-from service.scheduling.decision_inputs import read_aim
+from service.scheduling.decision_inputs import read_objective
 
 router = Routes(prefix="/v1/tables", tags=["decisions"])
 
@@ -110,18 +110,20 @@ def get_outcome(table_id: TableId, database: DatabaseDep) -> OutcomeOut:
     now = database.clock()
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
-        aim, snapshot = read_aim(connection, table_id, now)
-        state = objective_store.states(connection, now, [table_id]).get(table_id) if aim.objective.is_set else None
+        objective, snapshot = read_objective(connection, table_id, now)
+        state = objective_store.states(connection, now, [table_id]).get(table_id) if objective.settings.is_set else None
         hour, day = (objective_store.kept(connection, table_id, now - each) for each in (_HOUR, _DAY))
         gains = gain_store.of_table(connection, table_id, _GAINS)
-    percent = aim.objective.kept_percent
+    percent = objective.settings.kept_percent
     return OutcomeOut(
-        objective=vars(aim.objective),
-        is_set=aim.objective.is_set,
-        reads=ReadsOut(per_day=round(aim.reads.per_day, 3), source=aim.reads.source, text=aim.reads.text),
-        cost=_cost(aim.cost_of_reads(snapshot), aim.rates.basis) if snapshot else None,
-        kept=_kept(state, aim.objective, hour.burn(percent), day.burn(percent)) if state else None,
-        gb_hours_of_day=None if aim.objective.max_gb_hours_per_day is None else round(aim.gb_hours, 4),
+        objective=vars(objective.settings),
+        is_set=objective.settings.is_set,
+        reads=ReadsOut(
+            per_day=round(objective.reads.per_day, 3), source=objective.reads.source, text=objective.reads.text
+        ),
+        cost=_cost(objective.cost_of_reads(snapshot), objective.rates.basis) if snapshot else None,
+        kept=_kept(state, objective.settings, hour.burn(percent), day.burn(percent)) if state else None,
+        gb_hours_of_day=None if objective.settings.max_gb_hours_per_day is None else round(objective.gb_hours, 4),
         gains=[GainOut.of(each) for each in gains],
     )
 

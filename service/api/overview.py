@@ -27,13 +27,13 @@ from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
 from service.delivery.webhook import DeliveryState
 from service.health import acknowledgement_store, overview, overview_store
-from service.health.known_problems import groups_of
+from service.health.fleet_problems import groups_of
 from service.health.late_services import CURRENT
 from service.health.overview import Filter, Health, Order, TableState
 from service.health.overview_store import Suggestion, WebhookCounts
 from service.health.problem import ProblemKind
 from service.health.problem_groups import ProblemGroup
-from service.health.result_cache import MOST_AGE_AT_ONCE
+from service.health.result_cache import MOST_AGE_AT_ONCE, UP_TO_DATE
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
@@ -182,7 +182,7 @@ def get_overview(
     problems = monitoring.problems
     known = problems.known(database.engine, database.clock)
     if known.as_of is None and (health or kind):
-        known = problems.now(database.engine, database.clock)
+        known = problems.known(database.engine, database.clock, UP_TO_DATE)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock, most_age=MOST_AGE_AT_ONCE)
     now = database.clock()
     most = BRIEF if brief else WHOLE

@@ -14,7 +14,7 @@ from service.api.answers import Shown, made
 from service.api.table_models import IncidentCounts
 from service.catalog.table_statistics import TableBacklog
 from service.health import overview
-from service.health.known_problems import Known
+from service.health.fleet_problems import FleetProblems
 from service.health.overview import Health, ListedTable, TableState
 from service.health.overview_store import PastJob, Shape
 from service.health.problem import ProblemKind, Severity
@@ -120,7 +120,7 @@ class TableRow(BaseModel):
     def of(
         cls,
         table: ListedTable,
-        known: Known,
+        known: FleetProblems,
         shape: Shape,
         past: Past,
         most: Lengths = WHOLE,

@@ -118,9 +118,9 @@ class JobRequest(Request):
 def _params_of(kind: Kind) -> Any:
     """Returns the type of the parameters of a request."""
     model = model_of(kind.params)
-    if kind.given_plans is None:
+    if kind.delegated_plans is None:
         return model
-    executing = model_of(kind.given_plans)
+    executing = model_of(kind.delegated_plans)
 
     def form(given: Any) -> str:
         has_plans = isinstance(given, executing) or (isinstance(given, dict) and "plans" in given)

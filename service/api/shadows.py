@@ -59,8 +59,8 @@ def put_shadow(
     database: DatabaseDep,
     response: Response,
 ) -> ShadowOut:
-    """The shadow stands for what the policy of the pattern might be. It decides about the same commits from now on, and
-    starts nothing. It replaces the shadow before."""
+    """The shadow stands for what the policy of the pattern might be. The shadow decides about the same commits from now
+    on, and starts nothing. The call replaces the shadow that was there before."""
     settings = {name: value for name, value in wanted.items() if name != "precedence"}
     shadow = Shadow(pattern, settings, database.clock(), wanted.get("precedence", 0))
     with writing(database.engine) as connection:
@@ -77,8 +77,8 @@ def put_shadow(
 def get_shadow(
     pattern: Pattern, database: DatabaseDep, simulator: SimulatorDep, response: Response
 ) -> ComparedShadowOut:
-    """Both decide about the commits since the shadow has started, or of the last week. Takes seconds, for very many
-    commits a minute."""
+    """The policy and the shadow decide about the commits since the shadow has started, or of the last week. Takes
+    seconds, for very many commits a minute."""
     now = database.clock()
     with reading(database.engine) as connection:
         shadow = shadow_store.get(connection, pattern)

@@ -38,7 +38,7 @@ class ClockSetBackOut(BaseModel):
 
 class ClockOut(BaseModel):
     """The clock by which the writers name instants, as the last poll that found the timeline changed has measured it.
-    It counts writers' commits of two days, at most 100."""
+    The measurement uses writers' commits of two days, at most 100."""
 
     utc_offset_seconds: float | None = Field(
         description="Offset of the clock from UTC, zone included; null if no file of the timeline shows it",

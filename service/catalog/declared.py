@@ -45,7 +45,7 @@ def check_declarations(table: Table, permissions: Permissions, lock_hosts: Colle
     """
     _refuse([*permissions.refused_options(table), *permissions.refused_lock_file(table)])
     servers = servers_of(table.lock)
-    # Otherwise, a registration could be used to find open ports in the service's network.
+    # The service connects only to these hosts; else a registration could be used to find open ports in its network.
     may_connect = all(is_among(lock_hosts, host, port) for host, port in servers)
     if may_connect and (reason := unreachable(servers, _CONNECT_SECONDS)):
         raise LockUnavailableError(f"{reason}.")

@@ -27,7 +27,7 @@ class FlinkWriter:
     rest_url: str  # The cluster's REST API.
     job: str  # Name or id.
     savepoint_folder: str | None = None  # None is the cluster's own.
-    restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT  # How the owner starts the job again after each stop.
+    restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT  # The way to start the job again after each stop.
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.lake.table import TableType
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sample(Told):
+class Sample(Documented):
     """Some figures of a table at one time."""
 
     at: Annotated[datetime, Spec(examples=("2026-01-01T12:00:00Z",))]

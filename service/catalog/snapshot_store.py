@@ -25,7 +25,7 @@ from service.lake.snapshot import (
     Totals,
 )
 from service.lake.table import TableType
-from service.lake.table_lock import SeenLock
+from service.lake.table_lock import PolledLock
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -292,12 +292,12 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
 
 _NAMES: Mapping[type[Any], frozenset[str]] = {
     cls: frozenset(field.name for field in dataclasses.fields(cls))
-    for cls in (TableSnapshot, PartitionState, Totals, SeenLock, NotWritable, MetadataTableState)
+    for cls in (TableSnapshot, PartitionState, Totals, PolledLock, NotWritable, MetadataTableState)
 }
 _SINCE = ("since_compaction", "since_cleaning", "since_clustering")
 _PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
 _OPTIONAL: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
-    "lock": (SeenLock, ("since",)),
+    "lock": (PolledLock, ("since",)),
     "not_writable": (NotWritable, ("since",)),
     "metadata_table": (MetadataTableState, ("read_at", "pending_since")),
 }

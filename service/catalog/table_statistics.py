@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import sqlalchemy as sa
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
 from service.db.engine import decoded
@@ -38,7 +38,7 @@ class TableStatistics:
 
 
 @dataclass(frozen=True)
-class TableBacklog(Told):
+class TableBacklog(Documented):
     """What a table's services have not done yet."""
 
     log_bytes: Annotated[int, Spec("Size of the log files of all partitions", examples=(3328599654,))]

@@ -151,7 +151,7 @@ def options(connection: Connection) -> Iterator[tuple[str, Mapping[str, str], Ma
 
 
 def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, TableLock]:
-    """Returns the locks of these tables, by table id. Their secrets are sealed."""
+    """Returns the locks of these tables, by table id. The secrets in these locks are sealed."""
     if not table_ids:
         return {}
     query = sa.select(_t.c.id, _t.c.lock).where(_t.c.id.in_(list(table_ids)))

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Annotated
 
 from jobs.contract import Problem, TableLock
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.lake.engine_sighting import Sightings
-from service.lake.table_lock import SeenLock
+from service.lake.table_lock import PolledLock
 
 
 @dataclass(frozen=True)
-class Watch(Told):
+class Watch(Documented):
     """The result of the last poll of a table. Before the first poll, each field has its default."""
 
     table_id: str
@@ -34,4 +34,4 @@ class Watch(Told):
     has_late_files: bool = False  # An incident about late files is open, so a poll checks more than the timeline.
     engines: Sightings = field(default_factory=dict)  # Sightings of the engines that write the table.
     lock: TableLock = field(default_factory=TableLock)  # The declared lock.
-    seen_lock: SeenLock | None = None  # The lock as the last poll found it.
+    polled_lock: PolledLock | None = None  # The lock as the last poll found it.

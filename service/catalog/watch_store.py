@@ -12,7 +12,7 @@ from jobs.contract import Problem, TableLock
 from service.catalog.watch import Watch
 from service.db import schema
 from service.lake import engine_sighting
-from service.lake.table_lock import SeenLock
+from service.lake.table_lock import PolledLock
 from service.model.table_errors import TableNotFoundError
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> W
     return _watch(row)
 
 
-def seen_lock(connection: Connection, table_id: str) -> SeenLock | None:
+def polled_lock(connection: Connection, table_id: str) -> PolledLock | None:
     """Returns the table's lock if the last poll found it held."""
     row = connection.execute(_SEEN_LOCK, {"of_table": table_id}).one_or_none()
-    return SeenLock(datetime.fromisoformat(row.since), row.holder) if row and row.since else None
+    return PolledLock(datetime.fromisoformat(row.since), row.holder) if row and row.since else None
 
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, Watch]:
@@ -215,5 +215,5 @@ def _watch(row: sa.Row[Any]) -> Watch:
         has_late_files=row.has_late_files,
         engines=engine_sighting.from_json(row.engines),
         lock=TableLock.from_json(row.lock),
-        seen_lock=SeenLock(datetime.fromisoformat(row.since), row.holder) if row.since else None,
+        polled_lock=PolledLock(datetime.fromisoformat(row.since), row.holder) if row.since else None,
     )

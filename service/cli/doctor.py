@@ -112,14 +112,14 @@ def _storage(chosen: Settings) -> Check:
     if not roots:
         return Check("storage", ABSENT, "GROUNDSKEEPER_ALLOWED_ROOTS is not set, so there is no place to check.")
 
-    def look() -> str | None:
+    def missing_root() -> str | None:
         for root in roots:
             if not open_storage(canonical(root), chosen.storage_options).exists():
                 return root
         return None
 
     try:
-        missing = _within(look, _STORAGE_SECONDS)
+        missing = _within(missing_root, _STORAGE_SECONDS)
     except TimeoutError:
         hint = "Check the network, and the endpoint in GROUNDSKEEPER_STORAGE_OPTIONS."
         return Check("storage", FAILED, f"{', '.join(roots)}: no answer within {_STORAGE_SECONDS:g} s.", hint)

@@ -1,4 +1,4 @@
-"""Checks the locks of the tables for `groundskeeper doctor`, through the service's lock desk."""
+"""Checks the locks of the tables for `groundskeeper doctor`, through the API."""
 
 from __future__ import annotations
 

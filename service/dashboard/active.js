@@ -53,7 +53,7 @@ export class Active {
     this.jobs = this.jobs.map((job) => ({ ...job, ...found.get(job.id) }));
   }
 
-  /** Draws a line for each job, or for the first `most` ones. With `isOfMany` the lines name the tables. */
+  /** Draws a line for each job, or for the first `most` ones. If `isOfMany`, the lines name the tables. */
   draw(isOfMany, changed, { total = this.jobs.length, most } = {}) {
     const forecasts = Object.entries(this.forecast).map(([group, text]) => (group === "default" ? text : `${group}: ${text}`));
     return card(

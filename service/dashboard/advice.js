@@ -1,6 +1,6 @@
 // Advice about a setting of a table, with its figures, and how its largest bucket grows.
 
-import { getTagged, problemOf, send, tablePath } from "./api.js";
+import { attempt, getTagged, send, tablePath } from "./api.js";
 import { card, pairs, problem, time } from "./components.js";
 import { h } from "./dom.js";
 import { sentence } from "./format.js";
@@ -42,14 +42,8 @@ export class Advice {
     );
   }
 
-  async #answer(state) {
+  #answer(state) {
     this.failure = null;
-    try {
-      await send("PUT", this.path, { state }, this.tag);
-      this.changed();
-    } catch (error) {
-      this.failure = problemOf(error);
-      this.changed.redraw();
-    }
+    return attempt(() => send("PUT", this.path, { state }, this.tag), this.changed, (found) => (this.failure = found));
   }
 }

@@ -82,6 +82,17 @@ export const webhookPath = (id) => `v1/webhooks/${encodeURIComponent(id)}`;
 export const deliveryPath = (id) => `v1/deliveries/${encodeURIComponent(id)}`;
 export const jobPath = (id) => `v1/jobs/${encodeURIComponent(id)}`;
 
+/** Makes a call that a person has requested, and then loads the page again. `failed` gets the problem of a failed call. */
+export async function attempt(call, changed, failed) {
+  try {
+    await call();
+    changed();
+  } catch (error) {
+    failed(problemOf(error));
+    changed.redraw();
+  }
+}
+
 /** The title, detail and hint to show for any error. */
 export function problemOf(error) {
   if (error.problem) return error.problem;

@@ -1,6 +1,6 @@
 // Freezes and maintenance windows of a week: drawn, and as a table. Freezes are set and deleted here.
 
-import { get, getTagged, NEW, problemOf, send } from "./api.js";
+import { attempt, get, getTagged, NEW, send } from "./api.js";
 import { asTable, box, drawing, scale, tracks } from "./chart.js";
 import { confirmed } from "./dialogs.js";
 import { h, svg } from "./dom.js";
@@ -104,17 +104,11 @@ export function calendarPage(changed, query = {}) {
     await send("DELETE", `${KEPT}/${encodeURIComponent(name)}`).then(() => changed(), changed);
   }
 
-  async function save(event) {
+  function save(event) {
     event.preventDefault();
     const name = chosen.tag ? chosen.name : new FormData(event.target).get("name").trim();
-    try {
-      await send("PUT", `${KEPT}/${encodeURIComponent(name)}`, chosen.values ?? {}, chosen.tag ?? NEW);
-      clear();
-      changed();
-    } catch (error) {
-      failure = problemOf(error);
-      changed.redraw();
-    }
+    const put = () => send("PUT", `${KEPT}/${encodeURIComponent(name)}`, chosen.values ?? {}, chosen.tag ?? NEW);
+    return attempt(() => put().then(clear), changed, (found) => (failure = found));
   }
 
   function clear() {

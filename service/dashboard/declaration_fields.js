@@ -93,7 +93,20 @@ export function text(name, more) {
   return h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
 }
 
+/** The buttons of a form: the first one shows what is there, `busy` are its words meanwhile; the other one registers. */
+export function registerButtons(isSending, busy, words) {
+  return h(
+    "div",
+    { class: "actions", "data-key": "actions" },
+    h("button", { value: "show", disabled: isSending }, isSending ? busy : "Show what is there"),
+    h("button", { class: "primary", value: "register", disabled: isSending }, words),
+  );
+}
+
 export const given = (data, name) => (data.get(name) ?? "").trim();
+
+/** The values of a control that are not empty, between separators. */
+export const givenList = (data, name, separator) => given(data, name).split(separator).map((each) => each.trim()).filter(Boolean);
 
 export function lockIn(data) {
   const lines = given(data, "lock_options").split("\n").map((line) => line.split("=")).filter(([name]) => name.trim());

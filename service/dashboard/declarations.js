@@ -1,6 +1,6 @@
 // A form that changes what is declared about a table: the lock and the writers.
 
-import { getTagged, problemOf, send, tablePath } from "./api.js";
+import { attempt, getTagged, problemOf, send, tablePath } from "./api.js";
 import { h } from "./dom.js";
 import { problem } from "./components.js";
 import { choicesOf, lockFields, lockIn, writersFields, writersIn } from "./declaration_fields.js";
@@ -60,19 +60,16 @@ export class Declarations {
     );
   }
 
-  async #save(event) {
+  #save(event) {
     event.preventDefault();
     const body = this.#change(new FormData(event.target));
     this.isSaved = false;
-    try {
+    const save = async () => {
       if (Object.keys(body).length) await send("PATCH", this.path, body, this.tag);
       await this.#load();
       this.isSaved = true;
-      this.changed();
-    } catch (error) {
-      this.failure = problemOf(error);
-      this.changed.redraw();
-    }
+    };
+    return attempt(save, this.changed, (found) => (this.failure = found));
   }
 
   /** Returns only the members that differ, because a new declaration of engines discards detected ones. */

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { h } from "./dom.js";
 import { card, field, grid, problem, tableLink } from "./components.js";
-import { declaredIn, declaringPage, given, text } from "./declaration_fields.js";
+import { declaredIn, declaringPage, given, givenList, registerButtons, text } from "./declaration_fields.js";
 
 // The service searches for 40 s at most.
 const PATIENCE_MS = 60_000;
@@ -31,12 +31,7 @@ function form({ send, fields, isSending }) {
         "One rule for paths per line: {team}/* gives the tag team, {owner} the owner; * is one folder, ** any number.",
       ),
       ...fields(),
-      h(
-        "div",
-        { class: "actions", "data-key": "actions" },
-        h("button", { value: "show", disabled: isSending }, isSending ? "Searching …" : "Show what is there"),
-        h("button", { class: "primary", value: "register", disabled: isSending }, "Register all"),
-      ),
+      registerButtons(isSending, "Searching …", "Register all"),
       h("p", { class: "quiet" }, "Lock and writers are declared for all of these tables. Policies act on each table from that moment on."),
     ),
   );
@@ -47,7 +42,7 @@ function wanted(data, register) {
   return {
     root: given(data, "root"),
     ...(given(data, "pattern") && { pattern: given(data, "pattern") }),
-    rules: given(data, "rules").split("\n").map((each) => each.trim()).filter(Boolean),
+    rules: givenList(data, "rules", "\n"),
     register,
     ...declaredIn(data),
   };

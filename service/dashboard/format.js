@@ -76,7 +76,7 @@ export function moment(text) {
 
 /** Formats a moment for an axis of `length` milliseconds, as short as possible. */
 export function brief(at, length) {
-  const parts = length > 2 * 86_400_000 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
+  const parts = length > 2 * DAY_MS ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
   return new Intl.DateTimeFormat("en-GB", parts).format(at);
 }
 

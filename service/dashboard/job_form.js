@@ -1,4 +1,4 @@
-// The form that starts a job. Its fields follow from the schema of the kind's parameters.
+// The form that starts a job. The form's fields follow from the schema of the kind's parameters.
 
 import { post, problemOf, tablePath } from "./api.js";
 import { h } from "./dom.js";

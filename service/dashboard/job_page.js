@@ -1,6 +1,6 @@
 // One job: its progress, its result, and its error.
 
-import { get, jobPath, post, problemOf, tablePath } from "./api.js";
+import { attempt, get, jobPath, post, problemOf, tablePath } from "./api.js";
 import { cancelButton, progress } from "./active.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
@@ -105,13 +105,7 @@ export function jobPage(id, changed) {
     const then = restart === "without-state" ? " Afterwards Flink must be started without its state: not from a savepoint." : "";
     const text = `Confirm only when every Flink job that writes this table has ended. The job goes on at once.${then}`;
     if (!(await confirmed("The writers were stopped?", text, "They were stopped"))) return;
-    try {
-      await post(`${jobPath(id)}/writers-stopped`, { restart });
-      changed();
-    } catch (error) {
-      handOverFailure = problemOf(error);
-      changed.redraw();
-    }
+    await attempt(() => post(`${jobPath(id)}/writers-stopped`, { restart }), changed, (found) => (handOverFailure = found));
   }
 
   function order() {

@@ -142,7 +142,7 @@ async function poll(isProgress) {
     main.classList.remove("stale");
     if (seen !== polled) {
       seen = polled;
-      // The first answer may be older than the last events. It has made the service compute a new one, so the view is
+      // The first answer may be older than the last events. That call has made the service compute a new answer, so the view is
       // loaded again.
       if (polled.at) heardAt ??= polled.at() - FOLLOWS_MS;
     }
@@ -190,7 +190,7 @@ function heard(event) {
 /** Loads the view again after an event: once, or until the view shows the event's consequences, if it can tell. */
 function follow() {
   if (heardAt === null) return;
-  // It is NaN as long as nothing is computed.
+  // `asOf` is NaN as long as nothing is computed.
   const asOf = view.asOf?.();
   const isShown = asOf == null || !heardAt ? following > 0 : asOf >= heardAt + FOLLOWS_MS - BUSY_MS / 2;
   if (isShown || (following >= MOST_FOLLOWING && !Number.isNaN(asOf))) {

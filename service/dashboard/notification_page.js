@@ -1,7 +1,7 @@
 // One notification: its state, the problems that it has reported, a test message with the answer, snoozing, and a form
 // with the fields of the API.
 
-import { deliveryPath, get, getTagged, NEW, post, problemOf, send } from "./api.js";
+import { attempt, deliveryPath, get, getTagged, NEW, post, send } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, number, seconds } from "./format.js";
@@ -137,17 +137,14 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
     await send("DELETE", path).then(() => (location.hash = "#/notifications"), changed);
   }
 
-  async function save(event) {
+  function save(event) {
     event.preventDefault();
     [failure, said] = [null, null];
-    try {
+    const put = async () => {
       const answer = await send("PUT", path, values, tag ?? NEW);
       [said, secret, isEdited] = ["Saved. Problems that are already open are reported within seconds.", answer.secret, false];
-      changed();
-    } catch (error) {
-      failure = problemOf(error);
-      changed.redraw();
-    }
+    };
+    return attempt(put, changed, (found) => (failure = found));
   }
 
   function discard() {

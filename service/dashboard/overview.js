@@ -34,7 +34,7 @@ const PROBLEMS = {
   "table-unreadable": "cannot be read",
   "table-not-polled": "not polled",
   "commits-missed": "commits missed",
-  "incident-standing": "rows astray",
+  "incident-standing": "misplaced rows",
   "dead-writer": "dead writer",
   "plan-stuck": "stuck plan",
   "other-runner": "two runners",

@@ -57,7 +57,7 @@ function resume(changed) {
   return send("DELETE", SERVICE).then(() => changed(), changed);
 }
 
-/** The button for one table. Its pause is a setting of its policy. */
+/** The button for one table, whose pause is a setting of its policy. */
 export function pauseOfTable(path, effective, changed) {
   const { paused } = effective.policy;
   const set = async () => {

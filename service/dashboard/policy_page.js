@@ -75,7 +75,7 @@ export function policyPage(id, changed) {
   async function save(event) {
     event.preventDefault();
     try {
-      // Others may have changed the policy meanwhile, so only the edited settings are replaced.
+      // Somebody else may have changed the policy meanwhile, so only the edited settings are replaced.
       const effective = await update(path, (latest) => {
         form.known = known(latest);
         return nested(form.entries());

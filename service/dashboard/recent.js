@@ -56,7 +56,7 @@ export class Recent {
     return Object.entries({ ...this.filter, ...this.fixed }).every(([name, value]) => !value || job[name] === value);
   }
 
-  /** Draws the list. With `isOfMany` there is a column and a filter for the table. */
+  /** Draws the list. If `isOfMany`, there is a column and a filter for the table. */
   draw(isOfMany, changed) {
     const jobs = [...this.seen.values()].sort((a, b) => b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id));
     const headings = ["Job", ...(isOfMany ? ["Table"] : []), "State", "When", "Took", "Outcome"];

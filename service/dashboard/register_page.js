@@ -1,10 +1,10 @@
-// A form that registers a table. It can first show what the service finds at the path.
+// A form that registers a table, and can first show what the service finds at the path.
 
 import { post } from "./api.js";
 import { h } from "./dom.js";
 import { listed, tableType } from "./format.js";
 import { card, field, link, pairs, problem, tableLink } from "./components.js";
-import { declaredIn, declaringPage, given, text } from "./declaration_fields.js";
+import { declaredIn, declaringPage, given, givenList, registerButtons, text } from "./declaration_fields.js";
 
 export function registerPage(changed) {
   return declaringPage("Register a table", changed, {
@@ -32,12 +32,7 @@ function form({ send, fields, isSending }) {
       field("Number of buckets", h("input", { type: "number", name: "num_buckets", min: 1, max: 1_000_000, inputmode: "numeric" }), "For a bucket index: the number in the writers' options. Empty: detected from sampled keys."),
       field("Hash fields", text("hash_fields", {}), "Columns, separated by commas. Needed with the number of buckets."),
       ...fields(),
-      h(
-        "div",
-        { class: "actions", "data-key": "actions" },
-        h("button", { value: "detect", disabled: isSending }, isSending ? "Reading …" : "Show what is there"),
-        h("button", { class: "primary", value: "register", disabled: isSending }, "Register"),
-      ),
+      registerButtons(isSending, "Reading …", "Register"),
       h("p", {}, link("#/discover", "Find all tables below a folder")),
       h("p", { class: "quiet" }, "Policies act on the table from that moment on. Register it only when its writers take this lock."),
     ),
@@ -46,7 +41,7 @@ function form({ send, fields, isSending }) {
 
 /** The body of the call from the form's controls. */
 function wanted(data) {
-  const fields = given(data, "hash_fields").split(",").map((each) => each.trim()).filter(Boolean);
+  const fields = givenList(data, "hash_fields", ",");
   return {
     base_path: given(data, "base_path"),
     ...(given(data, "name") && { name: given(data, "name") }),

@@ -23,7 +23,7 @@ const MOST = 100;
 const MOST_BARS = 12;
 const inHours = (value) => (value > 0 && value < 360 ? (value / 3600).toPrecision(1) : (value / 3600).toFixed(value < 36_000 ? 1 : 0));
 const hours = (value) => (value < 3600 ? seconds(value) : `${inHours(value)} h`);
-const gibHours = (value) => `${inHours(value)} GiB h`;
+const gbHours = (value) => `${inHours(value)} GB-hours`;
 const whole = (value) => number(Math.round(value));
 /** The figures: name, heading, words, and whether a bar shows the value. */
 const FIGURES = [
@@ -34,7 +34,7 @@ const FIGURES = [
   ["files_before", "Files before", whole, false],
   ["files_after", "Files after", whole, false],
   ["seconds", "Workers", hours, true],
-  ["gb_seconds", "Memory", gibHours, true],
+  ["gb_seconds", "Memory", gbHours, true],
   ["locked_seconds", "Locked", seconds, true],
   ["stopped_seconds", "Flink stopped", seconds, true],
   ["cost", "Cost", (value) => value.toFixed(2), true],
@@ -151,7 +151,7 @@ function totals({ tables, total }) {
     ["Freed", `${bytes(total.freed_bytes)} in ${count(Math.round(total.files_deleted), "file")}`],
     ["Log files merged", `${whole(total.log_files)} (${bytes(total.log_bytes)})`],
     ["Files rewritten", `${whole(total.files_before)} into ${whole(total.files_after)}`],
-    ["Workers", `${hours(total.seconds)}, ${gibHours(total.gb_seconds)}`],
+    ["Workers", `${hours(total.seconds)}, ${gbHours(total.gb_seconds)}`],
     ["Cost", total.cost != null && total.cost.toFixed(2)],
     ["Writers kept waiting", `${seconds(total.locked_seconds)} for locks at most`],
     ["Flink stopped for", seconds(total.stopped_seconds)],

@@ -84,7 +84,7 @@ export class Selection {
     const isOpen = this.opened === action;
     const send = (more, said) => this.#do(action, more, said);
     const toggle = async () => {
-      // These modules are loaded only now, so that the overview need not wait for them.
+      // The modules of these forms are loaded only now, so that the overview need not wait for them.
       const { LabelForm, SettingForm } = await import("./bulk_forms.js");
       this.opened = isOpen ? null : action;
       this.form = isOpen ? null : new (action === "policy" ? SettingForm : LabelForm)(this.changed.redraw, send);

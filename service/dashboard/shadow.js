@@ -1,6 +1,6 @@
 // The shadow of a pattern's policy: what decides beside the real policy and starts nothing, compared on demand.
 
-import { get, problemOf, send } from "./api.js";
+import { attempt, get, problemOf, send } from "./api.js";
 import { card, problem, time } from "./components.js";
 import { h } from "./dom.js";
 import { settingsInWords } from "./policy_words.js";
@@ -72,14 +72,8 @@ export class Shadow {
     });
   }
 
-  async #after(call) {
+  #after(call) {
     this.failure = null;
-    try {
-      await call();
-      this.changed();
-    } catch (error) {
-      this.failure = problemOf(error);
-      this.changed.redraw();
-    }
+    return attempt(call, this.changed, (found) => (this.failure = found));
   }
 }

@@ -1,4 +1,4 @@
-// The stream of events. It is read by fetch, because an EventSource reports neither the reason of a refusal nor
+// The stream of events. `fetch` reads the stream, because an EventSource reports neither the reason of a refusal nor
 // silence.
 
 import { pathOf } from "./api.js";

@@ -128,7 +128,7 @@ export function webhookPage(id, changed) {
   return { title: () => (hook ? `Webhook ${hook.description || hook.id}` : "Webhook"), load, draw, isBusy: () => Boolean(hook?.enabled) && deliveries.some((each) => isDue(each, hook)) };
 }
 
-/** Returns whether an attempt may happen at any moment. Then the page is polled, because there are no events about
+/** Returns whether an attempt may happen at any moment. The page is polled meanwhile, because there are no events about
  * attempts. */
 function isDue(delivery, hook) {
   if (delivery.state !== "pending") return false;

@@ -1,10 +1,11 @@
 // All webhooks with their health, and a form for a new one.
 
-import { all, post, problemOf, webhookPath } from "./api.js";
+import { all, attempt, post, webhookPath } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { number } from "./format.js";
 import { card, field, grid, link, problem, time } from "./components.js";
+import { given, givenList, text } from "./declaration_fields.js";
 import { may } from "./role.js";
 
 const HEADINGS = ["Webhook", "Events", "Health", "Waiting", "Given up", "Last success", ""];
@@ -33,32 +34,27 @@ export function webhooksPage(changed) {
     ];
   }
 
-  async function create(event) {
+  function create(event) {
     event.preventDefault();
     const form = event.target;
     const data = new FormData(form);
-    const words = (name, separator) => data.get(name).split(separator).map((each) => each.trim()).filter(Boolean);
-    const headers = words("headers", "\n").map((line) => line.split(":")).map(([name, ...rest]) => [name.trim(), rest.join(":").trim()]);
-    const types = words("types", ",");
-    try {
+    const headers = givenList(data, "headers", "\n").map((line) => line.split(":")).map(([name, ...rest]) => [name.trim(), rest.join(":").trim()]);
+    const types = givenList(data, "types", ",");
+    const send = async () => {
       created = await post("v1/webhooks", {
-        url: data.get("url").trim(),
+        url: given(data, "url"),
         ...(types.length > 0 && { types }),
-        tables: words("tables", ","),
+        tables: givenList(data, "tables", ","),
         headers: Object.fromEntries(headers),
-        description: data.get("description").trim(),
+        description: given(data, "description"),
       });
       failure = null;
       form.reset();
-      changed();
-    } catch (error) {
-      failure = problemOf(error);
-      changed.redraw();
-    }
+    };
+    return attempt(send, changed, (found) => (failure = found));
   }
 
   function form() {
-    const text = (name, more) => h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
     return card(
       "create",
       "Create a webhook",

@@ -51,7 +51,7 @@ def decoded(document: str | bytes, kind: Any = Any) -> Any:
         return msgspec.convert(json.loads(document), kind)
 
 
-# Neither errors nor the log at DEBUG may contain the parameters of statements.
+# Errors and the log at DEBUG must not contain the parameters of statements.
 _OPTIONS: dict[str, Any] = {"hide_parameters": True, "json_deserializer": decoded}
 # The connection that was used last has the newest pages in its cache.
 _OF_SQLITE = {"pool_size": 10, "max_overflow": 30, "pool_use_lifo": True}
@@ -130,7 +130,7 @@ def rewrite(engine: Engine) -> None:
 
 
 def checkpoint(engine: Engine) -> None:
-    """Copies the pages of SQLite's write-ahead log into the database, while others read and write. That may take a
+    """Copies the pages of SQLite's write-ahead log into the database, while others read and write. The copy may take a
     tenth of a second. Raises DatabaseUnavailableError."""
     try:
         with _reachable(engine), closing(engine.raw_connection()) as connection:
@@ -172,8 +172,8 @@ def _reachable(engine: Engine) -> Iterator[None]:
 
 
 def _is_of_statement(error: DBAPIError) -> bool:
-    """Returns whether the statement has caused the error, for example by a sum that overflows. Otherwise the cause is
-    in the database, for example because its file was deleted."""
+    """Returns whether the statement has caused the error, for example by a sum that overflows. If not, the cause is in
+    the database, for example because its file was deleted."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return code == sqlite3.SQLITE_ERROR and not str(error.orig).startswith("no such table")
 

@@ -77,9 +77,9 @@ def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Waits at most `answer_seconds` for an answer, if that is not None. Then the connection is closed, and it is not
-    known whether the transaction was committed. Outside transactions, where only `LISTEN` and checks of the connection
-    are executed, the limit is 5 seconds."""
+    """Waits at most `answer_seconds` for an answer, if that is not None. After that time the connection is closed, and
+    nobody knows whether the transaction was committed. Outside transactions, where only `LISTEN` and checks of the
+    connection are executed, the limit is 5 seconds."""
 
     answer_seconds: float | None = 30.0
 

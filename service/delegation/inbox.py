@@ -34,8 +34,8 @@ SUGGESTION = (
 )
 
 _RENEWED_AFTER = timedelta(minutes=1)
-"""A repeated request is recorded only if the last one is this old. That saves writes, because each request names all
-plans again."""
+"""A repeated request is recorded only if the last one is this old. The limit saves writes, because each request names
+all plans again."""
 
 log = logging.getLogger(__name__)
 

@@ -36,8 +36,8 @@ QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type.label("event_type"), 
 
 
 def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, now: datetime) -> list[str]:
-    """Creates deliveries of events to webhooks (by id) and returns their ids. They are due now, or after those that
-    wait in the same delivery queue.
+    """Creates deliveries of events to webhooks (by id) and returns their ids. The deliveries are due now, or after
+    those that wait in the same delivery queue.
 
     The caller holds the outbox's lock.
     """

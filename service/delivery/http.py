@@ -186,8 +186,8 @@ def _target(url: str) -> tuple[httpcore.URL, bytes]:
 
 
 def trusted(more: str | None = None) -> ssl.SSLContext:
-    """Returns a context with the public certificate authorities and those in the PEM file `more`. It ignores the
-    environment."""
+    """Returns a context with the public certificate authorities and those in the PEM file `more`. The context ignores
+    the environment."""
     context = httpx.create_ssl_context(trust_env=False)
     if more:
         context.load_verify_locations(cafile=more)

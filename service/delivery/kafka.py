@@ -125,8 +125,8 @@ class KafkaSender:
     async def produce(
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> SendResult:
-        """Sends one message. It is accepted when all in-sync replicas have it; the excerpt then has partition and
-        offset. `own` are the headers that the webhook's owner added.
+        """Sends one message. The message is accepted when all in-sync replicas have it; the excerpt then has partition
+        and offset. `own` are the headers that the webhook's owner added.
 
         Raises nothing but cancellation: errors are results too.
         """

@@ -1,4 +1,5 @@
-"""The service's own facet in OpenLineage run events. Its JSON Schema (2020-12) is a file of this package."""
+"""The service's own facet in OpenLineage run events. The JSON Schema (2020-12) of the facet is a file of this
+package."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from jobs.contract import converted
-from jobs.spec import Told
+from jobs.spec import Documented
 
 MOST_ENTRIES = 10
 """Most problems that a message lists; further ones are only counted."""
@@ -31,7 +31,7 @@ class MessageState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Entry(Told):
+class Entry(Documented):
     """One problem or job of a message."""
 
     name: str
@@ -41,7 +41,7 @@ class Entry(Told):
 
 
 @dataclass(frozen=True)
-class Fact(Told):
+class Fact(Documented):
     """A figure of a report."""
 
     name: str
@@ -49,7 +49,7 @@ class Fact(Told):
 
 
 @dataclass(frozen=True)
-class Message(Told):
+class Message(Documented):
     """One message. Messages with the same `key` are about the same alert. `count` includes problems and jobs without an
     entry."""
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.delivery import open_lineage
 from service.delivery.targets import registry
 from service.events.event import EventType
@@ -65,7 +65,8 @@ class Webhook(Record):
 
     @property
     def target(self) -> registry.Target | None:
-        """The target of the notification that owns this webhook. Its `sealed_headers` are the target's options."""
+        """The target of the notification that owns this webhook. The webhook's `sealed_headers` are the options of the
+        target."""
         return registry.of_url(self.url)
 
     def wants(self, event: Event) -> bool:
@@ -123,7 +124,7 @@ class Delivery(Record):
 
 
 @dataclass(frozen=True)
-class SendResult(Told):
+class SendResult(Documented):
     """Result of one attempt."""
 
     seconds: float

@@ -1,4 +1,4 @@
-"""The demo's two processes: the service with its worker, and the writer. Both end with the demo."""
+"""The demo's two processes: the service with its worker, and the writer. The two processes end with the demo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The demo's receiver of webhooks, as a team would run one. It accepts only messages with a valid signature."""
+"""The demo's receiver of webhooks, as a team would run one. The receiver accepts only messages with a valid
+signature."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The demo's writer: a typical Spark job, which upserts without pause and has no code for Groundskeeper.
 
-It keeps its old number of buckets to the end. `OPTIONS` has the requirements of a writer beside table services:
+The writer keeps its old number of buckets to the end. `OPTIONS` has the requirements of a writer beside table services:
 optimistic concurrency control, the table's lock, and no inline services.
 """
 

@@ -1,6 +1,6 @@
 """Notifications wake workers that wait for a job, and the dispatcher and event streams that wait for events, so that
-none of them has to poll often. A notification reaches this process, and by `relay` the other replicas. It may be lost,
-so listeners also poll."""
+none of them has to poll often. A notification reaches this process, and by `relay` the other replicas. A notification
+may be lost, so listeners also poll."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.db import schema
 from service.db.upsert import insert, upsert
 
@@ -25,8 +25,8 @@ _UNTIL_STORED = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Acknowledgement(Told):
-    """Who knows of a problem, since when and until when, and why that is enough."""
+class Acknowledgement(Documented):
+    """The person who knows of a problem, with the beginning, the end and the reason of the acknowledgement."""
 
     by: Annotated[str, Spec("Name of the caller", examples=("kim",))]
     at: datetime

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from service.catalog import table_statistics, table_store
 from service.db.engine import reading
 from service.health import overview, overview_store, problem_store, problems
-from service.health.known_problems import Known
+from service.health.fleet_problems import FleetProblems
 from service.health.problem_groups import groups
 from service.health.problem_search import ProblemSearch
-from service.health.result_cache import MOST_AGE_AT_ONCE, ResultCache
+from service.health.result_cache import AT_ONCE, NEW, NOT_OLD, MostAge, ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Searched:
     found: problems.Found
     paths: Mapping[str, str]
-    known: Known
+    known: FleetProblems
 
 
-def _known(search: Search, now: datetime) -> Known:
+def _known(search: Search, now: datetime) -> FleetProblems:
     found = search.found.problems
-    return Known(
+    return FleetProblems(
         as_of=now,
         problems=found,
         backlogs={table_id: each.backlog for table_id, each in search.tables.items() if each.backlog},
@@ -58,35 +58,32 @@ class ProblemCache:
         self._search = ProblemSearch()
         self.written: Mapping[str, HealthProblem] = {}
         """The problems that this process has stored last, by id."""
-        self._looks = ResultCache(
-            "problems", self._look, tables=lambda each: len(each.paths), number=_number, stored=_of_last_round
+        self._problems = ResultCache(
+            "problems",
+            self._search_now,
+            tables=lambda each: len(each.paths),
+            number=_number,
+            stored=_of_last_round,
+            meanwhile=self._with_backlogs,
         )
         self._backlogs = ResultCache("backlogs", self._without_problems, tables=lambda each: len(each.backlogs))
         self._tables = ResultCache("list of tables", self._listed, tables=lambda each: len(each.tables))
 
-    def known(self, engine: Engine, clock: Clock) -> Known:
+    def known(self, engine: Engine, clock: Clock, accepted: MostAge = AT_ONCE) -> FleetProblems:
         """Returns the last result. If there are so many tables that computing it takes long, it may be minutes old, and
         after a start have the backlogs only. Raises DatabaseUnavailableError."""
-        look = self._looks.at_once(engine, clock)
-        if look is not None:
-            return look.known
-        return self._backlogs.now(engine, clock, MOST_AGE_AT_ONCE)
-
-    def now(self, engine: Engine, clock: Clock) -> Known:
-        """Returns the current state; the cached one if there are so many tables that computing it takes long. Raises
-        DatabaseUnavailableError."""
-        return self._looks.now(engine, clock).known
+        return self._problems.get(engine, clock, accepted).known
 
     def tables(self, engine: Engine, clock: Clock) -> Listing:
         """Returns all tables: the current ones, or the cached ones if there are very many. Raises
         DatabaseUnavailableError."""
-        return self._tables.now(engine, clock, MOST_AGE_AT_ONCE)
+        return self._tables.get(engine, clock, NOT_OLD)
 
-    def look(self, engine: Engine, clock: Clock) -> tuple[problems.Found, Mapping[str, str]]:
+    def search(self, engine: Engine, clock: Clock) -> tuple[problems.Found, Mapping[str, str]]:
         """Examines the whole installation now, and caches the result. Also returns the base paths of the tables that
         could be read, by id. Raises DatabaseUnavailableError."""
-        look = self._looks.anew(engine, clock)
-        return look.found, look.paths
+        searched = self._problems.get(engine, clock, NEW)
+        return searched.found, searched.paths
 
     def note_written(self, found: Iterable[HealthProblem], ids: Collection[str]) -> None:
         """Records which of the problems were stored, and forgets the ones that have ended."""
@@ -96,26 +93,29 @@ class ProblemCache:
     def prepare(self, engine: Engine) -> bool:
         """Reads the problems that the last round has stored, if there are many tables, and returns whether there are.
         Raises DatabaseUnavailableError."""
-        self._looks.of_before(engine)
-        return self._looks.is_of_many(engine)
+        self._problems.of_before(engine)
+        return self._problems.is_of_many(engine)
 
-    def _look(self, engine: Engine, now: datetime) -> _Look:
+    def _search_now(self, engine: Engine, now: datetime) -> _Searched:
         search = self._search.run(engine, now)
         paths = {table_id: each.base_path for table_id, each in search.tables.items()}
         known = _known(search, now)
         if (listing := self._tables.last) is not None:
             overview.arrange(listing, known)
-        return _Look(search.found, paths, known)
+        return _Searched(search.found, paths, known)
 
-    def _without_problems(self, engine: Engine, _now: datetime) -> Known:
+    def _with_backlogs(self, engine: Engine, clock: Clock) -> _Searched:
+        return _Searched(problems.Found(()), {}, self._backlogs.get(engine, clock, NOT_OLD))
+
+    def _without_problems(self, engine: Engine, _now: datetime) -> FleetProblems:
         with reading(engine) as connection:
-            return Known(None, backlogs=table_statistics.backlogs(connection))
+            return FleetProblems(None, backlogs=table_statistics.backlogs(connection))
 
     def _listed(self, engine: Engine, _now: datetime) -> Listing:
         with reading(engine) as connection:
             listing = overview_store.tables(connection, overview_store.activity(connection).busy)
-        look = self._looks.last
-        known = look.known if look is not None else self._backlogs.last
+        searched = self._problems.last
+        known = searched.known if searched is not None else self._backlogs.last
         if known is not None:
             overview.arrange(listing, known)
         return listing
@@ -126,7 +126,7 @@ def _number(engine: Engine) -> int:
         return table_store.number(connection)
 
 
-def _of_last_round(engine: Engine) -> _Look | None:
+def _of_last_round(engine: Engine) -> _Searched | None:
     with reading(engine) as connection:
         as_of, tables = problem_store.last_round(connection), table_statistics.backlogs(connection)
         if as_of is None:
@@ -136,5 +136,5 @@ def _of_last_round(engine: Engine) -> _Look | None:
     for each in found:
         if each.table_id is not None:
             of_tables[each.table_id].append(each)
-    known = Known(as_of, found, tables, problems.counts(found), of_tables, groups(found))
-    return _Look(problems.Found(found), dict.fromkeys(tables, ""), known)
+    known = FleetProblems(as_of, found, tables, problems.counts(found), of_tables, groups(found))
+    return _Searched(problems.Found(found), dict.fromkeys(tables, ""), known)

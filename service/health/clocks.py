@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.clock_frame import spoken
-from service.health.next_step import look_at_table
+from service.health.next_step import show_table
 from service.health.problem import Definition, ProblemKind, Severity
 from service.model.formatting import duration
 
@@ -39,7 +39,7 @@ def disagree(table: TableFacts, now: datetime) -> HealthProblem | None:
         f"For {duration(now - since)} some writers have named their instants {spoken(one)} and others {spoken(other)},"
         f" in turn: the clocks are {apart} apart.",
         {**found, "apart_seconds": apart.total_seconds()},
-        step=look_at_table(table.id),
+        step=show_table(table.id),
     )
 
 
@@ -57,5 +57,5 @@ def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> Hea
         f" {found['after']} had completed, and is {back} earlier{more}."
         " Compare the rows that it wrote with their source: an older version may be what readers see.",
         dict(found),
-        step=look_at_table(table.id),
+        step=show_table(table.id),
     )

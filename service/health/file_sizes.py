@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.health.next_step import look_at_table, start
+from service.health.next_step import show_table, start
 from service.health.problem import Definition, ProblemKind, Severity
 from service.model.formatting import count, size
 from service.scheduling.bucket_expansion import factor_for
@@ -86,7 +86,7 @@ def too_large(table: TableFacts, _now: datetime) -> HealthProblem | None:
         decision.first_at if decision is not None and is_explained else table.snapshot.taken_at,
         f"{because[0].upper()}{because[1:]}.",
         {**_of(large), "allowed_bytes": allowed},
-        step=look_at_table(table.id)
+        step=show_table(table.id)
         if remedy
         else start(table.id, "Expand the buckets", JobKind.BUCKET_EXPANSION, params),
         remedy=remedy,
@@ -107,7 +107,7 @@ def skewed(table: TableFacts, _now: datetime) -> HealthProblem | None:
         f"Bucket {found.largest_bucket} of {_place(found)} has {size(found.largest_bucket_bytes)}, {skew:.1f} times the"
         f" mean of its {found.num_buckets} buckets.",
         {**_of(found), "skew": round(skew, 2)},
-        step=look_at_table(table.id),
+        step=show_table(table.id),
     )
 
 

@@ -10,10 +10,10 @@ from service.health.next_step import (
     Action,
     Step,
     enable_webhook,
-    look_at_lock,
-    look_at_table,
     replay,
     retry,
+    show_lock,
+    show_table,
     start_worker,
 )
 from service.health.problem import About, Definition, ObjectType, ProblemKind, Severity
@@ -167,7 +167,7 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
                 f"{job.id}"
                 f" committed {', '.join(job.instants) or 'anything'}.",
                 {"job_id": job.id, "job_kind": job.kind.value, "instants": list(job.instants)},
-                step=look_at_table(table.id),
+                step=show_table(table.id),
                 part=job.id,
             )
 
@@ -192,7 +192,7 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
                 f"{job.kind.value.replace('_', ' ').capitalize()} job {job.id}, {_begun(job, now)} ago, waits for"
                 f" {lock}.",
                 {"job_id": job.id, "job_kind": job.kind.value, "waits_for": lock, "worker_id": job.worker_id},
-                step=look_at_lock(table.id),
+                step=show_lock(table.id),
                 part=job.id,
                 remedy=remedy,
             )

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
-from service.health.next_step import look_at_table
+from service.health.next_step import show_table
 from service.health.problem import Definition, ProblemKind, Severity
 from service.queue.breaker import BreakerState
 
@@ -53,7 +53,7 @@ def held_back(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
                 "next_try_at": breaker.next_try_at.isoformat(),
                 "error": error.type if error else None,
             },
-            step=look_at_table(table.id),
+            step=show_table(table.id),
             part=breaker.kind.value,
             remedy=(error.hint if error else "") or None,
         )

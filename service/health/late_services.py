@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.job_params import OnActiveWriters
 from service.access.errors import SecretUnreadableError
-from service.health.next_step import Step, clean, compact, look_at_table, roll_back, set_policy
+from service.health.next_step import Step, clean, compact, roll_back, set_policy, show_table
 from service.health.problem import Definition, ProblemKind, Severity
 from service.lake.table import TableType
 from service.model.command_line import Choice, assigned, line
@@ -192,7 +192,7 @@ def held_up(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
                 since,
                 f"{_name(kind)} has been due for {duration(now - since)}: {decision.because}.",
                 {"service": kind.value, "code": decision.code, "waits_seconds": int((now - since).total_seconds())},
-                step=look_at_table(table.id),
+                step=show_table(table.id),
                 part=kind.value,
             )
 
@@ -223,7 +223,7 @@ def _possible(table: TableFacts, kind: JobKind, decision: Decision) -> Step:
         return set_policy(table.id, assigned(f"{kind.value}.on_active_writers", OnActiveWriters.WAIT.value))
     if decision.verdict is Verdict.SUGGEST:
         return set_policy(table.id, assigned(f"{kind.value}.mode", Mode.SUGGEST.value))
-    return look_at_table(table.id)
+    return show_table(table.id)
 
 
 def _heeded(table: TableFacts, kind: JobKind, code: str, warning: str) -> Step:
@@ -232,7 +232,7 @@ def _heeded(table: TableFacts, kind: JobKind, code: str, warning: str) -> Step:
         return Step(line("jobs", "list", "--table", table.id, "--kind", kind.value))
     if kind is JobKind.CLEANING and code == "off":
         return set_policy(table.id, assigned("cleaning.enabled", True))
-    return look_at_table(table.id)
+    return show_table(table.id)
 
 
 def _begin(snapshot: TableSnapshot, since: Since) -> datetime:

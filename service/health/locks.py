@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.health.fleet import awaited_locks, breaking_lock
-from service.health.next_step import look_at_lock
+from service.health.next_step import show_lock
 from service.health.problem import Definition, ProblemKind, Severity
 from service.model.formatting import duration
 
@@ -39,6 +39,6 @@ def held_long(table: TableFacts, now: datetime) -> HealthProblem | None:
         lock.since,
         f"It has been held for {duration(now - lock.since)} by {lock.holder}.",
         {"holder": lock.holder, "held_seconds": int((now - lock.since).total_seconds())},
-        step=look_at_lock(table.id),
+        step=show_lock(table.id),
         remedy=breaking_lock(table),
     )

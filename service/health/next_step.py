@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.model.command_line import Choice, assigned, line
 from service.queue.queue_status import starting_worker
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Action(Told):
+class Action(Documented):
     """A call of the REST API that helps."""
 
     label: Annotated[str, Spec("For a button", examples=("Compact",))]
@@ -49,7 +49,7 @@ def start(table_id: str, label: str, kind: JobKind, params: Mapping[str, object]
             words += ["--param", assigned(name, value)]
     command = line(*words)
     if len(command) > LONGEST:
-        command = look_at_table(table_id).command
+        command = show_table(table_id).command
     return Step(command, Action(label, "POST", f"/v1/tables/{table_id}/jobs", body))
 
 
@@ -74,12 +74,12 @@ def retry(job_id: str) -> Step:
     return Step(line("jobs", "retry", job_id), Action("Try again", "POST", f"/v1/jobs/{job_id}/retry"))
 
 
-def look_at_table(table_id: str) -> Step:
+def show_table(table_id: str) -> Step:
     """Returns the step that shows the table's index, polls, state and current decisions."""
     return Step(line("tables", "show", table_id))
 
 
-def look_at_lock(table_id: str) -> Step:
+def show_lock(table_id: str) -> Step:
     return Step(line("lock", "show", table_id), Action("Look at the lock", "GET", f"/v1/tables/{table_id}/lock"))
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.health.next_step import look_at_table
+from service.health.next_step import show_table
 from service.health.problem import Definition, ProblemKind, Severity
 from service.model.formatting import duration
 
@@ -46,5 +46,5 @@ def missed(table: TableFacts, now: datetime) -> HealthProblem | None:
             "wanted_percent": objective.kept_percent,
             "budget_used": round(state.week.burn(objective.kept_percent), 4),
         },
-        step=look_at_table(table.id),
+        step=show_table(table.id),
     )

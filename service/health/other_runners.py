@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from service.health.next_step import look_at_table
+from service.health.next_step import show_table
 from service.health.problem import Definition, ProblemKind, Severity
 from service.lake.commit import CLUSTERING, COMPACTION
 from service.model.formatting import duration
@@ -54,7 +54,7 @@ def other_runners(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
                 f"The {name} {run.instant}, which completed {duration(now - run.at)} ago, was executed by no job of"
                 f" this service, {why}.",
                 {"service": name, "instant": run.instant, "completed_at": run.at.isoformat()},
-                step=look_at_table(table.id),
+                step=show_table(table.id),
                 part=name,
                 remedy=f"Switch it off in the writer: {_OFF[run.operation]}. Or switch it off here, in the policy.",
             )

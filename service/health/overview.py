@@ -1,5 +1,5 @@
-"""The tables that an overview shows, and their order. Pure: the rows come from `overview_store`, the problems and
-backlogs from `ProblemCache`."""
+"""The tables that an overview shows, and their order. The functions are pure: the rows come from `overview_store`, the
+problems and backlogs from `ProblemCache`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
-    from service.health.known_problems import Known
+    from service.health.fleet_problems import FleetProblems
     from service.health.problem import HealthProblem, ProblemKind
     from service.lake.table import TableType
 
@@ -114,7 +114,7 @@ _cursors = msgspec.json.Decoder(tuple[str, float, str, str])
 
 
 def select(
-    listing: Listing, known: Known, wanted: Filter, order: Order, *, limit: int, cursor: str | None = None
+    listing: Listing, known: FleetProblems, wanted: Filter, order: Order, *, limit: int, cursor: str | None = None
 ) -> Selected:
     """Returns a page. If tables are added or removed between two requests, no other table is repeated or skipped.
     Raises ParamsInvalidError."""
@@ -134,23 +134,23 @@ def select(
     )
 
 
-def arrange(listing: Listing, known: Known) -> None:
+def arrange(listing: Listing, known: FleetProblems) -> None:
     """Puts the tables into their usual order in advance, so that no caller waits for it."""
     _in_order(listing, known, Order.PROBLEMS)
 
 
 # If there are very many tables, `listing` and `known` are cached, so several calls have the same arguments.
 @lru_cache(maxsize=4)
-def _in_order(listing: Listing, known: Known, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
+def _in_order(listing: Listing, known: FleetProblems, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
     return sorted(((_key(table, known, order), table) for table in listing.tables), key=itemgetter(0))
 
 
-def health(table_id: str, known: Known) -> Health:
+def health(table_id: str, known: FleetProblems) -> Health:
     found = known.of_tables.get(table_id)
     return Health(found[0].severity.value) if found else Health.HEALTHY
 
 
-def _matching(known: Known, wanted: Filter) -> Callable[[ListedTable], bool]:
+def _matching(known: FleetProblems, wanted: Filter) -> Callable[[ListedTable], bool]:
     text = wanted.text.strip().casefold()
     kinds = set(wanted.kinds)
     return lambda table: (
@@ -163,13 +163,13 @@ def _matching(known: Known, wanted: Filter) -> Callable[[ListedTable], bool]:
     )
 
 
-def _key(table: ListedTable, known: Known, order: Order) -> _Key:
+def _key(table: ListedTable, known: FleetProblems, order: Order) -> _Key:
     # A name may contain half of a surrogate pair, which no cursor can carry.
     name = table.name.casefold().encode(errors="replace").decode()
     return _number(table, known, order), name, table.id
 
 
-def _number(table: ListedTable, known: Known, order: Order) -> float:
+def _number(table: ListedTable, known: FleetProblems, order: Order) -> float:
     """Returns a number by which tables are ordered, the smallest first."""
     backlog = known.backlogs.get(table.id)
     match order:

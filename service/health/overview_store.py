@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import sqlalchemy as sa
 
 from jobs.contract import JobKind, Problem
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
 from service.db.engine import decoded
@@ -59,7 +59,7 @@ class Activity:
 
 
 @dataclass(frozen=True)
-class PastJob(Told):
+class PastJob(Documented):
     """The fields of a past job that the overview shows."""
 
     id: Annotated[str, Spec(examples=("job_4be1c0d2f6a89b37",))]

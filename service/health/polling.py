@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.kinds.registry import READING
-from service.health.next_step import Step, diagnose, look_at_table
+from service.health.next_step import Step, diagnose, show_table
 from service.health.problem import Definition, ProblemKind, Severity
 from service.model.command_line import line
 from service.model.formatting import count, duration
@@ -91,7 +91,7 @@ def unreadable(table: TableFacts, now: datetime) -> HealthProblem | None:
             "base_path": table.base_path,
             "last_read_at": watch.looked_at.isoformat() if watch.looked_at else None,
         },
-        step=diagnose(table.id) if error.type == FileDamagedError.type else look_at_table(table.id),
+        step=diagnose(table.id) if error.type == FileDamagedError.type else show_table(table.id),
         remedy=f"{error.hint} Unregister a table that is gone for good.".strip(),
     )
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.health.next_step import Action
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ObjectType(StrEnum):
 
 
 @dataclass(frozen=True)
-class About(Told):
+class About(Documented):
     """The object that has the problem."""
 
     type: Annotated[ObjectType, Spec("What it is", examples=("table",))]
@@ -90,7 +90,7 @@ Figure = str | int | float | bool | None | Sequence[str]
 
 
 @dataclass(frozen=True)
-class HealthProblem(Told):
+class HealthProblem(Documented):
     """A problem that exists now. Detail, consequence and remedy are sentences. Command and action apply the remedy, or
     show facts that it needs (`service.health.next_step`)."""
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from service.health.problem import HealthProblem
-    from service.health.problem_store import Known
+    from service.health.problem_store import StoredProblem
 
 RESOLVED_AFTER = 2
 """A problem counts as resolved when this many rounds in a row have not found it, so that a flapping problem does not
@@ -68,7 +68,7 @@ class Changes:
 
 
 def changes(
-    known: Mapping[str, Known],
+    known: Mapping[str, StoredProblem],
     found: Iterable[HealthProblem],
     not_computed: NotComputed,
     now: datetime,
@@ -132,7 +132,7 @@ def changes(
     )
 
 
-def _is_absent(stored: Known, not_computed: NotComputed, now: datetime) -> bool:
+def _is_absent(stored: StoredProblem, not_computed: NotComputed, now: datetime) -> bool:
     try:
         kind = ProblemKind(stored.kind)
     except ValueError:

@@ -71,8 +71,8 @@ class TableFacts:
         return error is not None and failures >= (UNHEALTHY_AFTER if error.retriable else 1)
 
     def is_refused(self, error: Problem | None) -> bool:
-        """Whether this error of a job is the same one because of which workers cannot write to the table. That is
-        reported as another kind of problem."""
+        """Whether this error of a job is the same one because of which workers cannot write to the table. Such an error
+        is reported as another kind of problem."""
         refused = self.snapshot.not_writable if self.snapshot else None
         return error is not None and refused is not None and error.type == refused.type
 

@@ -1,4 +1,5 @@
-"""Groups of problems with one cause: all tables with the same kind of problem are one entry of a list. Pure."""
+"""Groups of problems with one cause: all tables with the same kind of problem are one entry of a list. The functions
+are pure."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.health.problem import RANKS, ProblemKind, Severity
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class ProblemGroup(Told):
+class ProblemGroup(Documented):
     """Problems of one kind, or of kinds that have one cause."""
 
     kinds: Annotated[
@@ -52,8 +53,8 @@ def groups(problems: Iterable[HealthProblem]) -> list[ProblemGroup]:
 def with_acknowledged(
     groups: Iterable[ProblemGroup], problems: Iterable[HealthProblem], acknowledged: Collection[str]
 ) -> list[ProblemGroup]:
-    """Returns the groups of `problems` with the numbers of those that are `acknowledged`, groups that are so as
-    a whole last."""
+    """Returns the groups of `problems` with the numbers of those that are `acknowledged`, and puts the groups last that
+    are acknowledged as a whole."""
     numbers = Counter(_head(each.kind) for each in problems if each.id in acknowledged)
     return sorted((replace(each, acknowledged=numbers[_head(each.kinds[0])]) for each in groups), key=_rank)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import sqlalchemy as sa
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.db import schema
 from service.events.event import EventType
 from service.health import problem_store
@@ -24,7 +24,7 @@ _e = schema.events
 
 
 @dataclass(frozen=True)
-class KindCount(Told):
+class KindCount(Documented):
     """Problems of one kind."""
 
     kind: Annotated[str, Spec("The kind of problem", examples=("lock-awaited",))]
@@ -33,7 +33,7 @@ class KindCount(Told):
 
 
 @dataclass(frozen=True)
-class ProblemCounts(Told):
+class ProblemCounts(Documented):
     """Counts of a period's problems. Each problem counts once, however many messages reported it."""
 
     opened: Annotated[int, Spec("Problems that opened or became more serious, each once", examples=(41,))]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from service.health.cached_problems import ProblemCache
     from service.health.problem import HealthProblem
     from service.health.problem_changes import Changes
-    from service.health.problem_store import Known
+    from service.health.problem_store import StoredProblem
     from service.health.problems import Found
     from service.model.clock import Clock
 
@@ -60,7 +60,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
         last = problem_store.last_round(connection)
     if last is not None and last > began - least:
         return Round()
-    found, paths = cache.look(engine, clock)
+    found, paths = cache.search(engine, clock)
     with writing(engine) as connection:
         if not problem_store.claim(connection, began, least):
             return Round()
@@ -82,7 +82,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
 
 def _writes(
     change: Changes,
-    known: dict[str, Known],
+    known: dict[str, StoredProblem],
     now: datetime,
     *,
     found: Found,

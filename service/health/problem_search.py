@@ -20,7 +20,7 @@ from service.health.problem import ProblemKind
 from service.health.problem_changes import NotComputed
 from service.health.problem_facts import Facts
 from service.health.problems import Found, Part
-from service.health.validity import Present
+from service.health.validity import TrackedTime
 from service.model.calls import calls
 from service.model.errors import DatabaseUnavailableError
 from service.policies import pause_store
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
-    from service.health.table_store import Rare, Version
+    from service.health.table_store import RareFacts, Version
     from service.policies.policy import PatternPolicy
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ _Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SearchedTable:
     """The result of a search for one table."""
 
     digest: int  # The digest of the table's facts at that time.
@@ -69,7 +69,7 @@ class Search:
     """The result of a search."""
 
     found: Found
-    tables: Mapping[str, Looked]  # The tables that could be read, by id.
+    tables: Mapping[str, SearchedTable]  # The tables that could be read, by id.
 
 
 def of_table(engine: Engine, now: datetime, table_id: str) -> Found:
@@ -85,8 +85,8 @@ class _State:
     """The state that one search keeps for the next one."""
 
     as_of: datetime
-    tables: dict[str, Looked] = field(default_factory=dict)
-    rare: Rare | None = None
+    tables: dict[str, SearchedTable] = field(default_factory=dict)
+    rare: RareFacts | None = None
     patterns: Sequence[PatternPolicy] = ()
     of_tables: list[HealthProblem] = field(default_factory=list)  # Sorted.
 
@@ -117,11 +117,11 @@ class _Round:
 
     def __init__(self, engine: Engine, now: datetime, last: _State) -> None:
         self._engine, self._now, self._last = engine, now, last
-        self._present = Present.of(now)
+        self._now_tracked = TrackedTime.of(now)
         self._logged: set[object] = set()
         self._seen = 0
         self._changed: set[str] = set()
-        self._tables: dict[str, Looked] = {}
+        self._tables: dict[str, SearchedTable] = {}
         self.unread: set[str] = set()
 
     def run(self) -> _State:
@@ -158,7 +158,7 @@ class _Round:
             after = page[-1].id
         return _State(self._now, self._tables, rare, patterns, self._in_order())
 
-    def _common(self) -> tuple[Rare | None, Sequence[PatternPolicy], Mapping[str, object]]:
+    def _common(self) -> tuple[RareFacts | None, Sequence[PatternPolicy], Mapping[str, object]]:
         """Returns the facts that one query reads for all tables. If that fails, each table is read alone."""
         try:
             with reading(self._engine) as connection:
@@ -173,19 +173,19 @@ class _Round:
             log.exception("The tables cannot be read together, so they are read one by one")
             return None, (), {}
 
-    def _compute(self, versions: Sequence[Version], rare: Rare | None) -> None:
+    def _compute(self, versions: Sequence[Version], rare: RareFacts | None) -> None:
         digests = {version.id: version.digest for version in versions}
         tables, unread = _facts(self._engine, self._now, list(digests), rare)
         self.unread |= unread
         for table in tables:
             calls.give_way(_GIVEN_WAY_SECONDS)
-            self._present.start()
+            self._now_tracked.start()
             for decision in table.decisions.values():
-                self._present.ends_at(decision.last_at + CURRENT)
-            part = problems.of_table(table, self._present, self._logged)
+                self._now_tracked.ends_at(decision.last_at + CURRENT)
+            part = problems.of_table(table, self._now_tracked, self._logged)
             # A failed computation is repeated in the next search.
-            until = self._now if part.failed else self._present.valid_until
-            self._tables[table.id] = Looked(digests[table.id], until, table.base_path, part, _backlog(table))
+            until = self._now if part.failed else self._now_tracked.valid_until
+            self._tables[table.id] = SearchedTable(digests[table.id], until, table.base_path, part, _backlog(table))
         self._changed.update(digests)
 
     def _in_order(self) -> list[HealthProblem]:
@@ -205,7 +205,7 @@ class _Round:
             time.sleep(min(_REST * (time.monotonic() - began), _MOST_REST_SECONDS))
 
 
-def _touched(before: Rare | None, now: Rare | None) -> set[str]:
+def _touched(before: RareFacts | None, now: RareFacts | None) -> set[str]:
     """Returns the tables whose rare facts differ."""
     if before is None or now is None:
         return set()
@@ -222,7 +222,7 @@ def _matches(version: Version, patterns: Iterable[PatternPolicy]) -> bool:
 
 
 def _facts(
-    engine: Engine, now: datetime, table_ids: Sequence[str], rare: Rare | None
+    engine: Engine, now: datetime, table_ids: Sequence[str], rare: RareFacts | None
 ) -> tuple[list[TableFacts], set[str]]:
     """Returns the facts of these tables, and the ids of those that could not be read. If a single query for all fails,
     each table is read alone."""

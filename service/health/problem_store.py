@@ -44,7 +44,7 @@ class OpenProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredProblem:
     """The fields of a stored problem that a round needs."""
 
     id: str
@@ -64,14 +64,14 @@ _COUNTS = (
     .where(_IS_OPEN, _p.c.kind.in_(list(_KINDS)))
     .group_by(_p.c.kind, _p.c.severity)
 )
-_KNOWN = sa.select(*(_p.c[each.name] for each in dataclasses.fields(Known)))
+_KNOWN = sa.select(*(_p.c[each.name] for each in dataclasses.fields(StoredProblem)))
 _LAST_ROUND = sa.select(_r.c.at).where(_r.c.id == _ROUND)
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
-    """Returns whether a round that began at `began` may write. It may not if another round has claimed to write that
-    began later, or less than `least` earlier. Concurrent rounds wait here for each other, so that only one of them
-    handles each change."""
+    """Returns whether a round that began at `began` may write. The round may not write if another round has claimed to
+    write that began later, or less than `least` earlier. Concurrent rounds wait here for each other, so that only one
+    of them handles each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
@@ -81,7 +81,7 @@ def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
 
 def is_latest(connection: Connection, began: datetime) -> bool:
     """Returns whether the round that began at `began` was the last one to claim to write. Until the transaction ends,
-    no other round can."""
+    no other round can claim."""
     query = sa.select(_r.c.at).where(_r.c.id == _ROUND).with_for_update()
     return connection.execute(query).scalar_one_or_none() == began
 
@@ -90,9 +90,9 @@ def last_round(connection: Connection) -> datetime | None:
     return connection.execute(_LAST_ROUND).scalar_one_or_none()
 
 
-def known(connection: Connection) -> dict[str, Known]:
+def known(connection: Connection) -> dict[str, StoredProblem]:
     return {
-        problem_id: Known(problem_id, kind, _SEVERITIES[severity], *rest)
+        problem_id: StoredProblem(problem_id, kind, _SEVERITIES[severity], *rest)
         for problem_id, kind, severity, *rest in connection.execute(_KNOWN)
     }
 

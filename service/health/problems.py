@@ -127,7 +127,7 @@ class Part:
     """The problems of one table, or all problems that are not about a table."""
 
     problems: Sequence[HealthProblem]  # Sorted like those of `Found`.
-    failed: Collection[ProblemKind] = ()  # These kinds could not be computed.
+    failed: Collection[ProblemKind] = ()  # Kinds that could not be computed.
 
 
 def of_table(table: TableFacts, now: datetime, logged: set[object]) -> Part:
@@ -193,7 +193,7 @@ def page(found: Sequence[HealthProblem], wanted: Wanted, *, limit: int, cursor: 
 
 
 def counts(found: Sequence[HealthProblem]) -> Mapping[Severity, int]:
-    """Counts problems by severity. They are in the order of `found_in`, so only the ends of the severities are
+    """Counts problems by severity. `found` is in the order of `found_in`, so only the ends of the severities are
     searched."""
     ends = {
         severity: bisect_right(found, rank, key=lambda each: RANKS[each.severity]) for severity, rank in RANKS.items()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -33,96 +34,95 @@ MOST_AGE = timedelta(minutes=1)
 MOST_AGE_AT_ONCE = timedelta(minutes=10)
 """The same for callers that prefer an old result to waiting. Rounds of problems come more often."""
 
+
+@dataclass(frozen=True)
+class MostAge:
+    """The ages up to which a caller accepts a value that covers `few` or `many` tables. If the first value covers many
+    tables, a caller that does not wait gets another value meanwhile."""
+
+    few: timedelta
+    many: timedelta
+    waits: bool = True
+
+
+NEW = MostAge(timedelta(), timedelta())
+UP_TO_DATE = MostAge(timedelta(), MOST_AGE)
+NOT_OLD = MostAge(timedelta(), MOST_AGE_AT_ONCE)
+AT_ONCE = MostAge(MOST_AGE, MOST_AGE_AT_ONCE, waits=False)
+
 FEW = 500
 """Up to this number of tables, computing takes well under a second."""
 
 _Value = TypeVar("_Value")
 
 
+@dataclass(eq=False)
 class ResultCache(Generic[_Value]):
     """A cached value, safe to use from several threads. `what` names the value in threads and in the log; `tables`
-    returns the number of tables that a value covers, `number` that of a value yet to be computed. `stored` returns the
-    last value of an earlier process, or None. If there are many tables, calls get it until the first computation has
-    ended."""
+    returns the number of tables that a value covers, `number` that of a value yet to be computed. If there are many
+    tables, calls get the last value of an earlier process (`stored`) until the first computation has ended, or, if they
+    do not wait and there is none, what `meanwhile` returns."""
 
-    def __init__(
-        self,
-        what: str,
-        compute: Callable[[Engine, datetime], _Value],
-        *,
-        tables: Callable[[_Value], int],
-        number: Callable[[Engine], int] = lambda _: 0,
-        stored: Callable[[Engine], _Value | None] = lambda _: None,
-    ) -> None:
-        self._what = what
-        self._compute_now = compute
-        self._tables = tables
-        self._number = number
-        self._stored = stored
+    what: str
+    compute: Callable[[Engine, datetime], _Value]
+    _: KW_ONLY
+    tables: Callable[[_Value], int]
+    number: Callable[[Engine], int] = lambda _: 0
+    stored: Callable[[Engine], _Value | None] = lambda _: None
+    meanwhile: Callable[[Engine, Clock], _Value | None] = lambda *_: None
+
+    def __post_init__(self) -> None:
         self._before: _Value | None = None
         self._reading_before = threading.Lock()
         self._has_read_before = False
         self._last: tuple[_Value, datetime] | None = None
         self._computing = threading.Lock()
-        self._began_at = 0.0
-        self._ended_at = 0.0
-        self._took = 0.0
+        self._began_at = self._ended_at = self._took = 0.0
 
     @property
     def last(self) -> _Value | None:
         """The last value that this process has computed."""
         return self._last[0] if self._last else None
 
-    def at_once(self, engine: Engine, clock: Clock) -> _Value | None:
-        """Returns the last value, and computes a new one for the next call. If there are many tables, it may be older
-        than MOST_AGE, and it is None as long as there is no value. Raises DatabaseUnavailableError."""
-        last = self._last
-        if last is not None:
-            return self.latest(engine, clock, MOST_AGE if self._tables(last[0]) <= FEW else MOST_AGE_AT_ONCE)
-        if not self.is_of_many(engine):
-            return self.latest(engine, clock)
-        if self._computing.acquire(blocking=False):
-            self._renew_later(engine, clock, _AFTER_START_SECONDS)
-        # Reading what an earlier process has stored takes seconds, too.
-        before = None if self._reading_before.locked() else self.of_before(engine)
-        return self.last or before
-
-    def latest(self, engine: Engine, clock: Clock, most_age: timedelta = MOST_AGE) -> _Value:
-        """Returns the last value if it is not older than `most_age`, and computes a new one for the next call. If
-        computing is fast, this call gets the new value. Raises DatabaseUnavailableError."""
-        last = self._last
-        if last is None and (before := self.of_before(engine)) is not None:
-            if self._computing.acquire(blocking=False):
-                self._renew_later(engine, clock, _AFTER_START_SECONDS)
-            # Meanwhile another caller may have computed it.
-            return self._last[0] if self._last else before
-        if last is None or not timedelta(0) <= clock() - last[1] <= most_age:
+    def get(self, engine: Engine, clock: Clock, accepted: MostAge = UP_TO_DATE) -> _Value:
+        """Returns the last value if it is not too old, and computes a new one for the next call; if computing is fast,
+        for this call. Without such a value the call computes one; concurrent calls share the computation. Raises
+        DatabaseUnavailableError."""
+        asked, last = time.monotonic(), self._last
+        if last is None and accepted.many:
+            value = self._first(engine, clock, accepted)
+            if value is not None:
+                return value
+        most_age = accepted.few if last is not None and self.tables(last[0]) <= FEW else accepted.many
+        if last is None or not most_age or not timedelta(0) <= clock() - last[1] <= most_age:
             with self._computing:
-                if self._last is last:
+                # A caller that accepts no age needs a computation that began after its call.
+                if self._last is last if most_age else self._began_at <= asked:
                     self._compute(engine, clock)
             assert self._last is not None
             return self._last[0]
-        if self._is_due() and self._computing.acquire(blocking=False):
-            if self._took < _AT_ONCE_SECONDS:
+        if self._is_due():
+            if self._took >= _AT_ONCE_SECONDS:
+                self._renew_later(engine, clock, _AFTER_SECONDS)
+            elif self._computing.acquire(blocking=False):
                 self._renew(engine, clock)
                 return (self._last or last)[0]
-            self._renew_later(engine, clock, _AFTER_SECONDS)
         return last[0]
 
-    def now(self, engine: Engine, clock: Clock, most_age: timedelta = MOST_AGE) -> _Value:
-        """Returns a new value; if there are many tables, the latest one. Raises DatabaseUnavailableError."""
-        last = self._last
-        is_small = last is not None and self._tables(last[0]) <= FEW
-        return self.anew(engine, clock) if is_small else self.latest(engine, clock, most_age)
-
-    def anew(self, engine: Engine, clock: Clock) -> _Value:
-        """Computes the value now. Concurrent calls share a computation that began after each of them. Raises
-        DatabaseUnavailableError."""
-        asked = time.monotonic()
-        with self._computing:
-            if self._last is not None and self._began_at > asked:
-                return self._last[0]
-            return self._compute(engine, clock)
+    def _first(self, engine: Engine, clock: Clock, accepted: MostAge) -> _Value | None:
+        """Returns what calls get until there is a first value, or None if they have to wait for it."""
+        if not self.is_of_many(engine):
+            return None
+        if not accepted.waits:
+            self._renew_later(engine, clock, _AFTER_START_SECONDS)
+        # Reading what an earlier process has stored takes seconds, too.
+        before = None if not accepted.waits and self._reading_before.locked() else self.of_before(engine)
+        if before is not None:
+            self._renew_later(engine, clock, _AFTER_START_SECONDS)
+        elif not accepted.waits and self.last is None:
+            return self.meanwhile(engine, clock)
+        # Meanwhile another caller may have computed it.
+        return self.last or before
 
     def _is_due(self) -> bool:
         # A new value must be there before the last one is too old, because otherwise all callers would wait for it.
@@ -131,19 +131,21 @@ class ResultCache(Generic[_Value]):
 
     def is_of_many(self, engine: Engine) -> bool:
         """Returns whether a first value would cover many tables. Raises DatabaseUnavailableError."""
-        return self._number(engine) > FEW
+        return self.number(engine) > FEW
 
     def of_before(self, engine: Engine) -> _Value | None:
         """Returns the last value of an earlier process, or None if this process has computed one."""
         with self._reading_before:
             if not self._has_read_before:
-                self._before = self._stored(engine) if self.is_of_many(engine) else None
+                self._before = self.stored(engine) if self.is_of_many(engine) else None
                 self._has_read_before = True
             return self._before
 
     def _renew_later(self, engine: Engine, clock: Clock, seconds: float) -> None:
+        if not self._computing.acquire(blocking=False):
+            return
         thread = threading.Timer(seconds, self._renew, (engine, clock))
-        thread.name, thread.daemon = self._what, True
+        thread.name, thread.daemon = self.what, True
         try:
             thread.start()
         except RuntimeError:
@@ -155,14 +157,14 @@ class ResultCache(Generic[_Value]):
             self._compute(engine, clock)
         except Exception:
             # A later call computes again. Once the last result is too old, that call gets the error.
-            _log.exception("the %s could not be computed", self._what)
+            _log.exception("the %s could not be computed", self.what)
         finally:
             self._computing.release()
 
     def _compute(self, engine: Engine, clock: Clock) -> _Value:
         began, now = time.monotonic(), clock()
         try:
-            value = self._compute_now(engine, now)
+            value = self.compute(engine, now)
             self._last, self._began_at, self._before = (value, now), began, None
             return value
         finally:

@@ -89,6 +89,10 @@ def _versions(dialect: str) -> sa.Select[Any]:
     )
 
 
+# The search for problems asks for all tables, and SQLAlchemy looks at each value of a list that is part of a statement.
+_TABLES = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(
+    _t.c.id.in_(sa.bindparam("of_tables", expanding=True))
+)
 # The expression keeps SQLite from using the index of this column, by which it would read all decisions.
 _TABLE_ID = (_d.c.table_id + "").label("table_id")
 _DECIDED = (
@@ -105,8 +109,8 @@ def decided(connection: Connection, now: datetime) -> dict[str, tuple[object, ..
 
 
 @dataclass(frozen=True)
-class Rare:
-    """The facts that few tables have, by table id. They are read at once for all tables."""
+class RareFacts:
+    """The facts that few tables have, by table id. One query reads each of these facts for all tables."""
 
     incidents: Mapping[str, Sequence[Incident]]
     failures: Mapping[str, Sequence[Failures]]
@@ -158,7 +162,7 @@ def versions(
     ]
 
 
-def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> Rare:
+def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> RareFacts:
     """Returns the rare facts of all tables, or of these."""
     breakers, jobs = defaultdict(list), defaultdict(list)
     for breaker in breaker_store.every(connection, now, table_ids):
@@ -172,17 +176,16 @@ def rare(connection: Connection, now: datetime, table_ids: Collection[str] | Non
         jobs[job.table_id].append(job)
     incidents = incident_store.every_standing(connection, table_ids)
     missed = objective_store.missed(connection, now, table_ids)
-    return Rare(incidents, _failures(connection, now, table_ids), breakers, locks, jobs, missed)
+    return RareFacts(incidents, _failures(connection, now, table_ids), breakers, locks, jobs, missed)
 
 
 def facts(
-    connection: Connection, now: datetime, table_ids: Collection[str], rare_facts: Rare | None = None
+    connection: Connection, now: datetime, table_ids: Collection[str], rare_facts: RareFacts | None = None
 ) -> list[TableFacts]:
     """Returns the facts of these tables; tables that are not registered are left out. `rare_facts` are read if they are
     not given."""
     rare_facts = rare_facts or rare(connection, now, table_ids)
-    query = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(_t.c.id.in_(table_ids))
-    rows = connection.execute(query).all()
+    rows = connection.execute(_TABLES, {"of_tables": list(table_ids)}).all()
     watches = watch_store.of_tables(connection, table_ids)
     levels = policy_store.of_tables(connection, list(table_ids))
     policies = effective_of_each(policy_store.every(connection), levels, {row.id: Subject.of(row) for row in rows})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INCIDENT = Definition(
     ProblemKind.INCIDENT_STANDING,
     Severity.CRITICAL,
-    "Rows are astray, or may be",
+    "Rows are misplaced, or may be",
     "Readers miss rows or find them twice. Nothing is cleaned or archived meanwhile.",
     "Start a repair: it moves the rows to where they belong.",
 )

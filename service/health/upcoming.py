@@ -1,4 +1,4 @@
-"""The next job of a table. Pure."""
+"""The next job of a table. The functions are pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.queue.job import JobState
 from service.scheduling.decision import DECIDED, Verdict
 
@@ -29,7 +29,7 @@ class NextState(StrEnum):
 
 
 @dataclass(frozen=True)
-class NextJob(Told):
+class NextJob(Documented):
     """The job of a table that comes next."""
 
     kind: Annotated[JobKind, Spec(examples=("compaction",))]

@@ -1,8 +1,8 @@
 """The time of a computation, which notes until when the result of the computation stays the same.
 
-A search for problems compares and subtracts times. `Present` notes when each comparison will have another outcome, and
-when each formatted duration will have another text. So the functions that find problems need not declare when a problem
-must be computed again.
+A search for problems compares and subtracts times. `TrackedTime` notes when each comparison will have another outcome,
+and when each formatted duration will have another text. So the functions that find problems need not declare when a
+problem must be computed again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Validity:
         self.until = min(self.until, at)
 
 
-class Present(datetime):
+class TrackedTime(datetime):
     """The current time. `valid_until` is the first time at which a result may change that was computed from this time
     since `start`. Only comparisons and subtractions are noted."""
 

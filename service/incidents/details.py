@@ -30,7 +30,7 @@ class SuspectedPartition(Part, frozen=True, kw_only=True):
 class IncidentDetails(DamageFound, frozen=True, kw_only=True):
     """Figures of an incident, depending on its kind"""
 
-    rows: Annotated[int | UnsetType | None, Spec("Rows that are astray; null if not known")] = UNSET
+    rows: Annotated[int | UnsetType | None, Spec("Rows that are misplaced; null if not known")] = UNSET
     file_groups: Annotated[Count, Spec("Number of replaced file groups to which the commit wrote")] = UNSET
     partitions: Annotated[Count, Spec("Number of partitions to which it wrote")] = UNSET
     groups: Annotated[Many[GroupWrittenTo], Spec("The first of these file groups")] = UNSET

@@ -1,4 +1,4 @@
-"""Commits whose rows a poll found astray, before they are recorded as incidents."""
+"""Commits whose rows a poll found misplaced, before they are recorded as incidents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One commit whose rows are astray in one way."""
+    """One commit whose rows are misplaced in one way."""
 
     kind: IncidentKind
     state: IncidentState

@@ -1,4 +1,4 @@
-"""Problems of a table that must be resolved: a commit whose rows are astray, or files that may come back."""
+"""Problems of a table that must be resolved: a commit whose rows are misplaced, or files that may come back."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MISPLACING_ROWS = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
 """The kinds of incidents that a repair resolves."""
 
 HELD_BACK = frozenset(kind for kind, declared in KINDS.items() if declared.waits_for_repair)
-"""Jobs that must wait while rows are astray."""
+"""Jobs that must wait while rows are misplaced."""
 
 _REPAIR = "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned."
 _TEXTS = {

@@ -37,7 +37,7 @@ def first_record(content: bytes) -> Any:
     source = io.BytesIO(content)
     header: Any = fastavro.schemaless_reader(source, _PARSED_HEADER, None)
     text: bytes = header["meta"]["avro.schema"]
-    schema = _parsed(text) if len(text) <= _MOST_KEPT else json.loads(text)
+    schema = parsed_schema(text)
     count: Any = fastavro.schemaless_reader(source, "long", None)
     if count < 1:
         raise ValueError("a file without a record")
@@ -52,9 +52,14 @@ def first_record(content: bytes) -> Any:
     return fastavro.schemaless_reader(io.BytesIO(unpacked), schema, None)
 
 
+def parsed_schema(text: bytes) -> Any:
+    """Returns a schema for fastavro. Parsed schemas are kept, because Hudi writes the same few into all files of all
+    timelines. Raises ValueError and the errors of fastavro."""
+    return _parsed(text) if len(text) <= _MOST_KEPT else json.loads(text)
+
+
 @lru_cache(maxsize=64)
 def _parsed(text: bytes) -> Any:
-    """Parsed schemas are kept, because Hudi writes the same few into all files of all timelines."""
     return fastavro.parse_schema(json.loads(text))
 
 

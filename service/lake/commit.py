@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 
 COMPACTION = "COMPACT"
 CLUSTERING = "CLUSTER"
@@ -22,7 +22,7 @@ SERVICE_OPERATIONS = (COMPACTION, "LOG_COMPACT", CLUSTERING, BUCKET_RESCALE, "IN
 
 
 @dataclass(frozen=True)
-class Commit(Told):
+class Commit(Documented):
     """Times of instants are Hudi's own strings (see `service.lake.instant`); `seen_at` is the service's clock.
 
     Before table version 8, `completed_at` is the modification time of the instant's file. `operation` is Hudi's

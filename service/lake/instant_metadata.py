@@ -93,6 +93,14 @@ class RestoreRecord(msgspec.Struct, rename="camel"):
     hoodie_restore_metadata: dict[str, Many[RollbackRecord]] | None = None
 
 
+_KINDS: dict[str, type[msgspec.Struct]] = {
+    **dict.fromkeys(WRITING_ACTIONS, CommitRecord),
+    "clean": CleanRecord,
+    "rollback": RollbackRecord,
+    "restore": RestoreRecord,
+}
+
+
 class ReplaceRequest(msgspec.Struct, rename="camel"):
     """Hudi 1.2 `HoodieRequestedReplaceMetadata`."""
 
@@ -137,16 +145,32 @@ def read_metadata(storage: Storage, config: TableConfig, instant: Instant) -> In
 def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:
     """Parses the content of a timeline file. `action` is the action at completion; `where` names the file in errors.
     Raises StorageError."""
-    if action in WRITING_ACTIONS:
-        return _of_commit(decode(content, CommitRecord, where), where)
-    if action == "clean":
-        cleaned = decode(content, CleanRecord, where).partition_metadata
-        return InstantMetadata(partitions=None if cleaned is None else tuple(sorted(cleaned)))
-    if action == "rollback":
-        return _of_rollbacks([decode(content, RollbackRecord, where)])
-    if action == "restore":
-        undone = decode(content, RestoreRecord, where).hoodie_restore_metadata or {}
-        return _of_rollbacks([each for rollbacks in undone.values() for each in rollbacks])
+    kind = _KINDS.get(action)
+    return InstantMetadata() if kind is None else _metadata(decode(content, kind, where), where)
+
+
+def metadata_of(action: str, decoded: Any, where: str) -> InstantMetadata:
+    """Returns the metadata in a decoded record of the archive. `decoded` is None for an action without metadata. Raises
+    StorageError for damage."""
+    kind = _KINDS.get(action)
+    if kind is None or decoded is None:
+        return InstantMetadata()
+    try:
+        return _metadata(msgspec.convert(decoded, kind, strict=False), where)
+    except msgspec.ValidationError as error:
+        raise FileDamagedError(f"{where} is damaged: {error}") from error
+
+
+def _metadata(record: msgspec.Struct, where: str) -> InstantMetadata:
+    match record:
+        case CommitRecord():
+            return _of_commit(record, where)
+        case CleanRecord(partition_metadata=cleaned):
+            return InstantMetadata(partitions=None if cleaned is None else tuple(sorted(cleaned)))
+        case RollbackRecord():
+            return _of_rollbacks([record])
+        case RestoreRecord(hoodie_restore_metadata=undone):
+            return _of_rollbacks([each for rollbacks in (undone or {}).values() for each in rollbacks])
     return InstantMetadata()
 
 

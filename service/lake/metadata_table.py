@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.file_slices import Visibility, latest_slices
 from service.lake.timeline import MAX_FILES, timeline_of
@@ -34,7 +34,7 @@ _NAME = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True)
-class MetadataTableState(Told):
+class MetadataTableState(Documented):
     """The state of a table's metadata table. Sizes are in bytes, of the latest file slices. `commits` are the
     deltacommits since its last compaction, whose log files every reader and writer has to merge. `missing` are the
     first completed commits of the table that the metadata table lacks."""

@@ -28,8 +28,12 @@ def opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
     that the block raises."""
     where = f"{storage.base_path}/{path}"
     with storage.open(path) as source:
-        source.seek(max(source.size() - _TAIL, 0))
-        if int.from_bytes(source.read(4), "little") > MAX_METADATA_BYTES:
+        size = source.size()
+        source.seek(max(size - _TAIL, 0))
+        footer = int.from_bytes(source.read(4), "little")
+        if footer > size - _TAIL:
+            raise FileDamagedError(f"{where} is damaged: it is shorter than its footer")
+        if footer > MAX_METADATA_BYTES:
             raise StorageError(f"{where} has a footer of more than {MAX_METADATA_BYTES} bytes")
         source.seek(0)
         try:

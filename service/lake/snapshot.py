@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.lake.backlog import Cycle
 from service.lake.metadata_table import MetadataTableState
 from service.lake.table import TableType
-from service.lake.table_lock import SeenLock
+from service.lake.table_lock import PolledLock
 
 _MIB = 1024**2
 SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024))
@@ -19,7 +19,7 @@ SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024
 
 
 @dataclass(frozen=True)
-class Since(Told):
+class Since(Documented):
     """Commits since the last run of a table service was requested, or all commits if there was no run.
 
     `commits` counts writers' completed instants: commit, deltacommit, and replacecommit of ingestion.
@@ -33,7 +33,7 @@ class Since(Told):
 
 
 @dataclass(frozen=True)
-class Pending(Told):
+class Pending(Documented):
     """A requested or inflight instant. `heartbeat_at` is None if its writer sends no heartbeats.
 
     `is_plan` says that it is a scheduled compaction, log compaction or clustering that can be executed.
@@ -183,7 +183,7 @@ class NotWritable:
 
 
 @dataclass(frozen=True)
-class TableSnapshot(Told):
+class TableSnapshot(Documented):
     """The result of one poll of a table. `first_commit_at` is None until something is committed.
 
     `num_buckets` is the number of buckets of the table as a whole (0 without a simple bucket index); partitions may
@@ -223,7 +223,7 @@ class TableSnapshot(Told):
     large: PartitionState | None = None
     skewed: PartitionState | None = None
     cycles: tuple[Cycle, ...] = ()
-    lock: SeenLock | None = None
+    lock: PolledLock | None = None
     vanished: tuple[str, ...] = ()
     vanished_since: datetime | None = None
     undone: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from jobs.contract import Table
 from jobs.format.lock_file import Signature, StorageLock
 from jobs.format.lock_providers import file_of, is_in_a_file, seconds_to_expiry
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from jobs.storage.location import is_local
 from service.lake.location import canonical
 from service.lake.server_lock import UnreadableLockError, read_server_lock
@@ -39,7 +39,7 @@ _NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
 
 
 @dataclass(frozen=True)
-class LockFile(Told):
+class LockFile(Documented):
     """The lock as its file or its server shows it.
 
     `since` is None for a lock in the storage, because its holder keeps rewriting the file. `job_id` is set if a worker
@@ -77,7 +77,7 @@ class LockFile(Told):
 
 
 @dataclass(frozen=True)
-class SeenLock:
+class PolledLock:
     """A lock that a poll found held. `since` is when it was taken; for a lock in the storage it is when a poll first
     saw this holder."""
 
@@ -110,15 +110,15 @@ def read_lock(
     return _read(storage, place[1], lock, now)
 
 
-def seen_lock(
+def polled_lock(
     storage: Storage,
     lock: TableLock,
     storage_options: Mapping[str, str],
     permissions: Permissions,
     now: datetime,
     *,
-    before: SeenLock | None,
-) -> SeenLock | None:
+    before: PolledLock | None,
+) -> PolledLock | None:
     """Returns the lock if it has been held for a minute. The call is cheap enough for each poll: it costs one request
     if the lock is a file, and none otherwise. If the lock cannot be read, the result is `before`. `storage` is that of
     the table."""
@@ -142,8 +142,8 @@ def seen_lock(
         return None
     holder = found.holder or "a holder without a name"
     if found.since is not None:
-        return SeenLock(found.since, holder)
-    return before if before is not None and before.holder == holder else SeenLock(now, holder)
+        return PolledLock(found.since, holder)
+    return before if before is not None and before.holder == holder else PolledLock(now, holder)
 
 
 def remove_lock(
@@ -199,7 +199,7 @@ def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFi
     path = f"{storage.base_path}/{name}"
     if not is_in_a_file(lock.provider):
         return _read_in_storage(storage, name, path, now)
-    seen = _look(storage, name)
+    seen = _read_file(storage, name)
     if seen is not None:
         signature, expiry = Signature.of(seen.content), seconds_to_expiry(lock)
         return LockFile(
@@ -245,7 +245,7 @@ def _read_in_storage(storage: Storage, name: str, path: str, now: datetime) -> L
     return LockFile(LockState.HELD, path, identity, holder=found.owner or None, ends_at=ends_at)
 
 
-class _Seen(NamedTuple):
+class _LockFileContent(NamedTuple):
     """An existing file. `id` distinguishes it from any file that takes its place."""
 
     id: str
@@ -253,7 +253,7 @@ class _Seen(NamedTuple):
     content: bytes
 
 
-def _look(storage: Storage, name: str) -> _Seen | None:
+def _read_file(storage: Storage, name: str) -> _LockFileContent | None:
     try:
         modified = storage.modified_at(name)
         if modified is None:
@@ -265,7 +265,7 @@ def _look(storage: Storage, name: str) -> _Seen | None:
         # The folder does not exist yet, or the holder has just released the lock.
         return None
     identity = hashlib.sha256(repr((number, modified.timestamp(), content)).encode()).hexdigest()[:16]
-    return _Seen(identity, modified, content)
+    return _LockFileContent(identity, modified, content)
 
 
 def _content(storage: Storage, name: str) -> bytes:
@@ -275,7 +275,7 @@ def _content(storage: Storage, name: str) -> bytes:
 
 
 def _is(storage: Storage, name: str, expected: str) -> bool:
-    seen = _look(storage, name)
+    seen = _read_file(storage, name)
     return seen is not None and seen.id == expected
 
 
@@ -285,9 +285,9 @@ def _is_moved(storage: Storage, name: str, aside: str) -> bool:
     try:
         storage.filesystem.move(f"{storage.root}/{name}", f"{storage.root}/{aside}")
     except OSError:
-        if _look(storage, aside) is not None:
+        if _read_file(storage, aside) is not None:
             return True
-        if _look(storage, name) is None:
+        if _read_file(storage, name) is None:
             return False
         raise
     return True

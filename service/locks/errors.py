@@ -52,7 +52,8 @@ class LockEndsError(LockKeptError):
 
 
 class LockTooYoungError(LockKeptError):
-    """The lock is too young to be broken. Its age is no obstacle from `extensions["breakable_at"]` on."""
+    """The lock is too young to be broken. The lock may be broken from `extensions["breakable_at"]` on, as far as its
+    age matters."""
 
     type = "lock-too-young"
     title = "The lock has not been held for long enough to prove that its holder is dead"

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import TABLE_LOCKED
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.locks.errors import (
     LockEndsError,
     LockFreeError,
@@ -34,7 +34,7 @@ _LOCK = "the table's lock"
 
 
 @dataclass(frozen=True)
-class Writer(Told):
+class Writer(Documented):
     """A heartbeat file. `job_id` is set if the instant is one of a job of this service. Without heartbeats a
     writer may still be alive, because Hudi's writers in single-writer mode send none."""
 
@@ -55,7 +55,7 @@ class HeldLock:
     table_id: str
     provider: str
     file: LockFile
-    ending: str  # How a lock of this provider ends by itself.
+    ending: str  # The way in which a lock of this provider ends by itself.
     is_removable: bool  # Whether the lock is a file that can be removed safely.
     writers: Sequence[Writer] = ()
     pending: Sequence[Pending] = ()

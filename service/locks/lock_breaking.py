@@ -40,14 +40,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class LockDesk:
+class LockBreaker:
     """Shows and breaks locks. A lock that is younger than `break_after` is not broken."""
 
     database: Database
     lake: LakeAccess
     break_after: timedelta
 
-    def look(self, table_id: str) -> HeldLock:
+    def read(self, table_id: str) -> HeldLock:
         """Reads lock, heartbeats and timeline. Raises TableNotFoundError and the errors of `service.lake`."""
         with reading(self.database.engine) as connection:
             table = table_store.get(connection, table_id)
@@ -80,9 +80,9 @@ class LockDesk:
         """Removes the lock, and returns its last state; if `lock_id` is given, only the lock with this id. Jobs that
         went back to the queue because of the lock are due at once.
 
-        The audit trail gets its entry before the removal. Raises LockKeptError, and what `look` does.
+        The audit trail gets its entry before the removal. Raises LockKeptError, and what `read` raises.
         """
-        lock = self.look(table_id)
+        lock = self.read(table_id)
         if error := refusal(lock, self.database.clock(), self.break_after):
             raise error
         seen = lock.file.id

@@ -64,7 +64,7 @@ class LockWatchConfig:
 
 
 @dataclass(frozen=True)
-class Looked:
+class LocksChecked:
     """The number of locks that are watched, and the number of checks that this round has begun."""
 
     watched: int = 0
@@ -101,10 +101,10 @@ class LockWatch:
         self._early: set[str] = set()
         self._waiting: set[str] = set()
         self.pool: BoundedPool[LockSighting] = BoundedPool(
-            self._look, keys=lambda sighting: (sighting.table_id,), size=config.at_once
+            self._check, keys=lambda sighting: (sighting.table_id,), size=config.at_once
         )
 
-    def run_once(self) -> Looked:
+    def run_once(self) -> LocksChecked:
         """Chooses the locks to watch, and begins the checks that are due, without waiting for them."""
         now = self._clock()
         with reading(self._engine) as connection:
@@ -112,7 +112,7 @@ class LockWatch:
             wanted = _wanted(connection, now, watched) | self._one_of_each_server(connection)
             is_due = bool(wanted - watched) or lock_sighting_store.is_any_due(connection, now)
         if not is_due and wanted == watched:
-            return Looked(len(wanted))
+            return LocksChecked(len(wanted))
         with writing(self._engine) as connection:
             lock_sighting_store.forget(connection, watched - wanted)
             lock_sighting_store.watch(connection, wanted - watched, now)
@@ -125,7 +125,7 @@ class LockWatch:
             )
         for sighting in due:
             self.pool.add(sighting)
-        return Looked(len(wanted), len(due))
+        return LocksChecked(len(wanted), len(due))
 
     def _one_of_each_server(self, connection: Connection) -> set[str]:
         """Returns tables that have begun to wait, one for each lock server, so that a silent server is noticed before a
@@ -141,7 +141,7 @@ class LockWatch:
         self._early &= waiting
         return set(self._early)
 
-    def _look(self, before: LockSighting) -> None:
+    def _check(self, before: LockSighting) -> None:
         table_id, now = before.table_id, self._clock()
         try:
             with reading(self._engine) as connection:
@@ -178,14 +178,14 @@ class LockWatch:
         until, found = self._silent.get(servers, (now, None))
         if found is not None and now < until:
             return found
-        found = self._look_at(table, now)
+        found = self._read_now(table, now)
         if servers and found is not None:
             self._silent.pop(servers, None)
             if found.is_silent:
                 self._silent[servers] = (now + SILENT_FOR, found)
         return found
 
-    def _look_at(self, table: Registration, now: datetime) -> LockFile | None:
+    def _read_now(self, table: Registration, now: datetime) -> LockFile | None:
         try:
             lock = replace(table.lock, options=opened(self._cipher, table.lock.options))
             return self._readers.run(

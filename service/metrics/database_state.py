@@ -70,9 +70,9 @@ class Reader:
 
     def read(self) -> Reading:
         """Raises DatabaseUnavailableError."""
-        tables = self._tables.now(self._engine, self._clock)
+        tables = self._tables.get(self._engine, self._clock)
         found = _read(self._engine, self._clock(), tables, self._forecaster.outlook(self._engine, self._clock))
-        return replace(found, series=self._series.now(self._engine, self._clock)) if self._has_series else found
+        return replace(found, series=self._series.get(self._engine, self._clock)) if self._has_series else found
 
 
 def _of_tables(engine: Engine, _now: datetime) -> TableStatistics:

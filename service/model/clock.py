@@ -37,11 +37,11 @@ class ClockReading:
 class SteadyClock:
     """The time of the service, for everything that it plans, leases and records. Thread-safe.
 
-    It follows a reference clock without jumps: it advances by the elapsed time, corrected by at most a tenth of that.
-    So if the reference is set by an hour, nothing is due an hour early or late; intervals are up to a tenth shorter or
-    longer until both clocks agree again.
+    The clock follows a reference clock without jumps: it advances by the elapsed time, corrected by at most a tenth of
+    that. So if the reference is set by an hour, nothing is due an hour early or late; intervals are up to a tenth
+    shorter or longer until both clocks agree again.
 
-    It continues from its `last` reading, which an earlier process has stored. The time since then comes from the
+    The clock continues from its `last` reading, which an earlier process has stored. The time since then comes from the
     reference; if the reference was set back meanwhile, it counts as zero.
     """
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 @dataclass(frozen=True)
 class Choice:
-    """A value that only the user knows. It is shown as `<NAME>`, outside of quotes, so that a shell refuses the line
-    until the value is filled in."""
+    """A value that only the user knows. The command shows the value as `<NAME>`, outside of quotes, so that a shell
+    refuses the line until the value is filled in."""
 
     name: str
 

@@ -30,8 +30,9 @@ class HandOverState(StrEnum):
 class FlinkStop:
     """Progress of the service in stopping a Flink job.
 
-    `trigger_id` identifies the stop. It is chosen before the stop is requested, so a replica that continues requests
-    the same stop. `ended_at` is when the job was found to have ended; `savepoint` is the one that this stop created.
+    `trigger_id` identifies the stop. The service chooses the id before it requests the stop, so a replica that
+    continues requests the same stop. `ended_at` is when the job was found to have ended; `savepoint` is the one that
+    this stop created.
     """
 
     job_id: str

@@ -49,7 +49,7 @@ class IncidentOpenError(ConflictError):
     """`extensions["incident_ids"]` are those that prevent the job."""
 
     type = "incident-open"
-    title = "Rows of the table are astray, and this job might delete what their repair needs"
+    title = "Rows of the table are misplaced, and this job might delete what their repair needs"
     hint = "Run a `repair` job first, or close the incidents (POST /v1/incidents/{id}/close) if nothing is wrong."
     why = (
         "A commit wrote rows to file groups that had been replaced, where no reader sees them. Cleaning, archival and"

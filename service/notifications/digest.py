@@ -17,7 +17,7 @@ from service.delivery.targets.registry import Target
 from service.health.problem import RANKS, Severity
 from service.notifications import messages
 from service.notifications.messages import Draft, by_alert
-from service.notifications.notification import Occasion, Told
+from service.notifications.notification import Occasion, ReportedProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,11 +35,11 @@ JOINS_FOR = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Facts:
-    """The state at `now`: `open` are all open problems, `told` those that the notification has reported."""
+    """The state at `now`: `open` are all open problems, `reported` those that the notification has reported."""
 
     open: Mapping[str, HealthProblem]
     acknowledged: Mapping[str, Acknowledgement]
-    told: Sequence[Told]
+    reported: Sequence[ReportedProblem]
     failures: Sequence[Failure]
     target: Target
     now: datetime
@@ -52,7 +52,7 @@ class Outcome:
     `failures_wait` says that failed jobs are too."""
 
     messages: Sequence[Message] = ()
-    kept: Sequence[Told] = ()
+    kept: Sequence[ReportedProblem] = ()
     gone: Sequence[str] = ()
     counted: int = 0  # Messages that count towards the limit.
     waiting: int = 0
@@ -68,8 +68,8 @@ class Outcome:
 
 
 def compose(notification: Notification, facts: Facts) -> Outcome:
-    risen = {each.problem_id for each in facts.told if _begins_anew(each, facts)}
-    told = {each.problem_id for each in facts.told} - risen
+    risen = {each.problem_id for each in facts.reported if _begins_anew(each, facts)}
+    told = {each.problem_id for each in facts.reported} - risen
     wanted = [
         problem
         for problem_id, problem in facts.open.items()
@@ -82,7 +82,7 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     joined, opened = _opened(notification, facts, fresh, risen)
     ended = _ended(notification, facts, risen)
     failed = [] if is_quiet else _failed(notification, facts)
-    known, noted = _acknowledged(notification, facts)
+    known, recorded = _acknowledged(notification, facts)
     free = [*_again(notification, facts, risen), *known]
     silent: list[Draft] = []
     limited: list[Draft] = []
@@ -103,7 +103,7 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     written = Outcome.of([*free, *sent, *silent])
     return Outcome(
         messages=told_of.messages,
-        kept=[*noted, *joined, *written.kept],
+        kept=[*recorded, *joined, *written.kept],
         gone=written.gone,
         counted=len(sent),
         waiting=len(wanted) - len(fresh),
@@ -111,7 +111,7 @@ def compose(notification: Notification, facts: Facts) -> Outcome:
     )
 
 
-def _begins_anew(told: Told, facts: Facts) -> bool:
+def _begins_anew(told: ReportedProblem, facts: Facts) -> bool:
     """Returns whether a problem begins another alert: its severity has risen, or it is no longer acknowledged."""
     problem = facts.open.get(told.problem_id)
     if problem is None:
@@ -126,11 +126,11 @@ def _cause(problem: HealthProblem) -> str:
 
 def _opened(
     notification: Notification, facts: Facts, fresh: Sequence[HealthProblem], risen: set[str]
-) -> tuple[list[Told], list[Draft]]:
+) -> tuple[list[ReportedProblem], list[Draft]]:
     """Returns the problems that join an alert without a message, and a draft for each alert that is new or whose number
     of problems has doubled."""
-    recent: dict[str, list[Told]] = defaultdict(list)
-    for each in facts.told:
+    recent: dict[str, list[ReportedProblem]] = defaultdict(list)
+    for each in facts.reported:
         # An acknowledged alert causes no further message.
         is_known = each.acknowledged_at is not None or each.problem_id in facts.acknowledged
         is_recent = facts.now - each.began_at < JOINS_FOR and each.problem_id in facts.open
@@ -139,13 +139,13 @@ def _opened(
     causes: dict[str, list[HealthProblem]] = defaultdict(list)
     for problem in fresh:
         causes[_cause(problem)].append(problem)
-    joined: list[Told] = []
+    joined: list[ReportedProblem] = []
     drafts = []
     for cause, problems in causes.items():
         known = recent.get(cause, [])
         began = known[-1].began_at if known else facts.now
         alert = known[-1].alert if known else messages.key(notification, problems[0].id, cause, began)
-        new = [Told.of(each, alert, cause, began) for each in problems]
+        new = [ReportedProblem.of(each, alert, cause, began) for each in problems]
         was_told = sum(each.told_at is not None for each in known)
         if len(known) - was_told + len(new) < was_told:
             joined += new
@@ -161,7 +161,7 @@ def _again(notification: Notification, facts: Facts, risen: set[str]) -> list[Dr
     if facts.target is not Target.ALERTMANAGER:
         return []
     drafts = []
-    for alert, members in by_alert(each for each in facts.told if each.problem_id not in risen).items():
+    for alert, members in by_alert(each for each in facts.reported if each.problem_id not in risen).items():
         last = max((each.told_at for each in members if each.told_at), default=None)
         problems = [each for each in _problems(members, facts) if each.id not in facts.acknowledged]
         if problems and last is not None and facts.now - last >= REPEAT:
@@ -172,11 +172,11 @@ def _again(notification: Notification, facts: Facts, risen: set[str]) -> list[Dr
     return drafts
 
 
-def _acknowledged(notification: Notification, facts: Facts) -> tuple[list[Draft], list[Told]]:
+def _acknowledged(notification: Notification, facts: Facts) -> tuple[list[Draft], list[ReportedProblem]]:
     """Returns a draft for each alert whose open problems are all acknowledged now, if the target supports that; and the
     problems that were acknowledged since the last round."""
-    drafts, noted = [], []
-    for alert, members in by_alert(facts.told).items():
+    drafts, recorded = [], []
+    for alert, members in by_alert(facts.reported).items():
         new = [each for each in members if each.acknowledged_at is None and each.problem_id in facts.acknowledged]
         marked = [replace(each, acknowledged_at=facts.now) for each in new]
         standing = [each for each in members if each.problem_id in facts.open]
@@ -191,8 +191,8 @@ def _acknowledged(notification: Notification, facts: Facts) -> tuple[list[Draft]
                 Draft(messages.acknowledged(notification, alert, standing or members, facts.now), kept=marked)
             )
         else:
-            noted += marked
-    return drafts, noted
+            recorded += marked
+    return drafts, recorded
 
 
 def _ended(notification: Notification, facts: Facts, risen: set[str]) -> list[Draft]:
@@ -200,7 +200,7 @@ def _ended(notification: Notification, facts: Facts, risen: set[str]) -> list[Dr
     if not facts.is_whole:
         return []
     drafts = []
-    for alert, members in by_alert(facts.told).items():
+    for alert, members in by_alert(facts.reported).items():
         over = [each for each in members if each.problem_id not in risen]
         if any(each.problem_id in facts.open for each in over) or not (over or facts.target.keeps_alerts):
             continue
@@ -223,5 +223,5 @@ def _limited(notification: Notification, drafts: list[Draft], budget: int, now: 
     return [*drafts[: budget - 1], messages.together(notification, drafts[budget - 1 :], now)]
 
 
-def _problems(members: Sequence[Told], facts: Facts) -> list[HealthProblem]:
+def _problems(members: Sequence[ReportedProblem], facts: Facts) -> list[HealthProblem]:
     return [facts.open[each.problem_id] for each in members if each.problem_id in facts.open]

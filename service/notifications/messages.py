@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from service.health.problem import HealthProblem
-    from service.notifications.notification import Notification, Told
+    from service.notifications.notification import Notification, ReportedProblem
 
 _DIGEST = "digest"
 
@@ -37,7 +37,7 @@ class Draft:
     """A message that may still be merged with others, and the reported problems that it adds or removes."""
 
     message: Message
-    kept: list[Told] = field(default_factory=list)
+    kept: list[ReportedProblem] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
 
 
@@ -61,11 +61,11 @@ def opened(notification: Notification, alert: str, problems: Sequence[HealthProb
     )
 
 
-def acknowledged(notification: Notification, alert: str, members: Sequence[Told], now: datetime) -> Message:
+def acknowledged(notification: Notification, alert: str, members: Sequence[ReportedProblem], now: datetime) -> Message:
     return replace(resolved(notification, alert, members, now), state=MessageState.ACKNOWLEDGED, ended_at=None)
 
 
-def resolved(notification: Notification, alert: str, members: Sequence[Told], now: datetime) -> Message:
+def resolved(notification: Notification, alert: str, members: Sequence[ReportedProblem], now: datetime) -> Message:
     kind, severity = identity(members)
     return Message(
         key=alert,
@@ -128,15 +128,15 @@ def together(notification: Notification, drafts: Sequence[Draft], now: datetime)
     return Draft(message, kept, [gone for each in drafts for gone in each.gone])
 
 
-def identity(members: Iterable[Told]) -> tuple[str, str]:
+def identity(members: Iterable[ReportedProblem]) -> tuple[str, str]:
     """Returns the kind and the severity of an alert, which stay the same until it ends."""
     members = list(members)
     worst = min(members, key=lambda each: RANKS[each.severity]).severity.value
     return "problems" if members[0].cause.startswith(_DIGEST) else members[0].kind, worst
 
 
-def by_alert(members: Iterable[Told]) -> Mapping[str, list[Told]]:
-    found: dict[str, list[Told]] = defaultdict(list)
+def by_alert(members: Iterable[ReportedProblem]) -> Mapping[str, list[ReportedProblem]]:
+    found: dict[str, list[ReportedProblem]] = defaultdict(list)
     for each in members:
         found[each.alert].append(each)
     return found

@@ -115,7 +115,7 @@ class Notification(Record):
 
 
 @dataclass(frozen=True)
-class Told(Record):
+class ReportedProblem(Record):
     """An open problem that a notification has reported, or that has joined an alert without another message."""
 
     problem_id: str
@@ -131,7 +131,7 @@ class Told(Record):
     acknowledged_at: datetime | None = None
 
     @classmethod
-    def of(cls, problem: HealthProblem, alert: str, cause: str, began: datetime) -> Told:
+    def of(cls, problem: HealthProblem, alert: str, cause: str, began: datetime) -> ReportedProblem:
         about = problem.about
         return cls(
             problem.id,
@@ -145,5 +145,5 @@ class Told(Record):
             began,
         )
 
-    def moved(self, alert: str, cause: str) -> Told:
+    def moved(self, alert: str, cause: str) -> ReportedProblem:
         return dataclasses.replace(self, alert=alert, cause=cause)

@@ -118,7 +118,7 @@ def _examined(connection: Connection, database: Database, stored: Notification, 
     facts = Facts(
         open=now.open,
         acknowledged=now.acknowledged,
-        told=store.told(connection, notification.name),
+        reported=store.reported(connection, notification.name),
         failures=_failures(notification, [each.event for each in events]),
         target=webhook.target,
         now=database.clock(),

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.model.errors import NotificationNotFoundError
-from service.notifications.notification import Notification, Told
+from service.notifications.notification import Notification, ReportedProblem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -44,9 +44,9 @@ def change(connection: Connection, notification: Notification) -> None:
     connection.execute(_n.update().where(_n.c.name == notification.name).values(notification.to_row("name")))
 
 
-def told(connection: Connection, name: str) -> list[Told]:
+def reported(connection: Connection, name: str) -> list[ReportedProblem]:
     query = sa.select(_t).where(_t.c.notification == name).order_by(_t.c.began_at, _t.c.problem_id)
-    return [Told.of_row(row) for row in connection.execute(query)]
+    return [ReportedProblem.of_row(row) for row in connection.execute(query)]
 
 
 def forget(connection: Connection, name: str, problem_ids: Collection[str]) -> None:
@@ -55,7 +55,7 @@ def forget(connection: Connection, name: str, problem_ids: Collection[str]) -> N
         connection.execute(gone, [{"of": each} for each in problem_ids])
 
 
-def keep(connection: Connection, name: str, problems: Iterable[Told]) -> None:
+def keep(connection: Connection, name: str, problems: Iterable[ReportedProblem]) -> None:
     """Stores reported problems, in place of earlier rows about the same problems."""
     rows = [{"notification": name, **each.to_row()} for each in problems]
     forget(connection, name, [row["problem_id"] for row in rows])

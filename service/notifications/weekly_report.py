@@ -64,7 +64,7 @@ def _facts(found: Report, price: float | None) -> list[Fact]:
         Fact("Freed", f"{size(total.freed_bytes)} in {count(int(total.files_deleted), 'file')}"),
         Fact("Log files merged", f"{int(total.log_files)} ({size(total.log_bytes)})"),
         Fact("Files rewritten", f"{int(total.files_before)} into {int(total.files_after)}"),
-        Fact("Workers", f"{total.seconds / _HOUR:.1f} h, {total.gb_seconds / _HOUR:.1f} GiB h"),
+        Fact("Workers", f"{total.seconds / _HOUR:.1f} h, {total.gb_seconds / _HOUR:.1f} GB-hours"),
         Fact(
             "Writers kept waiting",
             f"{duration(total.locked_seconds)} for locks at most, Flink stopped for {duration(total.stopped_seconds)}",

@@ -24,8 +24,8 @@ class Glance:
     allowed_roots: tuple[str, ...] | None = None
 
     def __call__(self, base_path: str) -> str:
-        """Returns a digest of the files of the timeline and the properties, or of the storage's error. It differs as
-        soon as one of them does."""
+        """Returns a digest of the files of the timeline and the properties, or of the storage's error. The digest
+        differs as soon as one of them does."""
         try:
             storage = open_storage(base_path, self.storage_options, self.allowed_roots)
             seen = [repr(sorted(storage.list(folder))) for folder in _FOLDERS]

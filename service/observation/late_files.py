@@ -27,8 +27,8 @@ def resolved(
     """Returns the ids of the incidents that have ended, with the reasons.
 
     Cheap checks come first: all files of the table are listed only if a writer is silent and has no markers any more.
-    Before table version 8 the names of log files do not contain the instant that wrote to them. There, only base files
-    and markers are checked here, and the cleaning job looks for blocks that late writers added to log files.
+    Before table version 8 the names of log files do not contain the instant that wrote to them. For such tables only
+    base files and markers are checked here, and the cleaning job looks for blocks that late writers added to log files.
     """
     found = {each.id: "the write completed after all" for each in incidents if each.instant in completed}
     silent = {each.id: each.instant for each in incidents if each.id not in found and _is_silent(storage, each, now)}

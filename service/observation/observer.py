@@ -191,7 +191,7 @@ class Observer:
 
     def _poll_together(self, watches: Sequence[Watch]) -> list[Sequence[Watch]]:
         """Polls tables that have not changed. Returns the others in portions to be polled: each has changed, or may
-        keep others waiting. Those that the reader had no time for stay together, in two halves for two readers."""
+        keep others waiting. The tables that the reader had no time for stay together, in two halves for two readers."""
         if len(watches) == 1:
             self._poll(watches[0])
             return []

@@ -195,7 +195,7 @@ def _with_first(stored: Stored | None, clock: Mapping[str, Any]) -> Mapping[str,
 
 
 def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: datetime) -> None:
-    if found.pending is not None or found.lock != watch.seen_lock:
+    if found.pending is not None or found.lock != watch.polled_lock:
         _save_seen(engine, watch, found, now)
     if watch.failures or found.over:
         with writing(engine) as connection:

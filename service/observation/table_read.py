@@ -30,7 +30,7 @@ from service.lake.metadata_table import metadata_table_of
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
-from service.lake.table_lock import seen_lock
+from service.lake.table_lock import polled_lock
 from service.lake.timeline import fingerprint, parse_instant, timeline_files, timeline_of
 from service.model.errors import GroundskeeperError
 from service.observation import late_files
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from service.lake.storage import Entry, Storage
     from service.lake.table import TableType
     from service.lake.table_config import TableConfig
-    from service.lake.table_lock import SeenLock
+    from service.lake.table_lock import PolledLock
     from service.lake.timeline import Timeline
 
 log = logging.getLogger(__name__)
@@ -84,10 +84,10 @@ class ChangedTable:
     pending: tuple[Pending, ...]
     files: Files
     small_file_bytes: int  # Size below which base files counted as small.
-    judged: Judged  # The new commits whose rows are astray.
+    judged: Judged  # The new commits whose rows are misplaced.
     over: Mapping[str, str]  # Reasons by the ids of incidents that have ended.
     timeline_commits: int = 0  # Completed commits on the active timeline.
-    lock: SeenLock | None = None  # The table's lock, if it is held.
+    lock: PolledLock | None = None  # The table's lock, if it is held.
     vanished: tuple[str, ...] = ()  # Known commits that are not on the timeline (`vanished_commits`).
     undone: tuple[str, ...] = ()  # Known commits that were undone (`vanished_commits`).
     clock: Mapping[str, Any] = field(default_factory=dict)  # The writers' clock (`ClockFrame.to_json`).
@@ -101,7 +101,7 @@ class UnchangedTable:
 
     pending: tuple[Pending, ...] | None  # None unless the heartbeats of pending instants differ.
     over: Mapping[str, str]
-    lock: SeenLock | None = None
+    lock: PolledLock | None = None
 
 
 @dataclass(frozen=True)
@@ -173,11 +173,11 @@ class TableReader:
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
         found = self._unchanged(storage, watch, now)
         is_quiet = found is not None and found.pending is None and not found.over
-        return is_quiet and self._lock(storage, watch, now) == watch.seen_lock
+        return is_quiet and self._lock(storage, watch, now) == watch.polled_lock
 
-    def _lock(self, storage: Storage, watch: Watch, now: datetime) -> SeenLock | None:
+    def _lock(self, storage: Storage, watch: Watch, now: datetime) -> PolledLock | None:
         permissions = Permissions(self.allowed_roots, self.lock_roots)
-        return seen_lock(storage, watch.lock, self.storage_options, permissions, now, before=watch.seen_lock)
+        return polled_lock(storage, watch.lock, self.storage_options, permissions, now, before=watch.polled_lock)
 
     def _unchanged(self, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable | None:
         """Returns None if the timeline has changed."""
@@ -257,7 +257,7 @@ def _changed(
     archived, has_gap = missed_instants(storage, config, timeline, before, new)
     if has_gap:
         log.warning(
-            "Instants of table %s were archived before a poll saw them, in a format that cannot be read", table_id
+            "Instants of table %s were archived before a poll saw them, and its history is damaged or gone", table_id
         )
     new_instants = in_order_of_completion([*archived, *new], config, listed)
     schemas = [seen.metadata.schema for seen in new_instants if seen.metadata.schema]

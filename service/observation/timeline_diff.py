@@ -18,8 +18,8 @@ from service.catalog import commit_store, snapshot_store, table_store, watch_sto
 from service.lake.commit import Commit
 from service.lake.engine_marks import mark_of_commit
 from service.lake.file_slices import Visibility
-from service.lake.history import archived_since, has_history
-from service.lake.instant_metadata import InstantMetadata, parse_metadata, read_metadata
+from service.lake.history import archived_since
+from service.lake.instant_metadata import InstantMetadata, read_metadata
 from service.lake.timeline import file_name_of, inflight_names_of
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from service.catalog.registration import Registration
     from service.catalog.snapshot_store import Stored
     from service.catalog.watch import Watch
+    from service.lake.archived import Archived
     from service.lake.engine_sighting import Mark
-    from service.lake.history import Archived
     from service.lake.instant import Instant
     from service.lake.storage import Entry, Storage
     from service.lake.table_config import TableConfig
@@ -108,11 +108,10 @@ def missed_instants(
     storage: Storage, config: TableConfig, timeline: Timeline, before: KnownState, new: Sequence[ObservedInstant]
 ) -> tuple[list[ObservedInstant], bool]:
     """Returns the instants that completed and were archived since the last poll, and whether some may have been missed
-    because their history cannot be read.
+    because their history is damaged or gone.
 
     Hudi archives the oldest first. So such instants can exist only if a pending instant is gone without a rollback, or
-    if nothing in the active timeline is as old as the newest known commit. The history since then can be read from
-    table version 8 on.
+    if nothing in the active timeline is as old as the newest known commit.
     """
     if before.watch.looked_at is None:
         return [], False
@@ -128,20 +127,20 @@ def missed_instants(
     gone = {requested for requested in gone if starts_at is not None and requested < starts_at}
     if not gone:
         return [], False
-    if config.timeline_layout < 2:
-        return [], has_history(storage, config)
+    found, is_whole = archived_since(storage, config, min(gone))
+    if newest and newest in gone:
+        is_whole &= any(each.instant.requested_time == newest for each in found)
     return [
-        _archived(each, config, storage.base_path)
-        for each in archived_since(storage, config, min(gone))
+        _observed(each, config)
+        for each in found
         if (each.instant.requested_time, each.instant.action) not in before.known
         and (each.instant.requested_time in gone or each.instant.requested_time > newest)
-    ], False
+    ], not is_whole
 
 
-def _archived(archived: Archived, config: TableConfig, base_path: str) -> ObservedInstant:
+def _observed(archived: Archived, config: TableConfig) -> ObservedInstant:
     """Returns an archived instant, whose inflight file is gone."""
-    instant = archived.instant
-    metadata = parse_metadata(instant.action, archived.metadata, base_path)
+    instant, metadata = archived.instant, archived.metadata
     at = config.moment(instant.completion_time or instant.requested_time)
     return ObservedInstant(instant, None, metadata, mark_of_commit(instant, metadata, at, has_empty_inflight=False))
 
@@ -166,7 +165,7 @@ def commits_of(
     schema = before.watch.schema_digest
     for each in new_instants:
         instant, metadata = each.instant, each.metadata
-        written_at = each.written_at if each.is_ordered else None  # Otherwise the time may be that of a copy.
+        written_at = each.written_at if each.is_ordered else None  # The time of an unordered one may be that of a copy.
         completed_at = config.moment(instant.completion_time) if instant.completion_time else written_at
         found.append(
             Commit(
@@ -191,8 +190,8 @@ def commits_of(
 
 
 def _is_news(seen: ObservedInstant, before: KnownState) -> bool:
-    """Returns whether an instant is news. At the first poll, only an instant that completed after the registration is.
-    The modification time of the file decides, because it does not depend on a time zone."""
+    """Returns whether an instant is news for receivers of events. At the first poll, only instants that completed after
+    the registration are news. The modification time of the file decides, because it does not depend on a time zone."""
     if before.watch.looked_at is not None:
         return True
     return seen.written_at is not None and seen.written_at >= before.table.created_at

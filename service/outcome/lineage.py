@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from service.events.database import Database
 
 OWN_PRODUCER = open_lineage.PRODUCER
-"""The producer of this service's own events. Its jobs do not count as readers."""
+"""The producer of this service's own events. Jobs of this producer do not count as readers."""
 
 DATASETS = "lineage_datasets"
 """Name of the counters of inputs of runs: registered tables, and others."""
 
-# Catalogs that may have Hudi tables. Others are ignored, because a table of a database server may have the same name as
-# a registered table.
+# Catalogs that may have Hudi tables. Other catalogs are ignored, because a table of a database server may have the same
+# name as a registered table.
 _CATALOGS = {"hive", "arn", "trino", "presto", "awsathena", "thrift", "hudi", "unitycatalog"}
 _SCHEMES = {"s3": "s3a", "s3n": "s3a"}
 

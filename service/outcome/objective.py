@@ -10,7 +10,7 @@ from service.model.formatting import duration
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.outcome.aim import Aim
+    from service.outcome.table_objective import TableObjective
 
 WEEK = timedelta(days=7)
 """The period for which an objective is to be kept for a share of the time."""
@@ -59,20 +59,20 @@ class ObjectiveState:
         return f"kept {100 * self.week.share:.1f} % of the last week, {100 * used:.0f} % of the error budget used"
 
 
-def check(aim: Aim, snapshot: TableSnapshot, now: datetime, *, merges_files: bool) -> ObjectiveCheck:
+def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, merges_files: bool) -> ObjectiveCheck:
     """Checks a table. Reads of a table that nobody reads cost nothing. `merges_files` says that small files count,
     because clustering is on."""
-    objective, cost = aim.objective, aim.cost_of_reads(snapshot)
+    settings, cost = objective.settings, objective.cost_of_reads(snapshot)
     overhead = cost.overhead(merges_files=merges_files and not snapshot.num_buckets)
     missed = []
-    if objective.read_overhead is not None and overhead > objective.read_overhead and not aim.reads.have_stopped:
-        missed.append(f"a read costs {overhead:.2f} times as much, at most {objective.read_overhead:g}")
-    age = now - aim.oldest(snapshot, now)
-    if objective.log_age_seconds is not None and snapshot.log_bytes and age.total_seconds() > objective.log_age_seconds:
-        missed.append(f"the oldest log file is {duration(age)} old, at most {duration(objective.log_age_seconds)}")
+    if settings.read_overhead is not None and overhead > settings.read_overhead and not objective.reads.have_stopped:
+        missed.append(f"a read costs {overhead:.2f} times as much, at most {settings.read_overhead:g}")
+    age = now - objective.oldest(snapshot, now)
+    if settings.log_age_seconds is not None and snapshot.log_bytes and age.total_seconds() > settings.log_age_seconds:
+        missed.append(f"the oldest log file is {duration(age)} old, at most {duration(settings.log_age_seconds)}")
     stored = storage_overhead(snapshot)
-    if objective.storage_overhead is not None and stored > objective.storage_overhead:
-        most = objective.storage_overhead
+    if settings.storage_overhead is not None and stored > settings.storage_overhead:
+        most = settings.storage_overhead
         missed.append(f"all files have {stored:.2f} times the size of those in use, at most {most:g}")
     return ObjectiveCheck(overhead, "; ".join(missed) or None)
 

@@ -115,8 +115,8 @@ class ReadCost:
 
 
 def read_cost(work: ReadWork, rates: ReadRates) -> ReadCost:
-    """Returns the cost of a read. It is assumed that a compaction does not enlarge base files, because these already
-    have the rows that log files update."""
+    """Returns the cost of a read. The estimate assumes that a compaction does not enlarge base files, because these
+    already have the rows that log files update."""
     files = max(work.base_files, work.file_groups)
     base_bytes = work.base_bytes or work.log_bytes
     compacted = rates.open_seconds * files + rates.scan_seconds_per_gib * base_bytes / _GIB

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.policies import freeze_store, policy_registry, store, windows
 from service.policies.policy import Window
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OpenWindows(Told):
+class OpenWindows(Documented):
     """The windows that some tables share: `spans` are the times in which one of them is open."""
 
     source: Annotated[

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ MOST = 1000
 
 
 @dataclass(frozen=True)
-class Freeze(Told):
+class Freeze(Documented):
     """A freeze of the tables that match one of the patterns."""
 
     name: Annotated[str, Spec("Name of the freeze", examples=("black-friday",))]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.policies.objective import AdviceSettings, BudgetSettings, ObjectiveSettings
 from service.policies.settings import (
     ArchivalSettings,
@@ -121,7 +121,7 @@ services by the name of the `JobKind`."""
 
 
 @dataclass(frozen=True)
-class PatternPolicy(Told):
+class PatternPolicy(Documented):
     """The settings for all tables whose name matches a glob, or whose owner or tags match one (`precedence.Subject`).
     `settings` has only the members that were set.
 

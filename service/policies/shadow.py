@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 
 ENOUGH = timedelta(days=7)
 """After this time a comparison has seen every day of a week."""
@@ -18,7 +18,7 @@ MOST = 100
 
 
 @dataclass(frozen=True)
-class Shadow(Told):
+class Shadow(Documented):
     """The policy that a pattern might have, in place of the one that it has, if any."""
 
     pattern: Annotated[str, Spec(examples=("orders_*",))]

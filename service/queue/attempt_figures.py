@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import sqlalchemy as sa
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.db import schema
 from service.db.upsert import insert_into
 from service.delivery import outbox
@@ -45,7 +45,7 @@ _MEMORY = sa.select(_w.c.driver_memory, _w.c.slots, _w.c.executors, _w.c.spark_c
 
 
 @dataclass(frozen=True)
-class Figures(Told):
+class Figures(Documented):
     """Work and cost of attempts. Amounts of data are those of successful attempts, without dry runs."""
 
     succeeded: Annotated[int, Spec("Attempts that succeeded, dry runs included", examples=(412,))] = 0
@@ -223,8 +223,8 @@ def _newest(before: datetime) -> sa.ScalarSelect[int]:
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Deletes at most `limit` figures of attempts that ended before `before`, and returns how many. The newest of these
-    rows stays if later rows of its table and kind continue its totals. Its time is then set to the beginning of time,
-    so that every period begins after it."""
+    rows stays if later rows of its table and kind continue its totals. The time of such a row is set to the beginning
+    of time, so that every period begins after it."""
     later = _f.alias("later")
     is_same = sa.and_(later.c.table_id == _f.c.table_id, later.c.kind == _f.c.kind)
     has_later = sa.exists().where(is_same, later.c.ended_at < before, later.c.id > _f.c.id)

@@ -1,7 +1,7 @@
 """The breaker of a table and a kind of job delays failing work, so that it takes few slots from other tables. A breaker
 is closed if the last attempt succeeded. A failed attempt opens it: the next attempt waits until all failing work of the
-worker group has had at most a tenth of the slots. Then the breaker is half open for one attempt, which closes or opens
-it again."""
+worker group has had at most a tenth of the slots. After that wait the breaker is half open for one attempt, which
+closes or opens it again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHARE = 10
 MOST = timedelta(hours=1)
 IDLE = timedelta(minutes=1)
 """`MOST` is the longest pause while other jobs wait for a slot. `IDLE` is the longest pause after a first failure while
-none does."""
+no other job waits."""
 
 _DOUBLED = 5
 """The most doublings, after which `IDLE` reaches half of `MOST`."""
@@ -34,7 +34,7 @@ REMEMBERED = timedelta(hours=24)
 """Failures are forgotten after this time without a further attempt."""
 
 COUNTED = timedelta(hours=2)
-"""Time after the last failure for which a breaker counts as failing work. It is longer than any pause."""
+"""Time after the last failure for which a breaker counts as failing work. This time is longer than any pause."""
 
 NOT_ITS_FAULT = frozenset({"no-executors"})
 """Types of errors of a worker that are not the table's fault."""

@@ -47,8 +47,9 @@ class Fit:
 
 
 def fitted(known: Sequence[Observation]) -> Fit:
-    """Returns the fit with the least sum of relative errors. Errors are not squared, so that outliers do not pull. No
-    coefficient is negative, and one is 0 unless it makes the sum clearly smaller. `known` must not be empty."""
+    """Returns the fit with the least sum of relative errors. Errors are not squared, so that outliers have little
+    influence. No coefficient is negative, and one is 0 unless it makes the sum clearly smaller. `known` must not be
+    empty."""
     rows = np.array([(1.0, each.work.bytes / _GIB, each.work.files) for each in known])
     seconds = np.array([each.seconds for each in known])
     best, least = np.zeros(3), np.inf

@@ -116,7 +116,7 @@ def prune(connection: Connection, before: datetime, limit: int) -> int:
 
 
 def _is_sound(row: sa.Row[Any]) -> bool:
-    """Returns whether an attempt can have been so: a damaged row must not teach the model anything."""
+    """Returns whether the figures of an attempt are possible, because the model must not learn from a damaged row."""
     seconds, gib = float(row.seconds), float(row.gib)
     return 0 <= seconds < _MOST_SECONDS and 0 <= gib < _MOST_GIB and row.work_bytes >= 0 and row.work_files >= 0
 

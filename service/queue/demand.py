@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +27,7 @@ class Queued:
 
 
 @dataclass(frozen=True)
-class Demand(Told):
+class Demand(Documented):
     """The queued jobs and the workers of a group."""
 
     queued: Annotated[int, Spec("Queued jobs, including those that cannot start yet")] = 0

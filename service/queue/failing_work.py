@@ -68,7 +68,7 @@ def _pressure(connection: Connection, job: Job, now: datetime) -> Pressure:
 
 
 def _others_need_all(connection: Connection, job: Job, slots: int, now: datetime) -> bool:
-    """Returns whether other jobs needed all slots in the last minute, even if none waits at this moment: they would
+    """Returns whether other jobs needed all slots in the last minute, even if none waits at this moment: jobs would
     soon wait for a slot that a failing attempt keeps for long."""
     since = now - IDLE
     spent = lease_store.slot_seconds_of_others(connection, job.worker_group, since, now, without=job.table_id)

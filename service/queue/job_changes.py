@@ -1,4 +1,4 @@
-"""Events that follow from a change of a job. They are published last in the transaction that makes the change."""
+"""Events that follow from a change of a job. The events are published last in the transaction that makes the change."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Candidate:
     mutating: bool  # Workers hold only one such job of a table at a time.
     seconds: float
     worth: float | None = None  # Processor seconds that a second of its work saves readers; None if unknown.
-    starts_by: float = float("inf")  # From this time on it starts before others, whatever these save.
+    starts_by: float = float("inf")  # The time from which on the job starts before others, whatever these save.
     is_last: bool = False  # Whether it starts after other jobs of its priority, because a policy has submitted it.
 
 

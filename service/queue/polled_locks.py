@@ -25,7 +25,7 @@ def is_in_the_way(connection: Connection, job: Job, now: datetime) -> bool:
     this service has left the lock, the job itself decides whether it may be removed."""
     if not mutates(job.kind, dry_run=job.dry_run):
         return False
-    seen = watch_store.seen_lock(connection, job.table_id)
+    seen = watch_store.polled_lock(connection, job.table_id)
     if seen is None or seen.holder.startswith(SIGNED_BY) or lock_sighting_store.of_tables(connection, [job.table_id]):
         return False
     lock_sighting_store.watch(connection, [job.table_id], now)

@@ -25,14 +25,14 @@ WITHDRAWN_BY_WINDOW = WITHDRAWN.because(
     hint="The policy decides again when the next window opens. Longer windows or more workers help.",
 )
 WITHDRAWN_BY_INCIDENT = WITHDRAWN.because(
-    "Rows of the table are astray, and the job might have removed the files that a repair needs.",
+    "Rows of the table are misplaced, and the job might have removed the files that a repair needs.",
     hint="Submit it again when the table's incidents are closed; the job `repair` closes them.",
 )
 """Errors of jobs that never began. Such jobs count neither as failures nor as runs."""
 
 
 def withdraw_beside_incidents(connection: Connection, table_id: str, now: datetime) -> list[Event]:
-    """Withdraws the queued jobs that must not start while rows are astray, manual ones included. Returns the events. A
+    """Withdraws the queued jobs that must not start while rows are misplaced, also manual ones. Returns the events. A
     rewriting job that has begun stays, because its next attempt has to complete or undo what the last one left. A
     cleaning leaves nothing to undo, so it is withdrawn even then."""
     queued = [

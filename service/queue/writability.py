@@ -45,6 +45,6 @@ def record(connection: Connection, job: Job, result: Result, parsed: KindResult,
         since = before.since if before else now
         found = NotWritable(problem.type, problem.title, problem.detail, problem.hint, since, job.id)
     else:
-        # Jobs that failed because of it may be retried at once.
+        # Jobs that failed because the storage refused a write may be retried at once.
         breaker_store.mended(connection, job.table_id, now)
     snapshot_store.save(connection, replace(stored, snapshot=replace(stored.snapshot, not_writable=found)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import sqlalchemy as sa
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.catalog import table_statistics
 from service.db import schema
 from service.db.engine import reading, writing
@@ -39,7 +39,7 @@ _COUNTERS = ("succeeded", "failed", "cancelled", "freed_bytes")
 
 
 @dataclass(frozen=True)
-class TrendPoint(Told):
+class TrendPoint(Documented):
     """A step of time."""
 
     at: Annotated[datetime, Spec("Beginning of the step", examples=("2026-01-01T12:00:00Z",))]

@@ -1,4 +1,4 @@
-"""A report of a period: the work of the service, for whom it was done, and its cost. Pure, apart from `read`."""
+"""A report of a period: the work of the service, for whom it was done, and its cost. Functions but `read` are pure."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def as_text(report: Report, price_per_gb_hour: float | None = None, *, most: int
         f"Freed {size(total.freed_bytes)} in {count(int(total.files_deleted), 'file')}; merged"
         f" {count(int(total.log_files), 'log file')} ({size(total.log_bytes)}); rewrote"
         f" {count(int(total.files_before), 'file')} into {int(total.files_after)}.",
-        f"Workers: {total.seconds / _HOUR:.1f} h, {total.gb_seconds / _HOUR:.1f} GiB h"
+        f"Workers: {total.seconds / _HOUR:.1f} h, {total.gb_seconds / _HOUR:.1f} GB-hours"
         f"{_money(total, price_per_gb_hour)}. Writers waited for locks at most {duration(total.locked_seconds)},"
         f" and Flink was stopped for {duration(total.stopped_seconds)}.",
         f"Problems: {report.problems.opened} opened, {report.problems.resolved} resolved, {report.problems.open} open.",

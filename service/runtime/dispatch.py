@@ -1,4 +1,4 @@
-"""The thread that sends webhooks. It has its own event loop, so that a slow receiver delays nothing else."""
+"""The thread that sends webhooks. The thread has its own event loop, so that a slow receiver delays nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Spark workers that `serve` starts on its own machine. They are restarted while it runs, and end with it."""
+"""The Spark workers that `serve` starts on its own machine. `serve` restarts workers that have ended, and ends them
+when it ends."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _COLLECTED_AFTER = 50_000
 class Tick:
     """A task that runs every `seconds`, first after `first_after` seconds if that is longer.
 
-    It also runs as soon as `notified` is set; `run_once` clears it.
+    The task also runs as soon as `notified` is set; `run_once` clears `notified`.
     """
 
     name: str
@@ -128,8 +128,8 @@ class Daemon:
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
         sys.setswitchinterval(_SWITCH_SECONDS)
-        # Imported modules are frozen, because they stay until the end. Otherwise each full collection would traverse
-        # them, several times a minute, for 0.1 s in which no thread runs.
+        # Imported modules are frozen, because they stay until the end. A full collection would traverse them several
+        # times a minute, for 0.1 s in which no thread runs.
         gc.collect()
         gc.freeze()
         # The garbage collector runs seldom, because searching lists of thousands of tables for cycles took a third of
@@ -282,8 +282,8 @@ def listen(host: str, port: int) -> socket.socket:
     """Returns a listening socket. Raises SettingsError if the address is in use or does not belong to this machine."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # The protocol is explicit because asyncio disables Nagle's algorithm only for TCP. Otherwise each answer waits
-        # 40 ms until the caller's kernel acknowledges its head, before its body is sent.
+        # The protocol is explicit because asyncio disables Nagle's algorithm only for TCP. Nagle's algorithm would
+        # delay each answer by 40 ms until the caller's kernel acknowledges its head, before its body is sent.
         opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -64,7 +64,7 @@ class Settings(LoginSettings):
         description="Hosts of lock servers to which the service connects, to see locks: `host` or `host:port`",
     )
     metastore_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts of Hive metastores to which jobs may sync tables: `host` or `host:port`, with commas"
+        (), description="Hosts of metastores to which jobs may sync tables: `host` or `host:port`, with commas"
     )
     allowed_classes: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Classes that tables may name besides Hudi's own, such as lock providers"

@@ -22,7 +22,7 @@ def propose(inputs: PolicyInputs) -> Proposal:
 
 
 def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
-    """Returns the proposal. Due when the active timeline has more completed commits than allowed."""
+    """Returns the proposal. An archival is due when the active timeline has more completed commits than allowed."""
     active = snapshot.timeline_commits
     because = f"{count(active, 'commit')} on the active timeline, threshold {settings.commits}"
     if not settings.enabled:

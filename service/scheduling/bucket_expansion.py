@@ -25,8 +25,8 @@ MAX_FACTOR = 8
 """Largest factor of one job (see `BucketExpansionParams`); a table that needs more is expanded again later."""
 
 _UNEVEN = 4
-"""A bucket is uneven if it is too large although the average bucket is below the target divided by this. Its rows share
-few keys, so more buckets would not separate them."""
+"""A bucket is uneven if it is too large although the average bucket is below the target divided by this. The rows of
+such a bucket share few keys, so more buckets would not separate them."""
 
 _MOST_PARTITIONS = 10_000
 """If there are more partitions than this, the job names none and covers the whole table."""

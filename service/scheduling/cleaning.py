@@ -51,14 +51,14 @@ def decide(
         return Run(JobKind.CLEANING, params, f"{finding}, which must be removed before the timeline is archived")
     kept, warning = _kept_for(settings, consumers, context)
     files = sum(each.freed_files for each in snapshot.partitions)
-    is_other = context.calendar or context.aim.objective.storage_overhead is not None
+    is_other = context.calendar or context.objective.settings.storage_overhead is not None
     to_go = 0 if is_other else commits_to_go(settings, snapshot.since_cleaning)
     if files == 0:
         return Skip("nothing-to-free", "no file is out of use", None, warning, to_go)
     # Under KEEP_LATEST_BY_HOURS files become removable even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last cleaning job", None, warning, to_go)
-    timing = within_budget(_timing(settings, snapshot, context), context.aim)
+    timing = within_budget(_timing(settings, snapshot, context), context.objective)
     if not timing.is_due:
         return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning, timing.commits)
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
@@ -69,8 +69,8 @@ def decide(
 def _timing(settings: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     if context.calendar:
         return by_calendar(context.calendar)
-    if context.aim.objective.storage_overhead is not None:
-        return of_versions(snapshot, context.aim)
+    if context.objective.settings.storage_overhead is not None:
+        return of_versions(snapshot, context.objective)
     return by_thresholds(settings, snapshot.since_cleaning, snapshot.first_commit_at, context, "cleaning")
 
 

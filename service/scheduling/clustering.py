@@ -48,12 +48,14 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last clustering job", warning=warning)
     timing = by_calendar(context.calendar) if context.calendar else _timing(settings, snapshot, context)
-    return within_budget(timing, context.aim).proposal(JobKind.CLUSTERING, _params(settings, snapshot), warning=warning)
+    return within_budget(timing, context.objective).proposal(
+        JobKind.CLUSTERING, _params(settings, snapshot), warning=warning
+    )
 
 
 def _timing(settings: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     # An objective says nothing about the order of rows.
-    if context.aim.objective.read_overhead is not None and not settings.sort_by and not snapshot.num_buckets:
+    if context.objective.settings.read_overhead is not None and not settings.sort_by and not snapshot.num_buckets:
         return of_small_files(snapshot, context)
     return _by_thresholds(settings, snapshot)
 

@@ -48,7 +48,7 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
         return Run(JobKind.COMPACTION, _params(settings), because, warning)
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last compaction job", None, warning, to_go)
-    timing = within_budget(_timing(settings, snapshot, context), context.aim)
+    timing = within_budget(_timing(settings, snapshot, context), context.objective)
     return timing.proposal(JobKind.COMPACTION, _params(settings), warning=warning)
 
 
@@ -60,13 +60,13 @@ def _params(settings: CompactionSettings) -> dict[str, object]:
 
 def _is_other(settings: CompactionSettings, context: TriggerContext) -> bool:
     """Returns whether something else than the thresholds may make a job due."""
-    return bool(context.calendar or context.aim.objective.concerns_reads or settings.log_ratio is not None)
+    return bool(context.calendar or context.objective.settings.concerns_reads or settings.log_ratio is not None)
 
 
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     if context.calendar:
         return by_calendar(context.calendar)
-    if context.aim.objective.concerns_reads:
+    if context.objective.settings.concerns_reads:
         return of_logs(snapshot, context)
     timing = by_thresholds(settings, snapshot.since_compaction, snapshot.first_commit_at, context, "compaction")
     if timing.is_due or settings.log_ratio is None:

@@ -23,11 +23,11 @@ from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import decision_store, delegated
 from service.scheduling.admission import Situation
-from service.scheduling.aims import aim_of
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
 from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.table_objectives import table_objective
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from service.scheduling.writer_hazard import writer_hazard
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import TableSnapshot
-    from service.outcome.aim import Aim
+    from service.outcome.table_objective import TableObjective
     from service.policies.freeze import Freeze
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
@@ -64,7 +64,7 @@ class DecisionInputs:
     subject: Subject
     policy: Policy
     proposals: Mapping[JobKind, Proposal]
-    aim: Aim
+    objective: TableObjective
     situation: Situation
     before: Mapping[JobKind, Decision]  # The last decisions.
     calendars: Mapping[JobKind, Calendar]
@@ -72,7 +72,7 @@ class DecisionInputs:
     withdrawal: Problem | None  # Why queued jobs should not start any more; None if they may.
     snapshot: TableSnapshot
     plans: Sequence[DelegatedPlan] = ()  # The open plans that writers delegate, without `ended_plans`.
-    ended_plans: Sequence[delegated.Seen] = ()
+    ended_plans: Sequence[delegated.PlanStatus] = ()
 
     def group_of(self, kind: JobKind) -> str:
         """Returns the worker group of a job of this kind."""
@@ -116,8 +116,8 @@ def inputs_of(
     frozen = frozen_by(freezes, subject, now)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
-    aim = aim_of(connection, table, effective, now, budgets)
-    contexts = _trigger_contexts(now, calendars, history, recent, aim)
+    objective = table_objective(connection, table, effective, now, budgets)
+    contexts = _trigger_contexts(now, calendars, history, recent, objective)
     plans = plan_store.open_plans(connection, table_id)
     facts = _facts(connection, table_id, plans, now, policy)
     ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], facts)
@@ -156,7 +156,7 @@ def inputs_of(
         subject=subject,
         policy=policy,
         proposals=proposals,
-        aim=aim,
+        objective=objective,
         situation=situation,
         before=before,
         calendars=calendars,
@@ -168,12 +168,12 @@ def inputs_of(
     )
 
 
-def read_aim(connection: Connection, table_id: str, now: datetime) -> tuple[Aim, TableSnapshot | None]:
-    """Returns the aim of a table and its snapshot; None before the first poll. Raises TableNotFoundError."""
+def read_objective(connection: Connection, table_id: str, now: datetime) -> tuple[TableObjective, TableSnapshot | None]:
+    """Returns the objective of a table and its snapshot; None before the first poll. Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
     stored = snapshot_store.find(connection, table_id)
-    aim = aim_of(connection, table, effective_of(connection, table), now)
-    return aim, snapshot_store.with_partitions(connection, stored.snapshot) if stored else None
+    objective = table_objective(connection, table, effective_of(connection, table), now)
+    return objective, snapshot_store.with_partitions(connection, stored.snapshot) if stored else None
 
 
 def _facts(
@@ -223,7 +223,7 @@ def _withdrawal(pause: str | None, frozen: Wait | None, *, is_closed: bool) -> P
 
 def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:
     found = with_misplaced_rows(unresolved)
-    return f"rows of {count(len(found), 'commit')} are astray" if found else None
+    return f"rows of {count(len(found), 'commit')} are misplaced" if found else None
 
 
 def _attempted(recent: Sequence[Job]) -> list[str]:
@@ -238,7 +238,7 @@ def _trigger_contexts(
     calendars: Mapping[JobKind, Calendar],
     history: Mapping[JobKind, JobHistory],
     recent: Sequence[Job],
-    aim: Aim,
+    objective: TableObjective,
 ) -> dict[JobKind, TriggerContext]:
     own = frozenset(instant for job in recent for instant in job.instants)
     withheld = withheld_plans(recent, now)
@@ -250,7 +250,7 @@ def _trigger_contexts(
             own,
             withheld=withheld,
             is_unfinished=history[kind].is_unfinished,
-            aim=aim,
+            objective=objective,
             seen_instant=history[kind].last_instant,
         )
         for kind in DECIDED

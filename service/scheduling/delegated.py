@@ -33,7 +33,7 @@ IN_METADATA = (
 
 
 @dataclass(frozen=True)
-class Seen:
+class PlanStatus:
     """The state of one plan by the last poll, and the reason for it."""
 
     plan: DelegatedPlan
@@ -50,20 +50,22 @@ class Facts:
     stale_seconds: int = 6 * 3600  # Age at which an inflight plan of another process counts as abandoned.
 
 
-def ended(plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext, facts: Facts) -> list[Seen]:
+def ended(
+    plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext, facts: Facts
+) -> list[PlanStatus]:
     """Returns the plans that have ended."""
     found = []
     for plan in plans:
         if _pending(plan, snapshot) is not None:
             continue
         if plan.instant in facts.completed:
-            found.append(Seen(plan, PlanState.DONE))
+            found.append(PlanStatus(plan, PlanState.DONE))
         elif plan.is_metadata:
             # Polls do not read the timeline of a metadata table, so requests show whether the plan is still pending.
             if context.now - plan.last_requested_at > _UNSEEN:
-                found.append(Seen(plan, PlanState.GONE, "Its writer no longer asks for it."))
+                found.append(PlanStatus(plan, PlanState.GONE, "Its writer no longer asks for it."))
         elif snapshot.taken_at > plan.requested_at or context.now - plan.last_requested_at > _UNSEEN:
-            found.append(Seen(plan, PlanState.GONE, "It is not on the table's timeline."))
+            found.append(PlanStatus(plan, PlanState.GONE, "It is not on the table's timeline."))
     return found
 
 
@@ -139,19 +141,19 @@ def waiting(
     snapshot: TableSnapshot,
     admissions: Mapping[JobKind, Admission],
     active: Collection[str],
-) -> list[Seen]:
+) -> list[PlanStatus]:
     """Returns the state of the plans that are on the timeline. `admissions` are the decisions about each kind, `active`
     the plans of active jobs."""
     found = []
     for plan in plans:
         if plan.is_metadata:
-            found.append(Seen(plan, PlanState.WITHHELD, IN_METADATA))
+            found.append(PlanStatus(plan, PlanState.WITHHELD, IN_METADATA))
         elif _pending(plan, snapshot) is None or plan.instant in active:
             continue
         else:
             admission = admissions[plan.service.kind]
             state = PlanState.WITHHELD if isinstance(admission, Skip) else PlanState.WAITING
-            found.append(Seen(plan, state, f"{admission.because}."))
+            found.append(PlanStatus(plan, state, f"{admission.because}."))
     return found
 
 

@@ -22,7 +22,7 @@ def propose(inputs: PolicyInputs) -> Proposal:
 
 
 def decide(settings: MetadataTableSettings, found: MetadataTableState | None, context: TriggerContext) -> Run | Skip:
-    """Returns the proposal. Due when enough deltacommits have followed the last compaction of the metadata table."""
+    """Returns the proposal. A compaction is due when enough deltacommits have followed the last one."""
     if not settings.enabled:
         return Skip("off", "compaction of the metadata table is switched off")
     if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.db.engine import reading, writing
 from service.policies import store
 from service.policies.policy import SECTIONS, PatternPolicy
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ChangedSetting(Told):
+class ChangedSetting(Documented):
     """A setting of a table's effective policy before and after an edit, and the level from which it would then come."""
 
     setting: Annotated[str, Spec("Name of the setting", examples=("compaction.commits",))]

@@ -42,7 +42,7 @@ def decide(
     """
     unresolved = with_misplaced_rows(incidents)
     if not unresolved:
-        return Skip("nothing-astray", "no rows are known to be astray")
+        return Skip("nothing-astray", "no rows are known to be misplaced")
     doubtful = {each.instant for each in unresolved if each.doubt is not None}
     proved = [each for each in unresolved if each.instant not in doubtful]
     found = proved or unresolved

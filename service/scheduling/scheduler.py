@@ -188,10 +188,10 @@ def _decide(
     decision_store.record(connection, table_id, decisions, inputs.before)
     renew(connection, inputs, facts)
     gain_store.record_overhead(
-        connection, table_id, inputs.aim.cost_of_reads(inputs.snapshot).of_logs, inputs.snapshot.taken_at
+        connection, table_id, inputs.objective.cost_of_reads(inputs.snapshot).of_logs, inputs.snapshot.taken_at
     )
     if inputs.policy.objective.is_set:
-        found = check(inputs.aim, inputs.snapshot, now, merges_files=inputs.policy.clustering.enabled)
+        found = check(inputs.objective, inputs.snapshot, now, merges_files=inputs.policy.clustering.enabled)
         objective_store.record(connection, table_id, found, now)
     _record_plans(connection, inputs, admissions, job)
     _settle(connection, table_id, inputs, admissions, _next_decision_at(inputs, admissions, job))

@@ -21,7 +21,7 @@ def propose(inputs: PolicyInputs) -> Proposal:
 
 
 def decide(settings: SyncSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
-    """Returns the proposal. Due when the table has a commit that the last sync has not seen."""
+    """Returns the proposal. A sync is due when the table has a commit that the last sync has not seen."""
     if not settings.enabled:
         return Skip("off", "the sync to a metastore is switched off")
     if settings.metastore_uris is None:

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from service.model.formatting import count, duration
-from service.outcome.aim import Aim
+from service.outcome.table_objective import TableObjective
 from service.policies.settings import Trigger
 from service.scheduling.decision import Run, Skip
 
@@ -39,7 +39,7 @@ class TriggerContext:
     own_instants: frozenset[str] = frozenset()  # Instants that jobs of this service created.
     withheld: frozenset[str] = frozenset()  # Plans that a job left out a short while ago, because they harm the table.
     is_unfinished: bool = False  # Whether the policy's last successful job reached its limit and left work.
-    aim: Aim = field(default_factory=Aim)
+    objective: TableObjective = field(default_factory=TableObjective)
     # The last completed instant that the last successful job saw, according to its result.
     seen_instant: str | None = None
 

@@ -64,8 +64,8 @@ class RoundFacts:
 def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost | None) -> Weighed:
     """Returns the job with its worth. `cost` is its expected cost, None if unknown."""
     now = inputs.situation.now
-    of_reads = inputs.aim.cost_of_reads(inputs.snapshot)
-    gain = gain_of(job.kind, of_reads, inputs.aim.reads)
+    of_reads = inputs.objective.cost_of_reads(inputs.snapshot)
+    gain = gain_of(job.kind, of_reads, inputs.objective.reads)
     # The gain from sorting rows is unknown, so such a job has no worth.
     if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
         return Weighed(job)
@@ -89,10 +89,10 @@ def renew(connection: Connection, inputs: DecisionInputs, facts: RoundFacts) -> 
 
 
 def _starts_by(inputs: DecisionInputs, now: datetime) -> datetime:
-    longest, most = now + LONGEST_WAIT, inputs.aim.objective.log_age_seconds
+    longest, most = now + LONGEST_WAIT, inputs.objective.settings.log_age_seconds
     if most is None:
         return longest
-    return min(longest, max(now, inputs.aim.oldest(inputs.snapshot, now) + timedelta(seconds=most)))
+    return min(longest, max(now, inputs.objective.oldest(inputs.snapshot, now) + timedelta(seconds=most)))
 
 
 def _place(connection: Connection, job: Job, worth: float) -> str:

@@ -21,7 +21,7 @@ from service.policies import policy_registry, store
 from service.policies.policy import TableLevel
 from service.policies.precedence import Subject
 from service.policies.settings import Mode
-from service.simulation import advice_store, aims, past_store
+from service.simulation import advice_store, past_store, read_costs
 from service.simulation.advice import PERIOD, Advice, AdviceState, advised, worse
 from service.simulation.errors import AdviceOutdatedError
 from service.simulation.simulator import Fleet
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from service.simulation.outcome import Outcome
 
 TABLES_AT_ONCE = 3
-"""A round works on so many tables."""
+"""Maximum number of tables that a round works on."""
 
 _COMPUTED_EVERY, _COMPARED_EVERY = timedelta(days=1), timedelta(hours=1)
 # An outcome is compared from this time after the change on, until it counts as kept.
@@ -80,7 +80,7 @@ def computed(connection: Connection, table_id: str, now: datetime, fleet: Fleet)
         past = past_store.read(connection, known, begin, now, now)
     except past_store.TooManyCommits:
         return Advice(table_id, now, AdviceState.NONE, "the table has too many commits to be simulated")
-    aims.add(connection, past.pasts, now)
+    read_costs.add(connection, past.pasts, now)
     if table_id not in past.pasts:
         return Advice(table_id, now, AdviceState.NONE, "the table has not been polled yet")
     return advised(
@@ -121,7 +121,7 @@ def _keep(database: Database, found: Advice, now: datetime) -> None:
         mode = policy_registry.effective_of(connection, table).policy.advice.mode
         last = advice_store.find(connection, found.table_id)
         was_answered = last is not None and last.state not in (AdviceState.NONE, AdviceState.OPEN)
-        # An absolute difference, because a clock may step.
+        # The difference is absolute, because a clock may be set back.
         if last and was_answered and last.changed_at is not None and abs(now - last.changed_at) < _REST:
             advice_store.put(connection, replace(last, computed_at=now))
             return

@@ -9,7 +9,7 @@ from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 from service.catalog import commit_store, sample_store, snapshot_store
 from service.model.formatting import size
 from service.policies import policy_registry, windows
@@ -37,8 +37,8 @@ _MOST_OF_TABLE = 0.8
 
 
 @dataclass(frozen=True)
-class BucketGrowth(Told):
-    """How the largest bucket grows, by the samples of the last 60 days."""
+class BucketGrowth(Documented):
+    """The growth of the largest bucket, by the samples of the last 60 days."""
 
     largest_bytes: Annotated[int, Spec("Size of the largest bucket", examples=(2 << 30,))]
     bytes_per_day: Annotated[int, Spec("By how much it grows in a day", examples=(64 << 20,))]

@@ -34,7 +34,7 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PolledSizes:
     """A poll of a table. `written` are the bytes that writers had written until then, and `unmerged` the bytes since
     the last compaction, None if unknown; `commits` counts the commits until then."""
 
@@ -57,7 +57,7 @@ class Merged:
     touched: Sequence[int]
 
 
-def fitted(seen: Sequence[Seen], merged: Sequence[Merged], *, is_merge_on_read: bool) -> Growth:
+def fitted(seen: Sequence[PolledSizes], merged: Sequence[Merged], *, is_merge_on_read: bool) -> Growth:
     """Returns the growth that explains these polls, the oldest first. Without polls, `kept` is 0, and writes are spread
     among all file groups."""
     logged = _logged(seen) if is_merge_on_read else 0.0
@@ -87,7 +87,7 @@ def distinct(groups: float, untouched: float) -> float:
     return groups * (1 - untouched)
 
 
-def _logged(seen: Sequence[Seen]) -> float:
+def _logged(seen: Sequence[PolledSizes]) -> float:
     """Compares the log bytes that polls have seen with the bytes that commits have written since the last
     compaction."""
     known = [each for each in seen if each.unmerged]
@@ -116,7 +116,7 @@ def _hot(merged: Sequence[Merged], groups: int) -> float:
     return high
 
 
-def _weight(seen: Sequence[Seen], merged: Sequence[Merged]) -> float:
+def _weight(seen: Sequence[PolledSizes], merged: Sequence[Merged]) -> float:
     files = sum(each.base_files for each in seen)
     groups = sum(each.file_groups for each in merged)
     average = sum(each.base_bytes for each in seen) / files if files else 0.0

@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind
-from jobs.spec import Spec, Told
+from jobs.spec import Documented, Spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True)
-class KindOutcome(Told):
+class KindOutcome(Documented):
     """The jobs of one kind."""
 
     kind: JobKind
@@ -24,7 +24,7 @@ class KindOutcome(Told):
 
 
 @dataclass(frozen=True)
-class Point(Told):
+class Point(Documented):
     """The tables together at one time."""
 
     at: Annotated[datetime, Spec("Time", examples=("2026-01-01T12:00:00Z",))]
@@ -52,7 +52,7 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What happened, or would have happened. `rewritten_bytes` are the bytes of base files that jobs wrote.
+    """The outcome of a real or a simulated period. `rewritten_bytes` are the bytes of base files that jobs wrote.
     `longest_wait` is the longest time for which a due job waited for a slot, in seconds; None if it is not known."""
 
     kinds: Sequence[KindOutcome] = ()

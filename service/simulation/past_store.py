@@ -20,7 +20,7 @@ from service.outcome import objective_store
 from service.outcome.read_cost import ReadWork, read_cost
 from service.queue import attempt_figures, worker_store
 from service.queue.attempt_figures import Figures
-from service.simulation.growth import Growth, Merged, Seen, fitted
+from service.simulation.growth import Growth, Merged, PolledSizes, fitted
 from service.simulation.outcome import KindOutcome, Outcome, Point
 from service.simulation.table_past import Beginning, Ran, TablePast, Write
 
@@ -245,7 +245,9 @@ def _growth(known: _Known) -> Growth:
         last = bisect_right(merged_at, at)
         unmerged = sums[number] - sums[bisect_right(times, merged_at[last - 1])] if last else None
         seen.append(
-            Seen(each.log_bytes, each.base_bytes, each.base_files, each.small_files, sums[number], unmerged, number)
+            PolledSizes(
+                each.log_bytes, each.base_bytes, each.base_files, each.small_files, sums[number], unmerged, number
+            )
         )
     merged = []
     for before, after in pairwise(merges):

@@ -224,7 +224,7 @@ class SimulatedFiles:
         work = ReadWork(
             int(self.base_bytes), int(self.base_files), int(self.log_bytes), int(self.log_files), int(self.base_files)
         )
-        return read_cost(work, self.past.aim.rates)
+        return read_cost(work, self.past.objective.rates)
 
     def state(self) -> PartitionState:
         """Returns the state of all files, as if they were in one partition."""

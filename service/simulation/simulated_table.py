@@ -33,7 +33,7 @@ from service.simulation.simulated_files import SimulatedFiles
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from service.outcome.aim import Aim
+    from service.outcome.table_objective import TableObjective
     from service.policies.freeze import Freeze
     from service.policies.policy import Window
     from service.scheduling.admission import Limits, Load
@@ -57,8 +57,7 @@ _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
 
 @dataclass(frozen=True)
 class Answer:
-    """The job that starts, or when that may change although nothing happens. `is_limited` says that a job waits for
-    jobs of other tables."""
+    """The job that starts, or when that may change by time alone. `is_limited`: a job waits for other tables' jobs."""
 
     run: Run | None
     until: float | None
@@ -85,9 +84,9 @@ class SimulatedTable:
             ended = _moment(at)
             self.history[kind] = JobHistory(ended, ended, ended)
         self._wanted_since: dict[JobKind, datetime] = {}
-        objective = past.policy.objective
-        self._usual_aim = replace(past.aim, objective=objective)
-        self._has_objective = objective.is_set or objective.max_gb_hours_per_day is not None
+        settings = past.policy.objective
+        self._usual_objective = replace(past.objective, settings=settings)
+        self._has_objective = settings.is_set or settings.max_gb_hours_per_day is not None
         # The ends of the jobs of the last day, and their GB-hours.
         self._spent: deque[tuple[datetime, float]] = deque()
         self._next = 0
@@ -235,7 +234,10 @@ class SimulatedTable:
         if not self.policy.objective.is_set:
             return None
         at = _moment(now)
-        return check(self._aim(at), self._snapshot(at), at, merges_files=self.policy.clustering.enabled).missed is None
+        return (
+            check(self._objective(at), self._snapshot(at), at, merges_files=self.policy.clustering.enabled).missed
+            is None
+        )
 
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
         snapshot: TableSnapshot | None = None
@@ -257,16 +259,18 @@ class SimulatedTable:
 
     def _inputs(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> PolicyInputs:
         history = self.history.get(kind, _NEVER)
-        calendar, aim = self._calendar(kind, now), self._aim(now)
-        context = TriggerContext(now, calendar, history.began_at, is_unfinished=history.is_unfinished, aim=aim)
+        calendar, objective = self._calendar(kind, now), self._objective(now)
+        context = TriggerContext(
+            now, calendar, history.began_at, is_unfinished=history.is_unfinished, objective=objective
+        )
         return PolicyInputs(self.policy, snapshot, context, (), (), NO_HAZARD, (), False, None)
 
-    def _aim(self, now: datetime) -> Aim:
+    def _objective(self, now: datetime) -> TableObjective:
         if not self._has_objective:
-            return self._usual_aim
+            return self._usual_objective
         spent = [each for each in self._spent if each[0] > now - _DAY]
         return replace(
-            self._usual_aim,
+            self._usual_objective,
             oldest_log_at=None if self.files.oldest_at is None else _moment(self.files.oldest_at),
             gb_hours=sum(each for _, each in spent),
             spent_until=spent[0][0] + _DAY if spent else None,

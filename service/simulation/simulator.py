@@ -120,14 +120,14 @@ class _Simulation:
         while self.events and self.events[0][0] <= self.end:
             at, _, event = heapq.heappop(self.events)
             while moments and at > moments[0]:
-                self._look(moments.popleft())
+                self._observe(moments.popleft())
             if isinstance(event, int):
                 if self.wakes[event] == at:
                     self._decide(event, at)
             else:
                 self._ended(event, at)
         for moment in moments:
-            self._look(moment)
+            self._observe(moment)
         return self._outcome()
 
     def _wake_at(self, number: int, at: float) -> None:
@@ -189,7 +189,7 @@ class _Simulation:
     def _weigh(self, queued: _Queued, now: float) -> None:
         """Gives the job its worth (`scheduling.worth`)."""
         table, job = queued.table, queued.job
-        gain = gain_of(job.kind, table.files.cost_of_reads(), table.past.aim.reads)
+        gain = gain_of(job.kind, table.files.cost_of_reads(), table.past.objective.reads)
         if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
             return
         work = copy(table.files).begin(job.kind, table.policy, now).work
@@ -268,7 +268,7 @@ class _Simulation:
         if used is not None:
             self.used[table_id] = used
 
-    def _look(self, at: float) -> None:
+    def _observe(self, at: float) -> None:
         """Records the state of all tables."""
         logs = base = freed = reads = compacted = 0.0
         for number, table in enumerate(self.tables):

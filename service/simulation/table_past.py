@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from service.outcome.aim import Aim
+from service.outcome.table_objective import TableObjective
 from service.simulation.growth import Growth
 
 if TYPE_CHECKING:
@@ -68,4 +68,5 @@ class TablePast:
     first_commit_at: float | None = None
     ran: Mapping[JobKind, Ran] = field(default_factory=dict)
     ended: Mapping[JobKind, float] = field(default_factory=dict)
-    aim: Aim = field(default_factory=Aim)  # The frequency and cost of its reads; the objective comes from the policy.
+    # The frequency and cost of its reads; the settings come from the policy.
+    objective: TableObjective = field(default_factory=TableObjective)

@@ -14,7 +14,7 @@ from service.policies import freeze_store
 from service.queue import worker_store
 from service.queue.cost_store import Lessons
 from service.scheduling.admission import Limits
-from service.simulation import aims, past_store
+from service.simulation import past_store, read_costs
 from service.simulation.edit import edited
 from service.simulation.errors import SimulationTooLargeError
 from service.simulation.outcome import Outcome
@@ -136,7 +136,7 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
     except TooManyCommits as error:
         detail = f"The tables have more than {past_store.MOST_COMMITS} commits in this period."
         raise SimulationTooLargeError(detail) from error
-    aims.add(connection, past.pasts, period.now)
+    read_costs.add(connection, past.pasts, period.now)
     fleet = with_facts(connection, fleet, period.now)
     expected = learned(connection)
     new = {table_id: each.new for table_id, each in tables.items()}

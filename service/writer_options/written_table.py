@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Callback:
-    """Where and how a writer calls back. Key and headers are credentials, if the service requires them."""
+    """The address and the key by which a writer calls back. Key and headers are credentials, if the service requires
+    them."""
 
     url: str
     key: str | None = None

@@ -11,8 +11,8 @@ workers without Spark, and clients make every sort of call. The default numbers 
 its tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
 
 The callers run in four processes. In one process their threads would wait for each other, and count that as time of the
-service. They share the processors with the service all the same: a time of a call includes the caller's own work, about
-a millisecond, and its wait for a processor. `callers_cpu_share` says how much of a core they take.
+service. The callers share the processors with the service all the same: a time of a call includes the caller's own
+work, about a millisecond, and its wait for a processor. `callers_cpu_share` says how much of a core they take.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Callers:
 
 @dataclass
 class Called:
-    """What callers in a process of their own tell at their end."""
+    """The results of callers in a process of their own, which they send at their end."""
 
     seconds: dict[str, list[float]]
     done: Any
@@ -195,7 +195,7 @@ class Called:
 
 
 class Apart:
-    """Callers in a process of their own. They start at once."""
+    """Callers in a process of their own, which start at once."""
 
     def __init__(self, make: Callable[[], Callers]) -> None:
         self._ours, theirs = _forks.Pipe()

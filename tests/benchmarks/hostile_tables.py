@@ -2,9 +2,10 @@
 
     python tests/benchmarks/hostile_tables.py --healthy 100 --minutes 10 --json
 
-In the first two minutes nothing happens, for comparison. Then each minute another table gets a commit, or another file,
-that crashes or blocks the process that reads it or fills its memory. The healthy ones commit all the time, each commit
-followed by Hudi's callback, and clients call as in `control_plane.py`. A hostile table calls back too, once a second.
+In the first two minutes nothing happens, for comparison. After that, each minute another table gets a commit, or
+another file, that crashes or blocks the process that reads it or fills its memory. The healthy ones commit all the
+time, each commit followed by Hudi's callback, and clients call as in `control_plane.py`. A hostile table calls back
+too, once a second.
 """
 
 from __future__ import annotations

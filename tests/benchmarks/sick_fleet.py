@@ -337,7 +337,7 @@ def _watch(fleet: Fleet, seconds: float) -> Json:
         if mended is None and now > mend_at:
             for sick in fleet.sick:
                 sick.mend()
-                # Whoever mends a table asks for a look at it.
+                # A person who mends a table requests a poll of it.
                 fleet.daemon.call("POST", f"/v1/tables/{sick.id}/poll", {})
             fleet.ask_again()
             mended = time.monotonic()

@@ -92,8 +92,8 @@ def overwrite(spark: SparkSession, base: Path, shape: Shape, factor: int, codec:
 class Floor:
     """Reads every base file with pyarrow and writes its rows to one new file, in `processes` warm processes.
 
-    The codec, its level and the columns that use a dictionary are those of our expansion. Nothing is routed, committed
-    or checked: no rewrite with pyarrow can cost less than about this.
+    The codec, its level and the columns that use a dictionary are those of our expansion. The variant routes, commits
+    and checks nothing, so no rewrite with pyarrow can cost less than about this.
     """
 
     def __init__(self, processes: int) -> None:

@@ -70,7 +70,7 @@ DRY_RUNS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
 
 
 class Installation:
-    """Serves two tables, with jobs in several states and a webhook. It decides nothing by itself."""
+    """Serves two tables, with jobs in several states and a webhook. The service decides nothing by itself."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.service = Serving(folder, AUTOMATIC="false", PRICE_PER_GB_HOUR="0.5", **settings)
@@ -119,7 +119,7 @@ class Installation:
         return f"{self.url}/{self.pages[name]}"
 
     def add(self, names: Iterable[str]) -> None:
-        """Registers tables. They are not polled, so they have no problems."""
+        """Registers tables. The tables are not polled, so they have no problems."""
         now = utc_now()
         with writing(self.service.engine) as connection:
             for name in names:

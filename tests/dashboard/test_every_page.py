@@ -76,7 +76,7 @@ def test_the_page_of_a_table_that_cannot_be_read_is_open_to_everybody(
     new_page: OpenPage, faults_of: dict[Page, Faults], installation: Installation, look: str
 ) -> None:
     page = new_page(*LOOKS[look])
-    faults_of[page].allow("4(04|22)")  # Its files and its lock do not exist.
+    faults_of[page].allow("4(04|22)")  # The table's files and lock do not exist.
     page.goto(f"{installation.url}/#/tables/{ORDERS}")
     page.wait_for_selector("main h1")
     page.wait_for_selector("#pulse.live")

@@ -31,7 +31,7 @@ MOST_TABS = 60
 
 
 class Operator:
-    """Counts what an operator does. Nothing is clicked."""
+    """Counts what an operator does, who has a keyboard and the command line only."""
 
     def __init__(self, page: Page, fleet: Fleet) -> None:
         self.page, self.fleet, self.count = page, fleet, 0

@@ -220,7 +220,7 @@ def test_a_dry_run_that_would_be_refused_says_so_and_offers_no_start(page: Page,
 def test_a_table_is_detected_and_then_registered(
     page: Page, faults: Faults, installation: Installation, tmp_path: Path
 ) -> None:
-    faults.allow("404")  # It has no snapshot before its first poll.
+    faults.allow("404")  # A table has no snapshot before its first poll.
     table = SmallTable(tmp_path / "clicks")
     table.commit("001", {})
     page.goto(f"{installation.url}/")

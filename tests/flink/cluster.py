@@ -134,7 +134,8 @@ class FlinkCluster:
         self._until(lambda: self._overview().get("slots-total", 0) >= SLOTS, "a TaskManager")
 
     def kill_task_manager(self) -> None:
-        """Kills the TaskManager with SIGKILL. Its jobs fail over as soon as another one is started."""
+        """Kills the TaskManager with SIGKILL. The jobs of the TaskManager fail over as soon as another one is
+        started."""
         process = self._processes.pop("taskmanager")
         process.kill()
         process.wait()

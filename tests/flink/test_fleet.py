@@ -185,7 +185,7 @@ def test_parts_of_a_fleet_are_killed_and_no_row_and_no_event_is_lost(
                     },
                 ),
             }
-            # What was committed before is not announced. Instants are local times.
+            # Commits from before the registration are not announced. Instants are local times.
             registered = f"{datetime.now():%Y%m%d%H%M%S%f}"[:17]
             spark_writer.start()
             for table in ids.values():

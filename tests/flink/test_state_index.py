@@ -143,7 +143,7 @@ def test_after_a_clustering_the_job_begins_without_its_state_and_no_row_is_lost(
     else:
         running = flink.start(replace(lake.anew(1000), first=top - 100))
     lake.finished(running, spark)
-    if table_type == MOR:  # Else whole files are written.
+    if table_type == MOR:  # Copy-on-write tables get whole files.
         assert written_by(lake.base, after=stopped) == LAST - top + (0 if keeps_offsets else 101)
 
 

@@ -1,6 +1,6 @@
 """Executes the Dockerfile's steps in a new Debian, with debootstrap and chroot instead of a container.
 
-It needs root. All mounts are in a namespace of the command that needs them, and end with it.
+The program needs root. All mounts are in a namespace of the command that needs them, and end with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A writer and reader with an older Hudi in its own process, which all tests of a module share.
 
-Commands and answers are JSON objects, one on a line. Another version of Hudi needs its own JVM, which loads only Spark,
-that bundle and this file.
+Commands and answers are JSON objects, one on a line. An older version of Hudi needs its own JVM, which loads only
+Spark, that bundle and this file.
 """
 
 from __future__ import annotations

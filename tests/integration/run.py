@@ -47,9 +47,9 @@ def run_job(
         "writers_query_pruning_off": writers_query_pruning_off,
     }
     table = hudi_table(spark, base, index, **{**known, **(declared or {})})
-    if kind in {"bucket_expansion", "bucket_contraction"}:
-        # What acts beside a job does so in its context. Without one the job need not wait for a pause of writers, which
-        # is as long as the longest one between commits, also those that were copied with the table.
+    if kind in {"bucket_expansion", "bucket_contraction", "bucket_count"}:
+        # Tests that act beside a job pass a context. Without one the job need not wait for a pause of writers, which is
+        # as long as the longest one between commits, also those that were copied with the table.
         params = {"settle_seconds": 1 if context else 0, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")
     job = WorkOrder(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)

@@ -80,7 +80,7 @@ def create(spark: SparkSession, base: Path, table_type: str, version: int, index
         "hoodie.write.auto.upgrade": "false",
         "hoodie.clean.automatic": "false",
         "hoodie.compact.inline": "false",
-        # Otherwise every small file has a Bloom filter of 430 KB, and an expansion hardly makes buckets smaller.
+        # Hudi's default gives every small file a Bloom filter of 430 KB, and an expansion hardly makes buckets smaller.
         "hoodie.parquet.bloom.filter.enabled": "false",
     }
     if version < 8:

@@ -145,7 +145,7 @@ def _template(
             _update(spark, written, options, count, updates)
         else:
             _write(spark, written, options, count, 0)
-        # Another process may have been first.
+        # Another process may have made the template first.
         with suppress(OSError):
             written.parent.rename(template.parent)
     return template

@@ -17,17 +17,16 @@ from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from jobs.errors import PlanTakenError
 from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
-from tests.integration.doomed import Spares
 from tests.integration.run import run_job
 from tests.integration.test_kills import IN_METADATA, SEED, Point, after, appears, before, step
 from tests.integration.writers import let_heartbeat_expire
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
 
 BUCKETS, PARTITIONS = 3, 2
 FIRST_ROWS, NEW_ROWS = 120, 6
@@ -52,13 +51,6 @@ def kills(version: int, rng: random.Random) -> list[tuple[Point, str]]:
         (appears(IN_METADATA if version > 6 else IN_OLD_METADATA, delay=rng.uniform(0.0, 0.3)), "attempt"),
         (after("the commit of the compaction"), "attempt"),
     ]
-
-
-@pytest.fixture(scope="module")
-def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
-    yield found
-    found.end()
 
 
 @pytest.mark.exhaustive

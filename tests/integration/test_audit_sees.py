@@ -198,7 +198,7 @@ def test_files_whose_replacement_was_archived_before_their_writer_are_not_missed
 
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
 def test_rows_that_column_statistics_hide(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    """Hudi #18754, #18755: NaN, and values over 4 KB."""
+    """Statistics of columns with NaN or with values over 4 KB hide rows (Hudi #18754, #18755)."""
     options = {"hoodie.metadata.index.column.stats.enable": "true"}
     hiding = tmp_path / "hiding"
     rows = tables.rows(spark, 0, 90)

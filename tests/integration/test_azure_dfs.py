@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyarrow import fs
 
 from jobs.contract import BucketIndex, JobKind, Outcome, Table, TableLock, WorkOrder
 from jobs.errors import CancelledError
@@ -21,6 +20,7 @@ from service.registration.detection import examine
 from tests.integration import tables
 from tests.integration.doomed import Doomed, Surroundings
 from tests.integration.run import run_job
+from tests.integration.stored_names import left_behind, names_of_files
 from tests.integration.test_s3 import PARTITIONS, rows
 from tests.integration.writers import At
 from tests.support import azure_dfs
@@ -59,23 +59,6 @@ def lock(tmp_path: Path) -> TableLock:
     return TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
 
 
-def _names(server: Server, base: str) -> set[str]:
-    storage = of_hadoop(base, server.options)
-    found = storage.filesystem.get_file_info(fs.FileSelector(storage.root, recursive=True))
-    return {info.path.removeprefix(f"{storage.root}/") for info in found if info.is_file}
-
-
-def _left_behind(server: Server, base: str) -> list[str]:
-    names = _names(server, base)
-    timeline = {name.rsplit("/", 1)[-1] for name in names if name.startswith(".hoodie/timeline/")}
-    completed = {name.split("_")[0] for name in timeline if "_" in name}
-    data = {name for name in names if name.endswith(".parquet") and not name.startswith(".hoodie")}
-    odd = {name for name in data if name.rsplit("_", 1)[-1].removesuffix(".parquet") not in completed}
-    odd |= {name for name in names if name.startswith(".hoodie/.temp/") and ".marker." in name}
-    odd |= {f"pending {name}" for name in timeline if name.split(".")[0] not in completed and "_" not in name}
-    return sorted(odd | {name for name in timeline if name.count(".") > 1 and "_" in name})
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_table_on_azure_is_served(on_azure: SparkSession, server: Server, lock: TableLock, *, is_whole: bool) -> None:
@@ -102,8 +85,8 @@ def test_a_table_on_azure_is_served(on_azure: SparkSession, server: Server, lock
         audit = run_job(spark, base, "audit", index=INDEX, lock=lock).details
         assert audit["clean"], audit
         assert tables.in_order(spark, base, 12) == before
-    assert _left_behind(server, base) == []
-    assert {name.partition("/")[0] for name in _names(server, base)} == {".hoodie", *PARTITIONS}
+    assert left_behind(base, server.options) == []
+    assert {name.partition("/")[0] for name in names_of_files(base, server.options)} == {".hoodie", *PARTITIONS}
     assert read_active_timeline(base, server.options).pending == ()
 
 
@@ -135,16 +118,20 @@ def _housekeeping(
     _require_whole_instants(server)
     assert tables.in_order(spark, base, 4) == before
 
-    names = _names(server, base)
+    names = names_of_files(base, server.options)
     assert run_job(spark, base, "cleaning", {"retain": 2}, index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
-    gone = {name for name in names - _names(server, base) if name.endswith(".parquet")}
+    gone = {name for name in names - names_of_files(base, server.options) if name.endswith(".parquet")}
     assert {name.partition("/")[0] for name in gone} == set(PARTITIONS)
     assert tables.in_order(spark, base, 4) == before
     assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
 
     # In a table whose last commit is a replacement, an empty instant would duplicate the rows.
     again = run_job(spark, base, "bucket_expansion", {"factor": 3}, index=INDEX, lock=lock)
-    [instant] = [name for name in _names(server, base) if name.startswith(f".hoodie/timeline/{again.instants[0]}_")]
+    [instant] = [
+        name
+        for name in names_of_files(base, server.options)
+        if name.startswith(f".hoodie/timeline/{again.instants[0]}_")
+    ]
     path = f"lake/{base.removeprefix(ROOT)[1:]}/{instant}"
     content = server.files.open_input_file(path).read()
     server.files.open_output_stream(path, compression=None).close()
@@ -204,7 +191,7 @@ def test_a_driver_that_is_killed_on_azure_leaves_a_table_that_the_next_attempt_g
     tables.upsert(rows(on_azure, 100, 300, ts=7), base, options)
     assert len(tables.in_order(on_azure, base, 4)) == 300
     assert run_job(on_azure, base, "audit", index=INDEX, lock=lock).details["clean"] is True
-    assert _left_behind(server, base) == []
+    assert left_behind(base, server.options) == []
 
 
 @pytest.mark.exhaustive
@@ -213,18 +200,20 @@ def test_an_abort_in_the_middle_leaves_nothing_on_azure(
 ) -> None:
     base = f"{ROOT}/aborted"
     tables.upsert(rows(on_azure, 0, 200), base, tables.writer_options(base, num_buckets=2, **lock.options))
-    before, names = tables.snapshot(on_azure, base), _names(server, base)
+    before, names = tables.snapshot(on_azure, base), names_of_files(base, server.options)
     written: set[str] = set()
 
     def cancel() -> None:
-        written.update(name for name in _names(server, base) - names if name.endswith((".parquet", ".CREATE")))
+        written.update(
+            name for name in names_of_files(base, server.options) - names if name.endswith((".parquet", ".CREATE"))
+        )
         raise CancelledError
 
     context = At("waiting", cancel)
     with pytest.raises(CancelledError):
         run_job(on_azure, base, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock, context=context)
     assert len(written) == 2 * 8  # each of the four slices became two files, each with its marker
-    assert _left_behind(server, base) == []
+    assert left_behind(base, server.options) == []
     assert tables.snapshot(on_azure, base) == before
 
 
@@ -261,7 +250,7 @@ def test_hudi_learns_nothing_about_azure_but_to_use_temporary_files(on_azure: Sp
     jvm = Jvm(on_azure)
     schemes = jvm.hudi.storage.StorageSchemes
     complete_at_once(jvm)
-    # Whoever asks for a property of a scheme gets that of the first one.
+    # Hudi takes each property of a scheme from the first one of this name.
     assert [str(each) for each in schemes.values() if each.getScheme() == "abfss"] == ["ABFSS", "VIEWFS"]
     lock = schemes.getStorageLockImplementationIfExists("abfss").get()
     assert lock.getStorageLockClass() == "org.apache.hudi.azure.transaction.lock.AzureStorageLockClient"

@@ -301,7 +301,7 @@ def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
     write(200, 400, 3)
     tables.in_order(spark, base, 8)
 
-    # Here all rows of a slice go to one file.
+    # Clustering writes all rows of a slice to one file.
     before = tables.snapshot(spark, base)
     run_job(spark, base, "clustering", {"sort_by": ["id"]})
 

@@ -1,4 +1,4 @@
-"""`jobs.format.bucket_hash` against Hudi's own `BucketIdentifier`, on 20 000 keys of every kind."""
+"""Tests that `jobs.format.bucket_hash` agrees with Hudi's own `BucketIdentifier` on 20 000 keys of every kind."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_all_services_on_s3_keep_the_rows_and_leave_no_files(
     assert not [name for name in server.names(base.removeprefix("s3a://")) if "20200101000000000" in name]
     healthy()
 
-    options["hoodie.metadata.compact.max.delta.commits"] = "2"  # What archival waits for forbids rollbacks.
+    options["hoodie.metadata.compact.max.delta.commits"] = "2"  # Archival waits for a compaction of the metadata table.
     for ts in range(8, 12):
         before = upserted(280, ts)
     archived = job("archival", {"retain": 2}).details

@@ -45,7 +45,7 @@ def clock_of(spark: SparkSession, zone: str) -> Iterator[None]:
     last.setAccessible(True)
     try:
         zones.setDefault(zones.getTimeZone(zone))
-        # Another process would not know the instants of this one.
+        # The writer of another process would not know the instants of this one.
         last.get(None).set("0")
         yield
     finally:
@@ -299,6 +299,6 @@ def assert_noticed(spark: SparkSession, base: Path) -> None:
     findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
     assert "instants-out-of-order" in [each["type"] for each in findings]
     clock = hudi_table(spark, base, INDEX).clock
-    clock.look()
+    clock.reload()
     assert clock.frame.set_back is not None
     assert clock.frame.set_back.by < timedelta(seconds=300)

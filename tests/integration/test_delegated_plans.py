@@ -123,7 +123,7 @@ def test_nothing_is_lost_and_nothing_runs_twice_however_badly_requests_arrive(
         index = {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}
         table_id = call(serving, "POST", "/v1/tables", {"base_path": str(base), "index": index})["id"]
         call(serving, "PUT", f"/v1/tables/{table_id}/policy", NOTHING_ELSE)
-        # Otherwise archival removes the first compactions from the timeline, which is read below.
+        # Archival would remove the first compactions from the timeline, which is read below.
         writer = {**options, **delegating(serving, table_id, front.url), "hoodie.archive.automatic": "false"}
         ran: list[WorkOrder] = []
         for number in range(1, commits + 1):

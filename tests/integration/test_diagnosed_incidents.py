@@ -36,7 +36,7 @@ def test_a_damage_is_an_incident_with_its_cure_until_it_is_cured(spark: SparkSes
     def diagnosed() -> list[Incident]:
         """Advances the clock by a day, runs the diagnosis that the policy starts, and returns the incidents."""
         clock.advance(86_400)
-        service.look()
+        service.poll()
         [job_id] = service.plan().jobs
         job = service.lease()
         assert job

@@ -1,5 +1,5 @@
 """Dry runs correctly report the table's lock, dead writers, pending plans, and that there is nothing to do. The lock
-desk breaks the lock that a writer of Hudi left, so that the waiting job continues."""
+breaker breaks the lock that a writer of Hudi left, so that the waiting job continues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from service.catalog.registration import Registration
 from service.db.engine import writing
 from service.events.database import Database
 from service.locks.errors import LockFreeError, WritersAliveError
-from service.locks.lock_breaking import LockDesk
+from service.locks.lock_breaking import LockBreaker
 from service.model.clock import utc_now
 from service.observation.lake_access import LakeAccess
 from tests.integration import tables
@@ -45,13 +45,13 @@ UNSIGNED = "a writer that Hudi's lock file does not name"
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[LockDesk]:
-    """The lock desk of a service with the table `trips`, whose id is `tbl_1`."""
+def breaker(tmp_path: Path) -> Iterator[LockBreaker]:
+    """The `LockBreaker` of a service with the table `trips`, whose id is `tbl_1`."""
     engine = open_sqlite(tmp_path / "gk.db")
     now = utc_now()
     with writing(engine) as connection:
         table_store.register(connection, Registration("tbl_1", str(tmp_path / "trips"), "trips", now, now))
-    yield LockDesk(Database(engine), LakeAccess(no_examination), timedelta(hours=1))
+    yield LockBreaker(Database(engine), LakeAccess(no_examination), timedelta(hours=1))
     engine.dispose()
 
 
@@ -71,7 +71,7 @@ def age(path: Path, seconds: float) -> None:
 
 
 def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when_the_lock_is_broken(
-    spark: SparkSession, tmp_path: Path, desk: LockDesk
+    spark: SparkSession, tmp_path: Path, breaker: LockBreaker
 ) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base, count=100)
@@ -85,7 +85,7 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
     lock = base / ".hoodie" / "lock"
     age(lock, 2 * 3600)
     with pytest.raises(WritersAliveError, match=instant):
-        desk.break_lock("tbl_1", reason="it looks old", by="me")
+        breaker.break_lock("tbl_1", reason="it looks old", by="me")
     client.getHeartbeatClient().stopHeartbeatTimers()
     let_heartbeat_expire(base, instant)
 
@@ -109,14 +109,14 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
         assert job.is_alive()
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    broken = desk.break_lock("tbl_1", reason="its machine is gone", by="me")
+    broken = breaker.break_lock("tbl_1", reason="its machine is gone", by="me")
     assert broken.file.holder == UNSIGNED
     job.join(60)
     assert [done.details["rolled_back"] for done in ended] == [[instant]]
     assert not lock.exists()
     assert list(lock.parent.glob("lock.broken-*")) == []
     with pytest.raises(LockFreeError):
-        desk.break_lock("tbl_1", reason="again", by="me")
+        breaker.break_lock("tbl_1", reason="again", by="me")
 
 
 @pytest.mark.exhaustive

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyarrow import fs
 
 from jobs.contract import BucketIndex, Outcome
 from jobs.errors import CancelledError
-from jobs.storage.paths import of_hadoop
 from service.lake.active_timeline import read_active_timeline
 from service.registration.detection import examine
 from tests.integration import tables
 from tests.integration.run import run_job
+from tests.integration.stored_names import left_behind, names_of_files
 from tests.integration.test_s3 import PARTITIONS, rows
 from tests.integration.writers import At
 from tests.support import hdfs
@@ -45,23 +44,6 @@ def on_hdfs(spark: SparkSession, cluster: Cluster) -> Iterator[SparkSession]:
         conf.unset(name)
 
 
-def _names(cluster: Cluster, base: str) -> set[str]:
-    storage = of_hadoop(base, cluster.options)
-    found = storage.filesystem.get_file_info(fs.FileSelector(storage.root, recursive=True))
-    return {info.path.removeprefix(f"{storage.root}/") for info in found if info.is_file}
-
-
-def _left_behind(cluster: Cluster, base: str) -> list[str]:
-    names = _names(cluster, base)
-    timeline = {name.rsplit("/", 1)[-1] for name in names if name.startswith(".hoodie/timeline/")}
-    completed = {name.split("_")[0] for name in timeline if "_" in name}
-    data = {name for name in names if name.endswith(".parquet") and not name.startswith(".hoodie")}
-    odd = {name for name in data if name.rsplit("_", 1)[-1].removesuffix(".parquet") not in completed}
-    odd |= {name for name in names if name.startswith(".hoodie/.temp/") and ".marker." in name}
-    odd |= {f"pending {name}" for name in timeline if name.split(".")[0] not in completed and "_" not in name}
-    return sorted(odd | ({".hoodie/lock"} & names))
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_table_on_hdfs_is_served(on_hdfs: SparkSession, cluster: Cluster, is_whole: bool) -> None:
@@ -87,8 +69,8 @@ def test_a_table_on_hdfs_is_served(on_hdfs: SparkSession, cluster: Cluster, is_w
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert audit["clean"], audit
     assert tables.in_order(spark, base, 4) == before
-    assert _left_behind(cluster, base) == []
-    assert {name.partition("/")[0] for name in _names(cluster, base)} == {".hoodie", *PARTITIONS}
+    assert left_behind(base, cluster.options) == []
+    assert {name.partition("/")[0] for name in names_of_files(base, cluster.options)} == {".hoodie", *PARTITIONS}
     assert read_active_timeline(base, cluster.options).pending == ()
 
 
@@ -108,9 +90,9 @@ def _housekeeping(spark: SparkSession, cluster: Cluster, base: str, options: dic
     assert clustered.details["inside_buckets"] is True
     assert tables.in_order(spark, base, 4) == before
 
-    names = _names(cluster, base)
+    names = names_of_files(base, cluster.options)
     assert run_job(spark, base, "cleaning", {"retain": 2}, index=INDEX).outcome is Outcome.SUCCEEDED
-    gone = {name for name in names - _names(cluster, base) if name.endswith(".parquet")}
+    gone = {name for name in names - names_of_files(base, cluster.options) if name.endswith(".parquet")}
     assert {name.partition("/")[0] for name in gone} == set(PARTITIONS)
     return before
 
@@ -119,17 +101,19 @@ def _housekeeping(spark: SparkSession, cluster: Cluster, base: str, options: dic
 def test_an_abort_in_the_middle_leaves_nothing_on_hdfs(on_hdfs: SparkSession, cluster: Cluster) -> None:
     base = f"{cluster.uri}/lake/aborted"
     tables.upsert(rows(on_hdfs, 0, 200), base, tables.writer_options(base, num_buckets=2))
-    before, names = tables.snapshot(on_hdfs, base), _names(cluster, base)
+    before, names = tables.snapshot(on_hdfs, base), names_of_files(base, cluster.options)
     written: set[str] = set()
 
     def cancel() -> None:
-        written.update(name for name in _names(cluster, base) - names if name.endswith((".parquet", ".CREATE")))
+        written.update(
+            name for name in names_of_files(base, cluster.options) - names if name.endswith((".parquet", ".CREATE"))
+        )
         raise CancelledError
 
     with pytest.raises(CancelledError):
         run_job(on_hdfs, base, "bucket_expansion", {"factor": 2}, index=INDEX, context=At("waiting", cancel))
     assert len(written) == 2 * 8  # each of the four slices became two files, each with its marker
-    assert _left_behind(cluster, base) == []
+    assert left_behind(base, cluster.options) == []
     assert tables.snapshot(on_hdfs, base) == before
 
 

@@ -8,16 +8,15 @@ import pytest
 
 from jobs.contract import JobKind, Table, WorkOrder
 from tests.integration import tables
-from tests.integration.doomed import Spares
 from tests.integration.run import run_job
 from tests.integration.test_index_builds import COUNT, COW, NOTE, assert_right, order
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
 
 BEFORE = {"at": "before", "name": "the index"}
 INFLIGHT = {"at": "file", "name": ".hoodie/metadata/.hoodie/timeline/*1.deltacommit.inflight"}
@@ -47,13 +46,6 @@ _LONG = [
     ("drop", "record", 9, (PROPERTIES,)),
     ("drop", "column_stats", 9, (AFTER_DROP,)),
 ]
-
-
-@pytest.fixture(scope="module")
-def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
-    yield found
-    found.end()
 
 
 @pytest.mark.timeout(1800)

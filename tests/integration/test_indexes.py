@@ -291,7 +291,7 @@ def test_an_audit_sees_an_index_that_does_not_agree_with_the_rows(
     base = tmp_path / "trips"
     options = indexed.write(spark, base, indexed.GLOBAL, table_type=COW)
     assert_right(spark, base)
-    # Then Hudi writes the index from the reports of its own tasks, and our tasks report nothing.
+    # Without this option Hudi writes the index from the reports of its own tasks, and our tasks report nothing.
     monkeypatch.setattr(replacement, "METADATA_AT_THE_END", {})
     run_job(spark, base, "clustering", {}, index=None)
     monkeypatch.undo()

@@ -20,21 +20,21 @@ from hudi import HudiTable as HudiRsTable
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
-from tests.integration.doomed import Death, Doomed, Spares
 from tests.integration.run import run_job
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Death, Doomed, Spares
 
 SEED = int(os.environ.get("GROUNDSKEEPER_FAULT_SEED") or random.SystemRandom().randrange(10**6))
 BUCKETS_OF_WRITERS = 1
 PARTITIONS = 2
 FIRST_ROWS, NEW_ROWS = 80, 8
-# A writer has come as far as the lock by then; shorter than any lease.
+# Seconds after which a writer waits for the lock; they are shorter than any lease.
 UNTIL_AT_THE_LOCK = 2.0
 # Such a writer has read the number of buckets already, so a rescale that gets the lock first has to notice the write.
 WATCHING_A_WAITING_WRITER = {"settle_seconds": 5}
@@ -76,6 +76,7 @@ class Kill:
 
 WHOLE = {"factor": 2}
 ONE, ONE_BY_THREE = ({"partitions": ["2026-01-01"], "factor": factor} for factor in (2, 3))
+THROUGH = {"way": "through_multiple"}
 OTHER, OTHER_BY_FOUR = ({"partitions": ["2026-01-02"], "factor": factor} for factor in (2, 4))
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -86,15 +87,21 @@ SHAPES: dict[str, dict[str, Any]] = {
     "mor-9-plain": {"table_type": "MERGE_ON_READ", "version": 9, "partitioned": False, "metadata": False},
     "mor-9-contracted": {"table_type": "MERGE_ON_READ", "version": 9, "num_buckets": 16},
     "cow-6-contracted": {"table_type": "COPY_ON_WRITE", "version": 6, "num_buckets": 16},
+    "mor-9-counted": {"table_type": "MERGE_ON_READ", "version": 9, "num_buckets": 4},
+    "cow-6-counted": {"table_type": "COPY_ON_WRITE", "version": 6, "num_buckets": 4, "partitioned": False},
 }
 # Every run has these places on "mor-9".
 OF_A_SHORT_RUN = (4, 8)
 # The exhaustive run has every place, and these on one more kind of table.
-OF_A_LONG_RUN = {"cow-9", "cow-6", "mor-6", "mor-9-plain", "mor-9-contracted", "cow-6-contracted"}
+OF_A_LONG_RUN = SHAPES.keys() - {"mor-9"}
+
+
+def counted(number: int, day: int | None = None) -> dict[str, Any]:
+    return {"num_buckets": number, **({"partitions": [f"2026-01-0{day}"]} if day else {})}
 
 
 def kills(shape: str, rng: random.Random) -> list[Kill]:
-    """Returns 47 kills: at all places, each on some of the tables, and at random times."""
+    """Returns 60 kills: at all places, each on some of the tables, and at random times."""
     anywhere = {"at": "start", "delay": rng.uniform(0.5, 12.0)}
     in_split = rng.uniform(0.0, 1.5)
     in_commit = rng.uniform(0.0, 0.8)
@@ -153,6 +160,26 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
                 Kill(after("the hashing config"), ONE, then="attempt"),
                 Kill(appears(IN_METADATA, delay=in_commit / 4), OTHER),
             ]
+        case "mor-9-counted":
+            return [
+                Kill(appears("2026-01-01/*.parquet", nth=file), counted(7, 1)),
+                # The pieces are written, and some of the files that they become.
+                Kill(appears("2026-01-02/*.parquet", nth=16 + file), counted(7, 2) | THROUGH, then="attempt"),
+                Kill(step("rewriting", delay=in_split), counted(6, 1), then="again"),
+                Kill(step("waiting for writers"), counted(6, 1), then="rolled back"),
+                Kill(step("catching up"), counted(10, 1) | THROUGH | {"lock_seconds": 0}, meanwhile=True),
+                Kill(after("the hashing config"), counted(5, 2)),
+                Kill(appears(IN_METADATA, delay=in_commit / 4), counted(4, 1)),
+            ]
+        case "cow-6-counted":
+            return [
+                Kill(before("the hashing config"), counted(7)),
+                Kill(step("rewriting", delay=in_split), counted(6) | THROUGH, then="again"),
+                Kill(step("committing"), counted(6) | THROUGH),
+                Kill(after("the commit"), counted(9), then="attempt"),
+                Kill(step("watching writers"), counted(4) | {"settle_seconds": 3}),
+                Kill(anywhere, counted(5)),
+            ]
         case "cow-6-contracted":
             return [
                 Kill(step("committing"), ONE),
@@ -170,13 +197,6 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
                 Kill(appears(".hoodie/timeline/*_*.replacecommit"), {"factor": 2}),
                 Kill(anywhere, {"factor": 2}),
             ]
-
-
-@pytest.fixture(scope="module")
-def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
-    yield found
-    found.end()
 
 
 @pytest.mark.timeout(1800)
@@ -217,8 +237,8 @@ class Scene:
     def __init__(self, spark: SparkSession, base: Path, **shape: Any) -> None:
         self.spark, self.base = spark, base
         self.is_partitioned = shape.get("partitioned", True)
-        contracts = "num_buckets" in shape
-        self.kind = JobKind.BUCKET_CONTRACTION if contracts else JobKind.BUCKET_EXPANSION
+        by_number = {16: JobKind.BUCKET_CONTRACTION, 4: JobKind.BUCKET_COUNT}
+        self.kind = by_number.get(shape.get("num_buckets", BUCKETS_OF_WRITERS), JobKind.BUCKET_EXPANSION)
         self.options = tables.writer_options(base, **{"num_buckets": BUCKETS_OF_WRITERS, **shape})
         self.index = BucketIndex(shape.get("num_buckets", BUCKETS_OF_WRITERS), ("id",))
         self.rows: dict[str, int] = {}

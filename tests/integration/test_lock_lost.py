@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from tests.integration.doomed import Doomed
     from tests.integration.lock_servers import LockServer
 
-# For the writer's commit, after the server has given the lock away. The metastore's client takes seconds to start. The
-# service finds commits after the worker's watch. A client of DynamoDB waits for the end of the holder's lease.
+# Seconds that the writer has for its commit after the server has given the lock away. The metastore's client takes
+# seconds to start. The service finds commits after the worker's watch. A client of DynamoDB waits for the end of the
+# holder's lease.
 TO_WRITE_SECONDS = {"zookeeper": 10, "hive metastore": 25, "storage": 15, "dynamodb": 20}
 TRIES = 3
 METADATA_COMMIT = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"

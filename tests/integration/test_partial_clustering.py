@@ -97,7 +97,7 @@ def test_partitions_are_ordered_one_after_the_other_and_the_rest_by_a_job_for_al
     run_job(spark, base, "clustering", by_city, index=None)
     rewritten = [item for item in hudi_table(spark, base, None).file_slices() if item.base_file not in names]
     assert {item.partition for item in rewritten} == {"2026-01-02"}
-    # Another order applies to all files.
+    # A clustering by another column rewrites all files.
     run_job(spark, base, "clustering", {"sort_by": ["fare"]}, index=None)
     assert not any(_cities(spark, base).values())
     assert tables.snapshot(spark, base) == before

@@ -69,7 +69,7 @@ def test_partitions_and_files_are_read_by_one_reader(
         with table.reading() as same:
             assert same is reader
         assert opened == [metadata]
-        # Another reader sees another commit.
+        # A reader that is opened after another commit sees that commit.
         tables.upsert(tables.rows(spark, 0, 80, ts=1), base, options)
         with table.reading() as other:
             assert other is not reader
@@ -103,7 +103,7 @@ def test_hudis_planner_goes_by_the_reader_that_is_open(
         table = hudi_table(spark, path, INDEX)
         with table.reading() as reader, WriteClient(table, UNDER_OUR_LOCK, compaction.DUE) as client:
             assert len(table.jvm.read(reader.getAllPartitionPaths())) == partitions
-            # What commits now has to be in the plan.
+            # A write that commits now has to be in the plan.
             tables.upsert(tables.rows(spark, 0, 10, ts=5, partitions=1), path, options)
             if is_ours:
                 instant = client.schedule_compaction()

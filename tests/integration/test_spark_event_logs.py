@@ -1,4 +1,4 @@
-"""The reads of tables in event logs that Spark has written, and in broken ones."""
+"""Tests that reads of tables are found in event logs that Spark has written, and that broken logs do no harm."""
 
 from __future__ import annotations
 

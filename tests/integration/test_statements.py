@@ -168,7 +168,7 @@ def streaming_sink(table: Sales) -> None:
 
 
 STATEMENTS = (update, merge, insert_overwrite_partition, streaming_sink)
-# Statements whose way to the rows one of the others has, too.
+# Statements that find their rows in the same way as one of the others.
 ALSO = (new_partition, insert, update_by_key, delete, update)
 
 

@@ -1,5 +1,5 @@
-"""Before table version 8: tests writers that begin while a compaction is planned, so that their logs are not in its
-plan. The plan's instant is earlier than the writer's, but its file appears later. So in Hudi neither of them sees the
+"""Tests writers that begin while a compaction is planned, before table version 8: the plan does not name their logs.
+The plan's instant is earlier than the writer's, but the plan's file appears later, so in Hudi neither of them sees the
 other."""
 
 from __future__ import annotations

@@ -8,17 +8,16 @@ import pytest
 
 from jobs.contract import JobKind, Table, WorkOrder
 from tests.integration import tables
-from tests.integration.doomed import Spares
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.integration.test_upgrade import DECLARED, ROWS, change
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
 
 AFTER_BACKUP = {"at": "after", "name": "the backup"}
 MOVING = {"at": "file", "name": ".hoodie/timeline/*_*.*commit"}
@@ -45,13 +44,6 @@ _LONG = [
     (9, 6, (AFTER_UPGRADE,)),
     (9, 8, (PROPERTIES,)),
 ]
-
-
-@pytest.fixture(scope="module")
-def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
-    yield found
-    found.end()
 
 
 @pytest.mark.timeout(1800)

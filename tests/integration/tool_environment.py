@@ -1,4 +1,5 @@
-"""A virtual environment for a tool whose pinned packages conflict with ours. It also has the client's distribution."""
+"""A virtual environment for a tool whose pinned packages conflict with ours. The environment also has the client's
+distribution."""
 
 from __future__ import annotations
 

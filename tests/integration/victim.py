@@ -1,9 +1,9 @@
 """A worker for kill tests: it runs one plan as the real worker does, and sends itself SIGKILL at the plan's point.
 
 The program (`python -m tests.integration.victim <jars> <more>`, see `doomed.Surroundings`) has its own process group.
-It prints `ready` when its Spark session is warm, reads one line of JSON (`plan`, `point`), and then prints a line for
-each report that the service would get (`step`, `stored`), until it dies. A job that reaches its end is killed as well,
-so its report is lost.
+The program prints `ready` when its Spark session is warm, reads one line of JSON (`plan`, `point`), and then prints a
+line for each report that the service would get (`step`, `stored`), until it dies. A job that reaches its end is killed
+as well, so its report is lost.
 """
 
 from __future__ import annotations

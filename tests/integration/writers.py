@@ -107,7 +107,7 @@ def hold_lock(base: Path) -> Path:
 
 
 def let_heartbeat_expire(base: Path, instant: str) -> None:
-    """Makes the writer of this instant look dead. Its client must have stopped sending heartbeats."""
+    """Makes the writer of this instant look dead. The writer's client must have stopped sending heartbeats."""
     heartbeat = base / ".hoodie" / ".heartbeat" / instant
     heartbeat.touch()
     os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))

@@ -19,11 +19,11 @@ class ClockProtocol:
     """The rules; the defaults are the correct protocol. The frame of a table is the offset of its writers' instants
     from the storage's clock."""
 
-    requested_in_frame: bool = (
-        True  # Our instant's requested time is in the frame; otherwise it is the time of our own clock.
-    )
+    # Our instant's requested time is in the frame; otherwise it is the time of our own clock.
+    requested_in_frame: bool = True
     completed_in_frame: bool = True  # The same for its completion time.
-    after_all: bool = True  # Both times are later than all completed instants, including those of the metadata table.
+    # The requested and the completion time are later than all completed instants, also of the metadata table.
+    after_all: bool = True
     stays_in_frame: bool = (
         True  # If no such time is in the frame, the job is refused; otherwise a time outside of the frame is used.
     )

@@ -35,9 +35,9 @@ class What(Enum):
     LOOKED = "looked"  # under the lock: the replacement `instant` knows all instants that have completed by now
     CONFIG_WRITTEN = "config written"  # the config of `instant`, or the baseline, with this `number` of buckets
     CONFIG_REMOVED = "config removed"
-    FENCED = "fenced"  # the instant of a live writer, before its rollback
-    LATE_FILES_REMOVED = "late files removed"  # for the last time, because the writer has ended
-    JUDGED = "judged"  # found correct, by its file ids or else by its keys
+    FENCED = "fenced"  # the service is about to roll back the instant of a live writer
+    LATE_FILES_REMOVED = "late files removed"  # the fenced writer has ended, so no more late files will appear
+    JUDGED = "judged"  # the service has found the write correct, by its file ids or else by its keys
     INCIDENT = "incident"
     REPAIRED = "repaired"
     STOPPED = "stopped"  # a Flink job was stopped, or declared as stopped

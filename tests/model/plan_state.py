@@ -35,13 +35,13 @@ class Plan(NamedTuple):
     phase: str = REQUESTED
     begun: str = NOBODY  # The process that made the plan inflight.
     beating: str = NOBODY  # The process that writes the heartbeat.
-    files: frozenset[tuple[str, str]] = frozenset()  # Halves of the processes' output.
+    files: frozenset[tuple[str, str]] = frozenset()  # The files that the processes have written, in two steps each.
     completed: tuple[str, ...] = ()  # The processes that have completed the plan.
     job: Job = Job()
     zombie: Job | None = None
     ours: str = NOBODY  # The process that has begun the plan, according to the record of the service.
-    is_silent: bool = False  # Nothing has been written for a long time.
-    robbed: str = NOBODY  # A live process whose work the service has undone.
+    is_silent: bool = False  # Whether nobody has written for a long time.
+    robbed: str = NOBODY  # A process that is alive although the service has undone its work.
 
 
 def violation(plan: Plan) -> str | None:

@@ -114,7 +114,8 @@ def _recover(state: State, setting: Setting) -> Steps:
 
 
 def _thaw(state: State, setting: Setting) -> Steps:
-    """Lets a frozen attempt continue. Its next check fails, but it still acts on checks that it has made before."""
+    """Lets a frozen attempt continue. The attempt's next check fails, but it still acts on checks that it has made
+    before."""
     zombie = state.zombie
     assert zombie
     over = state._replace(zombie=None)

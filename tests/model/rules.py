@@ -75,7 +75,8 @@ class Protocol:
     known_survives: bool = True  # The next attempt can read the known instants from the commit's metadata.
     undo: Undo = Undo.REVERT_FIRST
     rollbacks_remove_config: bool = True  # Rollbacks by other clients remove the config, too.
-    # Nothing happens between verifying the lock and the rollback. Hudi does not guarantee that; see the tests of holes.
+    # No other process acts between the check of the lock and the rollback. Hudi does not guarantee that; see the tests
+    # of holes.
     fence_is_atomic: bool = True
     config_write_is_atomic: bool = True
     # After the switch:
@@ -129,7 +130,7 @@ class Scenario:
     has_metadata_table: bool = True
     is_clustering: bool = False  # File groups are rewritten within their buckets; those of one bucket become one.
     # Without buckets a batch writer looks up its rows by key (Bloom, simple, record index), and a Flink job keeps their
-    # locations in its state. Then all file groups of a partition count as those of one bucket.
+    # locations in its state. All file groups of a partition then count as those of one bucket.
     has_buckets: bool = True
     is_given: bool = False  # The clustering executes a plan that a writer has made.
     is_orderly: bool = False  # All processes follow the protocol, so there must be no incident.

@@ -25,7 +25,8 @@ NONE = -1  # no instant
 
 
 class Group(NamedTuple):
-    """A file group. Its file id is the bucket's eight digits and a tail, here the instant that created it."""
+    """A file group. A file id is the bucket's eight digits and a tail, which is here the instant that created the
+    group."""
 
     partition: str
     bucket: int
@@ -53,7 +54,7 @@ class Instant(NamedTuple):
 
     owner: str
     phase: str = REQUESTED
-    done: int = 0  # Its position among the completed instants, 0 if it has not completed.
+    done: int = 0  # The position among the completed instants, 0 if this one has not completed.
     groups: tuple[Group, ...] = ()  # The file groups to which it writes the rows.
     rows: tuple[Row, ...] = ()
     replaced: tuple[Group, ...] = ()  # The file groups that a replacecommit replaces.
@@ -68,7 +69,7 @@ class Writer(NamedTuple):
     tries: int = 0
     number: int = 0  # The number of buckets.
     located: tuple[Group | None, ...] = ()  # The file groups of its rows.
-    window: int = 0  # How many instants had completed when the writer read them.
+    window: int = 0  # The number of instants that had completed when the writer read them.
     instant: int = NONE
     seen: tuple[int, ...] = ()  # The clusterings that were pending in the timeline that it has loaded.
 
@@ -78,8 +79,8 @@ class Expander(NamedTuple):
 
     step: str = "new"
     instant: int = NONE
-    seen: int = 0  # How many instants had completed at its last split.
-    known: int = 0  # How many instants had completed when it checked the timeline under the lock.
+    seen: int = 0  # The number of instants that had completed at the last split.
+    known: int = 0  # The number of instants that had completed when it checked the timeline under the lock.
     let_through: tuple[int, ...] = ()  # Pending instants that it allows to continue.
     target: int = NONE  # An instant that it is about to roll back.
     attempts: int = 1

@@ -68,8 +68,8 @@ def first_state(setting: Setting) -> State:
 def steps(state: State, setting: Setting) -> Steps:
     """Yields the possible next steps, without orders of steps that make no difference. A process that holds the lock,
     and can neither lose it nor die, continues alone. Meanwhile the other processes could only read, tag rows, and write
-    files that no reader sees yet. These steps and the work under the lock before the commit do not affect each other,
-    so they can happen before or afterwards. (Writers in single-writer mode, and writers that roll back clusterings, do
+    files that no reader sees yet. Such steps and the work under the lock before the commit do not affect each other, so
+    they can happen before or afterwards. (Writers in single-writer mode, and writers that roll back clusterings, do
     more without the lock; they do not continue alone.) An instant on which nobody works any more is rolled back at
     once, because others only wait for it. If nothing cleans, archives or compacts, a commit is judged at once, because
     a later judgement would see the same."""

@@ -1,7 +1,7 @@
 """Spark writers: the batch writer that tags its rows, and the SQL writer whose records carry their locations.
 
-Both go idle -> planned -> started -> writing -> written -> committing, and begin again after a conflict or a failed
-commit. Both may roll back a clustering that they have seen pending.
+A writer of either kind goes idle -> planned -> started -> writing -> written -> committing, and begins again after a
+conflict or a failed commit. A writer may roll back a clustering that it has seen pending.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ def _check(state: State, setting: Setting, index: int) -> Steps:
 def conflict(state: State, writer: Writer, setting: Setting) -> int:
     """Returns an instant that completed after the writer's `preWrite` in one of its buckets, or a clustering that is
     pending there. Hudi compares buckets by number (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`), or
-    without buckets the written or replaced file groups (`ConcurrentOperation`, 0.15 to 1.2). It never checks whether a
-    file group was replaced before."""
+    without buckets the written or replaced file groups (`ConcurrentOperation`, 0.15 to 1.2). Hudi never checks whether
+    a file group was replaced before."""
     has_buckets = setting.scenario.has_buckets
     mine = _places(state.instants[writer.instant].groups, has_buckets=has_buckets)
     clusterings = pending_clusterings(state, setting)
@@ -215,7 +215,7 @@ def _places(groups: tuple[Group, ...], *, has_buckets: bool) -> set[object]:
 
 
 def commit(state: State, setting: Setting, index: int) -> Step:
-    """Completes the instant and releases the lock. Then the batch is acknowledged."""
+    """Completes the instant, releases the lock, and acknowledges the batch."""
     writer = state.writers[index]
     if state.lock == name(index):
         state = state._replace(lock=NOBODY)

@@ -85,7 +85,7 @@ class Tree:
         self._file(path).appended[position] = content
 
     def flush(self, path: str, position: int, headers: Mapping[str, str]) -> Node:
-        """Makes the appended bytes part of the file. They must end at `position`."""
+        """Makes the appended bytes part of the file. The bytes must end at `position`."""
         node = self._file(path)
         _require_same(node, headers)
         if node.is_of_blob_interface and node.appended:

@@ -17,5 +17,5 @@ testing._get_command = cache(testing._get_command)
 
 
 def called(arguments: Sequence[str], env: Mapping[str, str | None] | None = None) -> testing.Result:
-    """Calls a command without a terminal, as in a pipe. Its exceptions are raised here."""
+    """Calls a command without a terminal, as in a pipe. Exceptions of the command are raised here."""
     return testing.CliRunner().invoke(app, arguments, env=env, catch_exceptions=False)

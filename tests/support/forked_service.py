@@ -121,7 +121,7 @@ def _serve(asked: socket.socket) -> None:
     from service.api import app
     from tests.support.contexts import context_of
 
-    # What FastAPI makes of the routes stays with them, and takes half a CPU second.
+    # FastAPI takes half a CPU second to prepare the routes, which then stay prepared.
     app.complete_routes(app.create_app(context_of(sa.create_engine("sqlite://"))))
     gc.collect()
     gc.freeze()

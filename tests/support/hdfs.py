@@ -81,7 +81,7 @@ def running(
     ahead_seconds: float = 0,
 ) -> Iterator[Cluster]:
     """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm.
-    Its clock is `ahead_seconds` ahead of this machine's."""
+    The cluster's clock is `ahead_seconds` ahead of this machine's."""
     folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
     # The output goes to a list and not to a file, because the JVM still writes after this function has ended.
     said: deque[str] = deque(maxlen=1000)

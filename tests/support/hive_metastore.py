@@ -26,7 +26,7 @@ _OPTIONS = {
     "datanucleus.schema.autoCreateAll": "true",
     "hive.metastore.schema.verification": "false",
     "hive.txn.timeout": f"{LOCK_SECONDS}s",
-    # Both options start `AcidHouseKeeperService`, which removes expired locks; without it they last for ever.
+    # The next two options start `AcidHouseKeeperService`, which removes expired locks; without it they last for ever.
     "hive.compactor.initiator.on": "true",
     "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
     "hive.timedout.txn.reaper.start": "1s",

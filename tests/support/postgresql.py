@@ -45,7 +45,7 @@ class Server:
     def new_database(self, template: str = "template1") -> str:
         """Creates a database, empty or a copy of the template, and returns its URL. Nobody may be connected to the
         template."""
-        import psycopg  # It is an extra.
+        import psycopg  # The package is an extra.
 
         name = f"gk_{uuid.uuid4().hex}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:

@@ -15,6 +15,9 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from service.lake.avro_file import MAGIC, first_record
+from tests.support.log_file import avro_block
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -58,6 +61,26 @@ _RESTORE = {
             "name": "hoodieRestoreMetadata",
             "type": {"type": "map", "values": {"type": "array", "items": _ROLLBACK}},
         }
+    ],
+}
+
+
+def _or_null(schema: Any) -> list[Any]:
+    return ["null", schema]
+
+
+_ARCHIVED = {
+    "type": "record",
+    "name": "HoodieArchivedMetaEntry",
+    "fields": [
+        {"name": "hoodieReplaceCommitMetadata", "type": _or_null(_COMMIT)},
+        {"name": "hoodieCommitMetadata", "type": _or_null("HoodieReplaceCommitMetadata")},
+        {"name": "hoodieCleanMetadata", "type": _or_null(_CLEAN)},
+        {
+            "name": "hoodieRollbackMetadata",
+            "type": _or_null({**_ROLLBACK, "fields": [_ROLLBACK["fields"][0]]}),
+        },
+        *({"name": name, "type": _or_null("string")} for name in ("commitTime", "actionType", "actionState")),
     ],
 }
 
@@ -172,7 +195,8 @@ class SmallTable:
         self.complete(instant, "rollback", avro(_ROLLBACK, record))
 
     def restore(self, instant: str, *undone: str, partitions: tuple[str, ...] = ()) -> None:
-        """Removes these instants from the timeline, as Hudi does. Version 8 and later have it."""
+        """Removes these instants from the timeline, as Hudi does. Only table version 8 and later have restores in this
+        form."""
         for each in undone:
             for path in self.timeline.glob(f"{each}*"):
                 path.unlink()
@@ -211,29 +235,68 @@ class SmallTable:
         return SmallTable(self.base / ".hoodie" / "metadata", version=self.version)
 
     def archive(self, *instants: str) -> None:
-        """Moves completed instants to the history: in version 9 the LSM timeline, in version 6 a log, empty here."""
+        """Moves completed instants to the history: in version 9 the LSM timeline, in version 6 a log."""
+        files = [path for instant in instants for path in sorted(self.timeline.glob(f"{instant}*"))]
         if self.version < 8:
-            (self.base / ".hoodie" / "archived").mkdir(exist_ok=True)
-            (self.base / ".hoodie" / "archived" / ".commits_.archive.1_1-0-1").touch()
+            self._archive_in_log([path for path in files if path.name.count(".") == 1])
+        else:
+            self._archive_in_lsm([path for path in files if path.name.count(".") == 1 and "_" in path.name])
+        for path in files:
+            path.unlink()
+
+    def _archive_in_log(self, files: list[Path]) -> None:
+        folder = self.base / ".hoodie" / "archived"
+        folder.mkdir(exist_ok=True)
+        records = []
+        for path in files:
+            instant, _, action = path.name.partition(".")
+            names = {"replacecommit": "hoodieReplaceCommitMetadata", "clean": "hoodieCleanMetadata"}
+            content = path.read_bytes()
+            record = first_record(content) if content.startswith(MAGIC) else json.loads(content or b"{}")
+            for state in ("REQUESTED", "COMPLETED"):
+                entry = {"commitTime": instant, "actionType": action, "actionState": state}
+                if state == "COMPLETED":
+                    entry[names.get(action, "hoodieCommitMetadata")] = record
+                out = io.BytesIO()
+                fastavro.schemaless_writer(out, _ARCHIVED, entry)
+                records.append(avro_block(json.dumps(_ARCHIVED), [out.getvalue()]))
+        number = len(list(folder.iterdir())) + 1
+        (folder / f".commits_.archive.{number}_1-0-1").write_bytes(b"".join(records))
+
+    def _archive_in_lsm(self, files: list[Path]) -> None:
         rows = []
-        for instant in instants:
-            for path in self.timeline.glob(f"{instant}*"):
-                times, _, action = path.name.partition(".")
-                if "." not in action and "_" in times:
-                    row = {
-                        "instantTime": instant,
-                        "completionTime": times.partition("_")[2],
-                        "action": action,
-                        "metadata": path.read_bytes(),
-                        "plan": b"",
-                        "version": 1,
-                    }
-                    rows.append(row)
-                path.unlink()
+        for path in files:
+            times, _, action = path.name.partition(".")
+            instant, _, completed = times.partition("_")
+            row = {
+                "instantTime": instant,
+                "completionTime": completed,
+                "action": action,
+                "metadata": path.read_bytes(),
+                "plan": b"",
+                "version": 1,
+            }
+            rows.append(row)
         if rows:
-            history = self.timeline / "history"
-            history.mkdir(exist_ok=True)
-            pq.write_table(pa.Table.from_pylist(rows), history / f"{min(instants)}_{max(instants)}_0.parquet")
+            instants = [row["instantTime"] for row in rows]
+            self.add_to_history(pa.Table.from_pylist(rows), f"{min(instants)}_{max(instants)}_0.parquet")
+
+    def add_to_history(self, rows: pa.Table, name: str, *, replaces_all: bool = False) -> None:
+        """Adds a file to the LSM timeline, and a manifest that lists it after the files of the last one; a compaction
+        of the history replaces them all."""
+        history = self.timeline / "history"
+        history.mkdir(exist_ok=True)
+        pq.write_table(rows, history / name)
+        versions = [int(path.name.partition("_")[2]) for path in history.glob("manifest_*")]
+        last = (
+            json.loads((history / f"manifest_{max(versions)}").read_text())
+            if versions and not replaces_all
+            else {"files": []}
+        )
+        last["files"].append({"fileName": name, "fileLen": (history / name).stat().st_size})
+        version = max(versions, default=0) + 1
+        (history / f"manifest_{version}").write_text(json.dumps(last))
+        (history / "_version_").write_text(str(version))
 
 
 def later(instant: str, by: int = 1) -> str:

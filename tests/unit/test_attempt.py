@@ -33,7 +33,7 @@ from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
 from jobs.kinds.results import KindResult
 from jobs.local_process import STANDBY
-from jobs.protocol import table_parts, upgrade_refusals
+from jobs.protocol import missing_parts, upgrade_refusals
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
@@ -85,7 +85,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 0.01)
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
-    monkeypatch.setattr(table_parts, "missing", lambda *_: [])
+    monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
 
     def start(
@@ -309,12 +309,12 @@ def test_a_standby_says_nothing_and_takes_no_job_until_it_is_called(monkeypatch:
     worker = Worker(service, spark, 1, Lifetime(), presence=presence)
     running = threading.Thread(target=worker.run)
     running.start()
-    presence.look()
+    presence.update()
     assert not asked.wait(0.3)
     assert announced == []
     os.write(write, b"\n")
     assert asked.wait(60)
-    presence.look()
+    presence.update()
     assert announced == ["w1"]
     worker.stop()
     running.join(10)
@@ -329,7 +329,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
 
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
-    monkeypatch.setattr(table_parts, "missing", lambda *_: [])
+    monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(upgrade_refusals, "while_unfinished", lambda *_: [])
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
     monkeypatch.setitem(attempts.RUN, PLAN.kind, fails)
@@ -366,7 +366,7 @@ def test_a_slot_runs_the_jobs_that_come_with_the_answers_until_its_worker_is_old
 ) -> None:
     monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
-    monkeypatch.setattr(table_parts, "missing", lambda *_: [])
+    monkeypatch.setattr(missing_parts, "missing", lambda *_: [])
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
     ended = Result(Outcome.SUCCEEDED, details=KindResult())
     monkeypatch.setitem(attempts.RUN, PLAN.kind, lambda *_: ended)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.errors import RefusedError
-from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection, not_a_divisor
+from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection, not_a_divisor, too_unlike
 
 PATHS = st.lists(
     st.text(alphabet="ab=/.-+*?()[]{}^$|\\,; é😀0", max_size=8), min_size=1, max_size=6, unique=True
@@ -65,8 +65,29 @@ def test_what_selects_nothing_is_named() -> None:
 def test_a_bucket_goes_to_all_that_its_rows_can_have_for_a_bucket() -> None:
     change = BucketChange(BucketRules.uniform(4), BucketRules.uniform(12))
     assert change.children("p", 3) == (3, 7, 11)
-    with pytest.raises(RefusedError, match="4 buckets, 6"):
-        BucketChange(BucketRules.uniform(4), BucketRules.uniform(6)).children("p", 0)
+    change = BucketChange(BucketRules.uniform(4), BucketRules.uniform(6))
+    assert change.children("p", 1) == (1, 5, 3)
+    assert replace(change, to_finer=True).children("p", 1) == (1, 5, 9)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**31 - 1))
+def test_rows_stay_in_their_family_whatever_the_two_numbers(old: int, new: int, code: int) -> None:
+    change = BucketChange(BucketRules.uniform(old), BucketRules.uniform(new))
+    before, after, finer = code % old, code % new, code % change.finer("p")
+    assert finer in change.residues("p", before)
+    assert after in change.children("p", before)
+    assert len(set(change.children("p", before))) == len(change.residues("p", before))
+    assert change.family("p", before) == change.family("p", after) == change.family("p", finer)
+    # Each old bucket of a family feeds exactly the new buckets of the family.
+    family = [bucket for bucket in range(new) if change.family("p", bucket) == change.family("p", before)]
+    assert sorted(change.children("p", before)) == family
+
+
+def test_numbers_between_which_a_bucket_has_too_many_children_are_too_unlike() -> None:
+    for old, new, is_too_unlike in [(2000, 2001, True), (2000, 2500, False), (1024, 1023, False), (2, 4096, True)]:
+        change = BucketChange(BucketRules.uniform(old), BucketRules.uniform(new))
+        assert change.is_too_unlike("p") is is_too_unlike
+    assert too_unlike("p", 2000, 2001).hint == "Ask for a number that shares a larger divisor with 2000, such as 2002."
 
 
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 2**31 - 1))

@@ -78,7 +78,8 @@ def test_files_are_short_and_their_docstrings_name_something() -> None:
 PHRASES = {"Of", "As", "From", "By", "With"}
 PRONOUNS = {"It", "They", "Its", "Their"}
 POINTERS = {"This", "These", "That", "Those"}
-"""First words of sentences that lack a subject or a verb, or have a pronoun without its noun. Pointers may have one."""
+"""First words of sentences that lack a subject or a verb, or have a pronoun without its noun. A pointer with a noun is
+allowed."""
 
 
 SOURCES = [

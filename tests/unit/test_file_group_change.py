@@ -60,6 +60,27 @@ def test_the_verdict_after_a_contraction(
     assert switch.verdict(Touched(groups, inserts)) is verdict
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "groups", "inserts", "verdict"),
+    [
+        (8, 6, {"p": {"00000006-b-0": 1}}, {}, Verdict.STALE),
+        # A row in such a bucket may be there by either number.
+        (8, 6, {"p": {"00000001-b-0": 500}}, {}, Verdict.OPEN),
+        (8, 6, {}, {"p": 1}, Verdict.STALE),
+        (6, 8, {"p": {"00000007-b-0": 1}}, {}, Verdict.FRESH),
+        # Three of four rows by the new number are in old buckets.
+        (6, 8, {"p": {"00000001-b-0": SURE_ROWS}}, {}, Verdict.OPEN),
+        (6, 8, {"p": {"00000001-b-0": 3 * SURE_ROWS}}, {}, Verdict.STALE),
+    ],
+)
+def test_the_verdict_after_a_change_to_another_number(
+    old: int, new: int, groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict
+) -> None:
+    change = BucketChange(BucketRules.uniform(old), BucketRules.uniform(new))
+    switch = Switch(frozenset(), change, frozenset({"p"} if new < old else ()))
+    assert switch.verdict(Touched(groups, inserts)) is verdict
+
+
 def test_writes_to_partitions_that_keep_their_number_are_not_checked() -> None:
     rules = BucketRules(((("^p$"), 4), (".*", 4)), 4), BucketRules((("^p$", 8), (".*", 4)), 4)
     switch = Switch(frozenset(), BucketChange(*rules))

@@ -19,9 +19,10 @@ import pytest
 
 from jobs.dataplane import gzip_pages, kept_chunks, parquet_layout
 from jobs.dataplane.bloom_filter import FilterKind
-from jobs.dataplane.column_chunks import NotCopyableError, RawFile
+from jobs.dataplane.column_chunks import RawFile
 from jobs.dataplane.compacted_file import Compaction, compact_slice
 from jobs.dataplane.merge_rules import SliceFiles
+from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.storage.paths import of_hadoop
 from tests.unit.test_slice_merge import AVRO, META, RULES, T0, T1, T3, TEXT, Row, data, deleted, row
 

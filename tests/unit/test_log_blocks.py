@@ -23,23 +23,10 @@ from jobs.format.log_blocks import (
     deletes_of,
     read_content,
 )
+from tests.support.log_file import block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def entries(header: dict[int, str]) -> bytes:
-    found = struct.pack(">i", len(header))
-    for kind, text in header.items():
-        found += struct.pack(">ii", kind, len(text.encode())) + text.encode()
-    return found
-
-
-def block(kind: int, header: dict[int, str], content: bytes, *, version: int = 1, more: int = 0) -> bytes:
-    inner = struct.pack(">ii", version, kind) + entries(header)
-    inner += struct.pack(">q", len(content)) + content + entries({})
-    size = len(inner) + 8
-    return b"#HUDI#" + struct.pack(">q", size) + inner + struct.pack(">q", size + 6 + more)
 
 
 def read(content: bytes) -> list[LogBlock]:

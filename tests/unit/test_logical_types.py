@@ -182,7 +182,7 @@ def test_a_file_of_several_has_the_entries_of_all(tmp_path: Path) -> None:
     for bucket, entries in ((0, {"one": "1", "both": "of the first"}), (1, {"other": "2", "both": "of the second"})):
         path = tmp_path / f"{bucket:08d}-in.parquet"
         write(path, table().filter(pa.array(bucket_ids(keys.combine_chunks(), ("id",), 2) == bucket)), entries)
-        parts.append(Source("", path.stem, bucket, 2, (bucket,), str(path), contracted_to=1))
+        parts.append(Source("", path.stem, bucket, 2, (bucket,), str(path), new_number=1))
     [file] = rewrite(tmp_path, [0], replace(parts[0], merged_with=(parts[1],)))
     assert pq.read_metadata(file).num_rows == 120
     assert pq.read_metadata(file).metadata == {b"one": b"1", b"other": b"2", b"both": b"of the first"}

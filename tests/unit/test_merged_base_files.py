@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.dataplane.rewrite_job import in_parts
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.errors import RefusedError
 from jobs.format import bucket_hash
@@ -38,7 +40,7 @@ def sources(tmp_path: Path, tables: dict[int, pa.Table], *, modulus: int = 8, to
     for bucket, table in tables.items():
         path = tmp_path / f"{bucket:08d}-in.parquet"
         pq.write_table(table, path)
-        parts.append(Source("", path.stem, bucket, modulus, (bucket,), str(path), contracted_to=to))
+        parts.append(Source("", path.stem, bucket, modulus, (bucket,), str(path), new_number=to))
     first, *others = parts
     return Source("", first.file_id, first.bucket, modulus, (first.bucket,), first.base_file, None, to, tuple(others))
 
@@ -88,3 +90,30 @@ def test_files_with_other_columns_are_not_merged(tmp_path: Path) -> None:
     with pytest.raises(RefusedError) as caught:
         rewrite(tmp_path, sources(tmp_path, {1: rows(keys_of(1, 8)), 5: more}))
     assert caught.value.problem().type == "schema-not-reproducible"
+
+
+def test_several_tasks_write_the_files_of_a_family_and_none_writes_rows_of_another(tmp_path: Path) -> None:
+    tables = {bucket: rows(keys_of(bucket, 3)) for bucket in range(3)}
+    parts = []
+    for bucket, table in tables.items():
+        path = tmp_path / f"{bucket:08d}-in.parquet"
+        pq.write_table(table, path)
+        residues = tuple(range(bucket, 12, 3))
+        parts.append(Source("", path.stem, bucket, 12, residues, str(path), new_number=4))
+    whole = replace(parts[0], merged_with=tuple(parts[1:]))
+
+    tasks = [source for source, _ in in_parts([(whole, 100)], 3)]
+    written = [file for source in tasks for file in rewrite(tmp_path, source)]
+
+    assert [source.only for source in tasks] == [(0, 3, 2), (1,)]
+    for file in written:
+        found = pq.read_table(tmp_path / file.file_name).column("_hoodie_record_key").to_pylist()
+        assert sorted(found) == sorted(keys_of(file.bucket, 4))
+        assert KeyDigest.parse(file.rows, file.key_digest) == KeyDigest.of(pa.array(found))
+    assert sum(file.rows for file in written) == len(KEYS)
+    # Each task finds a row of another bucket, also one whose file another task writes.
+    stray = next(key for key in keys_of(1, 3) if key in keys_of(1, 4))
+    pq.write_table(rows([*keys_of(0, 3), stray]), tmp_path / "00000000-in.parquet")
+    for source in tasks:
+        with pytest.raises(RefusedError, match="bucket 0"):
+            rewrite(tmp_path, source)

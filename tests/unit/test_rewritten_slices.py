@@ -27,7 +27,8 @@ ENTRIES = {"pandas": "of the old columns", "hoodie_max_record_key": "k9", "a too
 
 
 def rewritten(folder: Path, keys: list[int], log: bytes) -> list[WrittenFile]:
-    """Splits a slice of one bucket into two. Its base file has row groups of 100 rows, and so must the new files."""
+    """Splits a slice of one bucket into two. The slice's base file has row groups of 100 rows, and so must the new
+    files."""
     (folder / "p").mkdir()
     base, logs = f"p/00000000_0-0-0_{T0}.parquet", f"p/.00000000_{T1}.log.1_0-0-0"
     schema = SCHEMA.with_metadata(ENTRIES)

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.dataplane import column_chunks, row_group_copy
-from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
+from jobs.dataplane.column_chunks import CopyWriter, RawFile
 from jobs.dataplane.key_digest import KeyDigest
+from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.row_group_copy import copied
 from jobs.dataplane.split_writer import Rewrite, Source
@@ -232,7 +233,7 @@ def test_files_of_a_contraction_are_put_one_after_the_other_unless_their_row_gro
     for bucket in (5, 1):
         path = tmp_path / f"{bucket:08d}-in.parquet"
         write(path, [rows(keys_of(bucket, 8))])
-        parts.append(Source("", path.stem, bucket, 8, (bucket,), str(path), contracted_to=4))
+        parts.append(Source("", path.stem, bucket, 8, (bucket,), str(path), new_number=4))
     source = replace(parts[0], merged_with=(parts[1],))
 
     assert (copied(work(tmp_path), source, "0-0-0", None) is None) == (least > 0)
@@ -252,8 +253,8 @@ def test_files_of_several_schemas_or_writers_are_not_put_together(
     first, other = tmp_path / "00000001-in.parquet", tmp_path / "00000005-in.parquet"
     write(first, [rows(keys_of(1, 8))])
     write(other, [rows(keys_of(5, 8))], version="1.0", use_deprecated_int96_timestamps=True)
-    part = Source("", "00000005-in", 5, 8, (5,), str(other), contracted_to=4)
-    source = Source("", "00000001-in", 1, 8, (1,), str(first), contracted_to=4, merged_with=(part,))
+    part = Source("", "00000005-in", 5, 8, (5,), str(other), new_number=4)
+    source = Source("", "00000001-in", 1, 8, (1,), str(first), new_number=4, merged_with=(part,))
     assert copied(work(tmp_path), source, "0-0-0", None)
     table = rows(keys_of(5, 8))
     write(other, [table.replace_schema_metadata({"parquet.avro.schema": "{}"})])

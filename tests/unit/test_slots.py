@@ -41,7 +41,7 @@ def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for
     assert asked_beside[0] >= taken + 0.2
     may_end.set()
     are_done.wait(60)
-    # Both slots are idle from now on, and so is the spare slot after its last job.
+    # The two slots are idle from now on, and so is the spare slot after its last job.
     time.sleep(0.1)
     number = len(asked_beside)
     time.sleep(0.2)

@@ -74,7 +74,7 @@ OVERWRITE = "INSERT_OVERWRITE_TABLE"
         ({"completed": "25"}, {}, ("20",), Doubt.CLOCKS),
         ({"completed": "31"}, {}, (), Doubt.ORDER),
         ({"completed": "25", "operation": OVERWRITE}, {}, (), Doubt.OVERWRITTEN),
-        # Before table version 8.
+        # The next instants are of a table before version 8.
         ({}, {}, (), None),
         ({}, {"is_ordered": False}, (), Doubt.ORDER),
         ({"operation": "DELETE_PARTITION"}, {}, (), Doubt.OVERWRITTEN),

@@ -4,8 +4,6 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from service.lake.history import is_archived
@@ -90,17 +88,6 @@ def test_the_timeline_folder_comes_from_the_properties(tmp_path: Path) -> None:
 
 def test_a_table_without_a_timeline_folder_has_no_instants(tmp_path: Path) -> None:
     assert read_timeline(open_storage(str(tmp_path), {}), VERSION_9).instants == ()
-
-
-def test_archived_instants_are_found_in_the_history(tmp_path: Path) -> None:
-    timeline = timeline_of(tmp_path, ".hoodie/timeline", VERSION_9, "009_010.commit")
-    history = tmp_path / ".hoodie/timeline/history"
-    history.mkdir()
-    pq.write_table(pa.table({"instantTime": ["001", "003"], "action": ["commit"] * 2}), history / "001_003_0.parquet")
-    storage = open_storage(str(tmp_path), {})
-    assert is_archived(storage, VERSION_9, timeline, "003")
-    assert not is_archived(storage, VERSION_9, timeline, "002")
-    assert not is_archived(storage, VERSION_9, timeline, "004")
 
 
 def test_in_version_6_what_is_older_than_the_timeline_counts_as_archived(tmp_path: Path) -> None:

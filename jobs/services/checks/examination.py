@@ -25,12 +25,12 @@ def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) 
     """Runs these checks (functions by name). Writers may be active meanwhile."""
     findings: list[DamageFound] = []
     examination = _Examination(table, context)
-    first = examination.look(checks, "checking")
+    first = examination.run(checks, "checking")
     doubtful = {name: checks[name] for name, found in first.items() if found}
     if doubtful:
         # A writer may have been in the middle of a change. After a pause only real damages are found again.
         table.reload()
-    for name, found in examination.look(doubtful, "checking again").items():
+    for name, found in examination.run(doubtful, "checking again").items():
         findings += [each.result(name) for each in confirmed(first[name], found)]
     failed = examination.failed
     return Examination(
@@ -49,20 +49,20 @@ class _Examination:
         self._table = table
         self._context = context
 
-    def look(self, checks: Mapping[str, Check], step: str) -> dict[str, list[Finding]]:
+    def run(self, checks: Mapping[str, Check], step: str) -> dict[str, list[Finding]]:
         """Returns the findings of each check. All checks of one call share what they have read of the table."""
-        looks: dict[str, list[Finding]] = {}
+        found: dict[str, list[Finding]] = {}
         with ExitStack() as opened:
             examined = Examined(self._table, opened)
             for number, (name, check) in enumerate(checks.items(), 1):
                 self._context.step(f"{step} {name} ({number} of {len(checks)})")
                 try:
-                    looks[name] = self._made(check, examined, opened)
+                    found[name] = self._made(check, examined, opened)
                 except _ENDS:
                     raise
                 except JobError as error:
                     self.failed[name] = error
-        return looks
+        return found
 
     def _made(self, check: Check, examined: Examined, opened: ExitStack) -> list[Finding]:
         try:

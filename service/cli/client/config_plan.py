@@ -110,7 +110,7 @@ def carry_out(service: Connection, file: YamlFile, change: Change, choices: Choi
     section, live = change.section, change.live
     if live is not None:
         seen = live.members
-        live = section.look(service, live)
+        live = section.read_again(service, live)
         if live.members != seen:
             raise CommandError.of(ExitCode.FAILED, "This has changed meanwhile", hint="Repeat the command.")
     elif section.is_part and change.wanted is not None:

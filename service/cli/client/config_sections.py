@@ -59,7 +59,7 @@ class Section:
         """Lists the objects."""
         yield from map(self.live, service.every(self.listed()))
 
-    def look(self, service: Connection, live: Live) -> Live:
+    def read_again(self, service: Connection, live: Live) -> Live:
         """Reads an object again, with its tag."""
         return self.live(*service.tagged(self.get(live.id)))
 
@@ -78,9 +78,9 @@ class _TablePolicies(Section):
     def found(self, service: Connection) -> Iterator[Live]:
         # A table without a policy of its own is listed too, so that one can be put.
         for table in super().found(service):
-            yield self.look(service, table)
+            yield self.read_again(service, table)
 
-    def look(self, service: Connection, live: Live) -> Live:
+    def read_again(self, service: Connection, live: Live) -> Live:
         effective, tag = service.tagged(self.get(live.id))
         return Live(live.key, own_of_table(effective), live.id, live.title, tag)
 

@@ -70,7 +70,7 @@ def list_contexts(as_json: AsJson = False, form: FormOption = Form.TABLE) -> Non
 
 @app.command("remove")
 def remove(name: Name) -> None:
-    """Remove a context. Its file with the token stays."""
+    """Remove a context. The file with the context's token stays."""
     with ended_properly(Output()) as out:
         known = _with(name)
         rest = {each: context for each, context in known.contexts.items() if each != name}

@@ -61,7 +61,7 @@ def close(
     *,
     reason: Annotated[str, typer.Option(help="Kept with the incident")],
 ) -> None:
-    """Close an incident by hand. It is then not repaired, and cleaning may delete the files that a repair would
-    need."""
+    """Close an incident by hand. A closed incident is not repaired, and cleaning may delete the files that a repair
+    would need."""
     answer = service.send(calls.close_incident(incident, IncidentCloseIn(reason=reason)))
     out.answer(answer, f"{incident} is {answer['state']}: {answer['because']}")

@@ -55,7 +55,7 @@ def report(
             ("(total)", found["total"]),
         ]
     ]
-    headings = (found["by"].upper(), "DONE", "FAILED", "FREED", "LOGS MERGED", "FILES", "HOURS", "GIB HOURS", "COST")
+    headings = (found["by"].upper(), "DONE", "FAILED", "FREED", "LOGS MERGED", "FILES", "HOURS", "GB-HOURS", "COST")
     out.table(headings, rows if found["groups"] else [], empty="Nothing ran in this period.")
     if found["left_out"]:
         out.note(f"There are {found['left_out']} more; --limit lists more.")

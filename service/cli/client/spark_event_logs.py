@@ -1,6 +1,6 @@
 """The reads of Hudi tables in Spark's event logs (`org.apache.spark.scheduler.EventLoggingListener`, Spark 3).
 
-The physical plan of each query names its scans. Those of Hudi's file index have the base path of the table as their
+The physical plan of each query names its scans. The scans of Hudi's file index have the base path of the table as their
 location: all tables in Hudi 1.x, copy-on-write ones and read-optimized queries also in 0.15.
 """
 

@@ -25,8 +25,8 @@ def guess(given: str, known: Iterable[str]) -> str:
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands. Its errors are in plain words, not in those of the validating library, and its texts are
-    wrapped by the terminal, not by the source."""
+    """A group of commands. The group's errors are in plain words, not in those of the validating library, and its texts
+    are wrapped by the terminal, not by the source."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

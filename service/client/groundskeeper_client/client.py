@@ -96,7 +96,7 @@ class Client:
         end = None if seconds is None else time.monotonic() + seconds
         for pause in exchange.polls(poll_seconds):
             began = time.monotonic()
-            now = self.send(exchange.look(job, end))
+            now = self.send(exchange.wait_for(job, end))
             if now.state in exchange.ENDED:
                 if check and now.state is not JobState.SUCCEEDED:
                     raise JobEndedError(now)

@@ -28,7 +28,7 @@ ENDED = {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED}
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 # The limit is several times the 15 s after which the service sends a comment on an idle stream.
 STREAM_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
-_LONGEST_LOOK_SECONDS = 20.0
+_LONGEST_WAIT_SECONDS = 20.0
 _FIRST_POLL_SECONDS = 0.2
 # A proxy answers with these when its service is unavailable. The service itself also answers some calls with the first
 # one.
@@ -108,12 +108,12 @@ def refused_stream(answer: httpx.Response) -> ClientError:
     raise error
 
 
-def look(job: str | JobOut | JobDetail, until: float | None) -> Call[JobDetail]:
+def wait_for(job: str | JobOut | JobDetail, until: float | None) -> Call[JobDetail]:
     """Returns a call that waits until the job has ended, until `until` on the monotonic clock, or for 20 s. A service
     that stops answers at once."""
-    seconds = _LONGEST_LOOK_SECONDS if until is None else max(0.0, until - time.monotonic())
+    seconds = _LONGEST_WAIT_SECONDS if until is None else max(0.0, until - time.monotonic())
     call = calls.get_job(job if isinstance(job, str) else job.id)
-    return replace(call, query={**call.query, "wait_seconds": round(min(seconds, _LONGEST_LOOK_SECONDS), 3)})
+    return replace(call, query={**call.query, "wait_seconds": round(min(seconds, _LONGEST_WAIT_SECONDS), 3)})
 
 
 def polls(seconds: float) -> Iterator[float]:

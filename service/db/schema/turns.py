@@ -36,7 +36,7 @@ lock_looks = sa.Table(
     "lock_looks",
     metadata,
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
-    # A claim advances this at once, so that each replica checks other locks.
+    # A claim moves this time forward at once, so that replicas check different locks.
     sa.Column("next_look_at", UtcDateTime, nullable=False),
     # When the last completed check began; null before the first.
     sa.Column("looked_at", UtcDateTime),

@@ -65,7 +65,8 @@ class Batches:
         self._options |= {
             **self._type,
             "hoodie.write.num.retries.on.conflict.failures": "5",
-            # Otherwise every small file has a Bloom filter of 430 KB, and an expansion hardly makes buckets smaller.
+            # Hudi's default gives every small file a Bloom filter of 430 KB, and an expansion hardly makes buckets
+            # smaller.
             "hoodie.parquet.bloom.filter.enabled": "false",
         }
         with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A Flink job with its state. It is submitted again whenever the service has stopped it."""
+"""A Flink job with its state, which is submitted again whenever the service has stopped it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _IN_STATE = {"index.type": "FLINK_STATE", "hoodie.bucket.index.num.buckets": ""}
 
 
 class FlinkStream:
-    """The job is submitted again from its savepoint if it has a bucket index. Otherwise (`in_state`, Flink's default)
-    it is submitted without the state of Hudi's operators, which are named after the table, so the table gets another
-    name each time."""
+    """The job is submitted again from its savepoint if it has a bucket index. A job with `in_state` (Flink's default)
+    is submitted without the state of Hudi's operators, which are named after the table, so the table gets another name
+    each time."""
 
     sort_by = "num"
     # Each job takes a hand-over.

@@ -106,6 +106,6 @@ class CommandLine:
 
 @contextmanager
 def serving_command_line(folder: Path, **settings: str) -> Iterator[CommandLine]:
-    """Runs a service whose tables are below `folder`. Its policies start nothing."""
+    """Runs a service whose tables are below `folder`. The service's policies start nothing."""
     with Serving(folder, AUTOMATIC="false", ALLOWED_ROOTS=str(folder), **settings) as serving:
         yield CommandLine(serving, folder)

@@ -58,7 +58,7 @@ def clock() -> FakeClock:
 @pytest.fixture(scope="module")
 def service_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
     """One service for all tests of a module, because it takes longer to start than most of them."""
-    from tests.integration.control_plane.operated import operating  # It imports the fakes of this module.
+    from tests.integration.control_plane.operated import operating  # That module imports the fakes of this one.
 
     with operating(tmp_path_factory.mktemp("service")) as operated:
         yield operated

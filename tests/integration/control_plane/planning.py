@@ -37,7 +37,7 @@ COMPACTION, CLEANING = JobKind.COMPACTION, JobKind.CLEANING
 REFUSAL = Problem("column-unknown", "There is no such column")
 
 
-def save_look(connection: sa.Connection, snapshot: TableSnapshot) -> None:
+def save_poll(connection: sa.Connection, snapshot: TableSnapshot) -> None:
     """Records a poll as `service.observation.poll` does."""
     snapshot_store.save_partitions(
         connection, snapshot.table_id, None, [PartitionDetail(state) for state in snapshot.partitions]
@@ -63,7 +63,7 @@ class Service:
         with writing(self.engine) as connection:
             table_store.register(connection, table.evolve(**changes))
 
-    def look(self, table_id: str = "tbl_1", *, commits: int = 0, freed: int = 0, since_cleaning: int = 0) -> None:
+    def poll(self, table_id: str = "tbl_1", *, commits: int = 0, freed: int = 0, since_cleaning: int = 0) -> None:
         """Records a write to the table and a poll of it."""
         state = PartitionState("", base_bytes=1000, log_bytes=100 * commits, freed_files=freed, freed_bytes=freed)
         snapshot = TableSnapshot(
@@ -76,7 +76,7 @@ class Service:
             since_cleaning=Since(since_cleaning),
         )
         with writing(self.engine) as connection:
-            save_look(connection, snapshot)
+            save_poll(connection, snapshot)
 
     def plan(self) -> SchedulerResult:
         return scheduler.run_once(self.database, self.config)

@@ -23,7 +23,7 @@ from service.simulation import advice_store, adviser
 from service.simulation.advice import Advice, AdviceState, worse
 from service.simulation.simulator import Fleet
 from tests.integration.control_plane.command_line import serving_command_line
-from tests.integration.control_plane.planning import Service, save_look
+from tests.integration.control_plane.planning import Service, save_poll
 from tests.unit.control_plane.past_fleet import cost
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def written(service: Service, table_id: str = TABLE, *, hours: int = 72, size: i
     ]
     with writing(service.engine) as connection:
         commit_store.record(connection, commits, now)
-        save_look(connection, polled(table_id, now))
+        save_poll(connection, polled(table_id, now))
 
 
 def polled(table_id: str, now: datetime, log_bytes: int = MIB) -> TableSnapshot:
@@ -148,7 +148,7 @@ def test_advice_is_taken_back_when_the_outcome_is_worse_and_does_not_come_again(
     assert policy(service).compaction.commits == 5
     events = [each for each in published(service) if each.startswith("advice.")]
     assert events == ["advice.applied", "advice.taken_back"]
-    # For a month nothing goes to and fro.
+    # The service does not apply the same advice again for a month.
     for _ in range(3):
         clock.advance(4 * 86_400)
         written(service, hours=30)

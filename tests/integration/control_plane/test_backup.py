@@ -62,7 +62,7 @@ def test_a_backup_shows_one_moment_although_the_service_goes_on_writing(cli: Com
         while not stopped.is_set():
             number += 1
             time.sleep(0.001)
-            # Both rows change in one transaction, or neither.
+            # One transaction changes both rows.
             with writing(cli.serving.engine) as connection:
                 for pattern in ("a*", "z*"):
                     connection.execute(policies.update().where(policies.c.pattern == pattern).values(precedence=number))

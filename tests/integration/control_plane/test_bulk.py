@@ -139,7 +139,7 @@ def test_one_problem_is_acknowledged_for_a_time_with_a_reason(api: TestClient, c
 
     assert known() == {first["id"]: answer.json()}
     assert (answer.json()["by"], answer.json()["reason"]) == ("anybody", "the storage is being moved")
-    # Then the whole table is acknowledged; the acknowledgement of the first problem stays.
+    # An acknowledgement of the whole table leaves that of the first problem as it is.
     assert outcomes(change(api, "acknowledge", ["tbl_0"], reason="all of it")) == ["done"]
     assert known()[first["id"]] == answer.json()
     assert known()[second["id"]]["reason"] == "all of it"

@@ -49,7 +49,7 @@ def written(folder: Path, content: Any) -> str:
 
 
 def variables(exported: str) -> dict[str, str]:
-    """What a user sets after an export."""
+    """Returns the variables that a user sets after an export."""
     known = {
         "url": HOOK,
         "target.url": CHAT,

@@ -93,7 +93,7 @@ def test_a_poll_says_what_it_found(cli: CommandLine) -> None:
 
 
 def completed(cli: CommandLine, words: str, **environment: str | None) -> list[str]:
-    """What a shell shows after these words."""
+    """Returns the completions that a shell shows after these words."""
     asked = {"_GROUNDSKEEPER_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": f"groundskeeper {words}"}
     ended = CliRunner().invoke(app, [], env={**cli.environment, **asked, **environment}, prog_name="groundskeeper")
     return re.findall(r'(?:^|\(\()"([^"]*)"', ended.stdout, re.MULTILINE)

@@ -344,7 +344,7 @@ def test_a_browser_shows_a_stale_commit_and_offers_to_repair_it(
         "A commit wrote to file groups that had been replaced No reader sees the 7 rows that 009 (DELETE_PREPPED) wrote"
     )
     overview = _words(dom(f"{url}/"))
-    assert "critical Rows are astray, or may be trips Start a repair" in overview
+    assert "critical Rows are misplaced, or may be trips Start a repair" in overview
     remedy = "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned."
     command = """groundskeeper jobs run repair tbl_2 --param 'instants=["009"]'"""
     table = _words(dom(f"{url}/#/tables/tbl_2"))

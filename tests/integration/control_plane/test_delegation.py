@@ -195,7 +195,7 @@ def on_timeline(service: Service, *pending: Pending, done: tuple[str, ...] = ())
     """Records a poll with these pending plans and completed instants."""
     service.clock.advance(5)  # type: ignore[attr-defined]
     now = service.clock()
-    service.look(commits=1)
+    service.poll(commits=1)
     with writing(service.engine) as connection:
         found = snapshot_store.find(connection, "tbl_1")
         assert found is not None

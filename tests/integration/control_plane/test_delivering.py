@@ -267,7 +267,7 @@ def test_a_webhook_that_fails_for_days_is_disabled_with_the_reason(post: Post, r
         for _ in range(20):
             post.deliver()
             post.clock.advance(43_200)
-        assert len(failing.received) == 11  # Twice a day for five days.
+        assert len(failing.received) == 11  # The webhook is tried twice a day for five days.
         because = post.get(webhook.id).disabled_because or ""
         assert because == "Every attempt failed for more than 5 days; the last one: HTTP 503."
         assert [got.event["data"]["because"] for got in receiver.received] == [because]

@@ -79,7 +79,7 @@ def test_an_empty_queue_demands_nothing(queue: Queue) -> None:
 
 
 def test_each_group_has_its_jobs_and_the_bytes_of_their_tables_once(queue: Queue, clock: Clock) -> None:
-    # More than fits into an integer of 32 bits.
+    # The size does not fit into an integer of 32 bits.
     queue.register("orders", (3 * 2**31, 7), (1000, 0))
     queue.register("trips", (500, 50))
     queue.register("unseen")

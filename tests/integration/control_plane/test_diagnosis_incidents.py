@@ -43,7 +43,7 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
 def diagnose(service: Service, clock: FakeClock, *findings: Any, checked: list[str] = CHECKS) -> None:
     """Advances the clock by a day, and runs the job of the policy."""
     clock.advance(86_400)
-    service.look()
+    service.poll()
     [job_id] = service.plan().jobs
     job = service.lease()
     assert job
@@ -65,7 +65,7 @@ def events(service: Service) -> list[str]:
 def test_a_damage_is_one_incident_with_its_hint_until_it_is_gone(service: Service, clock: FakeClock) -> None:
     diagnose(service, clock, MARKERS, ROWS)
 
-    # Both have the same time, so random ids determine their order.
+    # The two incidents have the same time, so random ids determine their order.
     by_type = {each.details["type"]: each for each in incidents(service)}
     markers, rows = by_type[MARKERS["type"]], by_type[ROWS["type"]]
     assert {markers.kind, rows.kind} == {IncidentKind.DAMAGE}
@@ -113,7 +113,7 @@ def test_an_incident_that_a_user_has_closed_stays_closed_until_the_damage_change
 
 @pytest.mark.parametrize("findings", ["broken", [1, {"title": "of another version"}], None])
 def test_a_result_of_another_form_opens_nothing(service: Service, clock: FakeClock, findings: Any) -> None:
-    service.look()
+    service.poll()
     ask(service, JobKind.DIAGNOSIS)
     job = service.lease()
     assert job

@@ -226,7 +226,7 @@ def test_the_local_worker_has_a_token_that_is_in_no_database(
     local = Token(bearer.id, "local worker", Role.WORKER, digest(bearer.secret), clock())
     with TestClient(create_app(changed(app_context, local_worker=local)), base_url="http://127.0.0.1") as client:
         headers = {"Authorization": f"Bearer {bearer}"}
-        for _ in range(2):  # Before there is any token, and after.
+        for _ in range(2):  # The token works before and after another token exists.
             assert client.post("/v1/worker/leases", json={"worker_id": "w"}, headers=headers).status_code == 204
             assert client.get("/v1/tables", headers=headers).status_code == 403
             make_token(Role.READER)

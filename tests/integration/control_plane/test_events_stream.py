@@ -62,7 +62,7 @@ class Listener(threading.Thread):
 
 def test_a_stream_tells_what_happens_from_now_on_at_once(service: Serving) -> None:
     listener = Listener(service)
-    time.sleep(0.3)  # It looks for the newest event after it has opened.
+    time.sleep(0.3)  # The stream looks for the newest event after it has opened.
     published = publish(service.engine, 1000, 3)
     assert eventually(lambda: len(listener.events) >= 3, 60)
     assert [event["id"] for event in listener.events] == published

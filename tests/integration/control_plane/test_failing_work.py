@@ -134,7 +134,7 @@ def test_the_next_job_of_a_policy_waits_as_well_and_that_of_a_person_does_not(se
     sick = add(service, "a", max_attempts=1, priority=1)
     leased(service)
     fail(service, service.job(sick.id), 20)
-    service.look("a", commits=9)
+    service.poll("a", commits=9)
     service.clock.advance(70)
     with reading(service.engine) as connection:
         breaker = breaker_store.find(connection, "a", JobKind.COMPACTION, service.clock())

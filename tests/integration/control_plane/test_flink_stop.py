@@ -279,7 +279,7 @@ def test_a_failed_stop_is_reported_and_requested_again(service: Service, cluster
     found = service.standing(job_id)
     assert (found.state, "Checkpoint declined" in found.detail) == (HandOverState.DRAINING, True)
     service.tick()
-    assert len(cluster.stops) == 1  # Not at once.
+    assert len(cluster.stops) == 1  # No second stop is requested at once.
     for _ in range(4):
         service.tick(16)
     assert service.standing(job_id).state is HandOverState.STOPPED

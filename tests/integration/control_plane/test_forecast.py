@@ -112,7 +112,7 @@ class Fleet:
                 started[job.id] = self.clock()
                 seconds = self.took[job.table_id, job.kind] * self.rng.uniform(0.95, 1.05)
                 heapq.heappush(self._running, (self.clock() + timedelta(seconds=seconds), job.id, job))
-            # Also when a job becomes due while a slot is free.
+            # The clock also stops when a job becomes due while a slot is free.
             times = [*self._due[:1], *([self._running[0][0]] if self._running else [])]
             if not times:
                 break

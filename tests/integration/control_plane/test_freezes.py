@@ -14,7 +14,7 @@ from service.policies.freeze import Freeze
 from service.policies.policy import Policy
 from service.queue.held_attempts import standstill
 from service.scheduling import scheduler
-from tests.integration.control_plane.planning import save_look
+from tests.integration.control_plane.planning import save_poll
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def due(app_context: AppContext, table_id: str, clock: FakeClock) -> str:
     state = PartitionState("", base_bytes=1000, log_bytes=100)
     seen = TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(5))
     with writing(app_context.database.engine) as connection:
-        save_look(connection, seen)
+        save_poll(connection, seen)
     return table_id
 
 

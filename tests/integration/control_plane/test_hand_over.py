@@ -33,7 +33,7 @@ INDEX = {"num_buckets": 4, "hash_fields": ["id"]}
 EXPANSION = {"kind": "bucket_expansion", "params": {"num_buckets": 8}}
 
 
-class Desk:
+class FlinkTable:
     """A service with one table that Flink writes, and the calls of its operators."""
 
     def __init__(self, client: TestClient, app_context: AppContext, clock: FakeClock) -> None:
@@ -78,25 +78,27 @@ class Desk:
         with writing(self.app_context.database.engine) as connection:
             watch_store.mark(connection, table_id or self.table_id, [Mark(engine, self.clock(), "009", "it shows")])
 
-    def told(self) -> list[Event]:
+    def events(self) -> list[Event]:
         with reading(self.app_context.database.engine) as connection:
             return [published.event for published in outbox.after(connection, 0, 1000)]
 
 
 @pytest.fixture
-def desk(client: TestClient, app_context: AppContext, clock: FakeClock) -> Desk:
-    return Desk(client, app_context, clock)
+def flink(client: TestClient, app_context: AppContext, clock: FakeClock) -> FlinkTable:
+    return FlinkTable(client, app_context, clock)
 
 
-def test_an_expansion_waits_until_somebody_says_that_the_writers_were_stopped(desk: Desk, clock: FakeClock) -> None:
-    job = desk.submit()
+def test_an_expansion_waits_until_somebody_says_that_the_writers_were_stopped(
+    flink: FlinkTable, clock: FakeClock
+) -> None:
+    job = flink.submit()
     assert (job["state"], job["hand_over"]["state"]) == ("queued", "draining")
     assert job["hand_over"]["deadline"] == "2026-01-01T01:00:00Z"
-    assert desk.lease() is None
-    shown = desk.job(job["id"])
+    assert flink.lease() is None
+    shown = flink.job(job["id"])
     assert shown["waits_for"].startswith("the writers to stop")
-    assert desk.client.get("/v1/jobs").json()["items"][0]["hand_over"] == shown["hand_over"]
-    queued, draining = desk.told()[1:]
+    assert flink.client.get("/v1/jobs").json()["items"][0]["hand_over"] == shown["hand_over"]
+    queued, draining = flink.events()[1:]
     assert (queued.type, draining.type) == ("job.queued", "expansion.draining")
     assert queued.data["job"]["hand_over"]["state"] == "draining"
     told = draining.data["expansion"]
@@ -104,64 +106,64 @@ def test_an_expansion_waits_until_somebody_says_that_the_writers_were_stopped(de
     assert f"/v1/jobs/{job['id']}/writers-stopped" in told["hand_over"]["what_to_do"]
 
     clock.advance(60)
-    answer = desk.stopped(job["id"], {"savepoint": "s3://sp/1"})
+    answer = flink.stopped(job["id"], {"savepoint": "s3://sp/1"})
     assert answer.status_code == 200, answer.text
     hand_over = answer.json()["hand_over"]
     assert (hand_over["state"], hand_over["savepoint"], hand_over["by"]) == ("stopped", "s3://sp/1", "anybody")
     clock.advance(60)
-    assert desk.stopped(job["id"], {"savepoint": "s3://sp/2"}).json()["hand_over"] == hand_over
-    plan = desk.lease()
+    assert flink.stopped(job["id"], {"savepoint": "s3://sp/2"}).json()["hand_over"] == hand_over
+    plan = flink.lease()
     assert plan is not None
     assert (plan.writers_stopped, plan.attempt, plan.table.writers_engines) == (True, 1, ("flink",))
     assert not plan.table.writers_stopped
 
 
-def test_an_event_after_the_commit_says_how_to_start_flink_again(desk: Desk) -> None:
-    job_id = desk.submit()["id"]
-    desk.stopped(job_id, {"savepoint": "s3://sp/1"})
-    plan = desk.lease()
+def test_an_event_after_the_commit_says_how_to_start_flink_again(flink: FlinkTable) -> None:
+    job_id = flink.submit()["id"]
+    flink.stopped(job_id, {"savepoint": "s3://sp/1"})
+    plan = flink.lease()
     assert plan is not None
-    desk.beat(plan, "draining writers", "005")
-    desk.beat(plan, "watching writers", "005")
-    desk.report(plan, Result(Outcome.SUCCEEDED, ("005",)))
-    events = {event.type: event.data for event in desk.told()}
+    flink.beat(plan, "draining writers", "005")
+    flink.beat(plan, "watching writers", "005")
+    flink.report(plan, Result(Outcome.SUCCEEDED, ("005",)))
+    events = {event.type: event.data for event in flink.events()}
     to_do = events["expansion.committed"]["expansion"]["hand_over"]
     assert to_do["savepoint"] == "s3://sp/1"
     assert "from the savepoint s3://sp/1" in to_do["what_to_do"]
-    assert f"/v1/tables/{desk.table_id}/writer-options?engine=flink" in to_do["what_to_do"]
+    assert f"/v1/tables/{flink.table_id}/writer-options?engine=flink" in to_do["what_to_do"]
     assert events["job.succeeded"]["job"]["hand_over"]["savepoint"] == "s3://sp/1"
-    for event in desk.told():
+    for event in flink.events():
         schema = CATALOGUE[EventType(event.type)].schema
         jsonschema.validate(json.loads(json.dumps(dict(event.data))), schema)
 
 
-def test_a_second_attempt_of_a_released_job_does_not_wait_again(desk: Desk, clock: FakeClock) -> None:
-    job_id = desk.submit()["id"]
-    desk.stopped(job_id)
-    plan = desk.lease()
+def test_a_second_attempt_of_a_released_job_does_not_wait_again(flink: FlinkTable, clock: FakeClock) -> None:
+    job_id = flink.submit()["id"]
+    flink.stopped(job_id)
+    plan = flink.lease()
     assert plan is not None
-    desk.report(plan, Result(Outcome.FAILED, ("005",), error=Problem("x", "x", retriable=True)))
+    flink.report(plan, Result(Outcome.FAILED, ("005",), error=Problem("x", "x", retriable=True)))
     clock.advance(60)
-    again = desk.lease()
+    again = flink.lease()
     assert again is not None
     assert (again.attempt, again.writers_stopped) == (2, True)
 
 
-def test_after_the_deadline_the_job_fails_and_nothing_has_changed(desk: Desk, clock: FakeClock) -> None:
-    job_id = desk.submit({**EXPANSION, "params": {"factor": 2, "hand_over_seconds": 600}})["id"]
+def test_after_the_deadline_the_job_fails_and_nothing_has_changed(flink: FlinkTable, clock: FakeClock) -> None:
+    job_id = flink.submit({**EXPANSION, "params": {"factor": 2, "hand_over_seconds": 600}})["id"]
     clock.advance(599)
-    assert desk.hand_overs.run_once().given_up == ()
+    assert flink.hand_overs.run_once().given_up == ()
     clock.advance(2)
-    assert desk.hand_overs.run_once().given_up == (job_id,)
-    job = desk.job(job_id)
+    assert flink.hand_overs.run_once().given_up == (job_id,)
+    job = flink.job(job_id)
     assert (job["state"], job["error"]["type"]) == ("failed", "/problems/writers-not-stopped")
     assert (job["hand_over"]["state"], job["attempt"]) == ("expired", 0)
     assert "Nothing was changed" in job["error"]["hint"]
-    last = desk.told()[-1]
+    last = flink.events()[-1]
     assert (last.type, last.data["job"]["error"]["type"]) == ("job.failed", "writers-not-stopped")
-    assert desk.lease() is None
-    assert desk.hand_overs.run_once().waiting == ()
-    answer = desk.stopped(job_id)
+    assert flink.lease() is None
+    assert flink.hand_overs.run_once().waiting == ()
+    answer = flink.stopped(job_id)
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/job-not-waiting")
 
 
@@ -173,161 +175,167 @@ def test_after_the_deadline_the_job_fails_and_nothing_has_changed(desk: Desk, cl
         {"kind": "finish_expansion"},
     ],
 )
-def test_other_jobs_that_replace_file_groups_wait_too_and_say_so_when_they_are_queued(desk: Desk, body: Any) -> None:
-    job = desk.submit(body)
+def test_other_jobs_that_replace_file_groups_wait_too_and_say_so_when_they_are_queued(
+    flink: FlinkTable, body: Any
+) -> None:
+    job = flink.submit(body)
     assert job["hand_over"]["state"] == "draining"
-    assert desk.lease() is None
-    [queued] = desk.told()[1:]
+    assert flink.lease() is None
+    [queued] = flink.events()[1:]
     assert queued.type == "job.queued"
     assert "writers-stopped" in queued.data["job"]["hand_over"]["what_to_do"]
 
 
-def test_without_a_bucket_index_it_must_be_confirmed_that_flinks_state_does_not_come_back(desk: Desk) -> None:
-    table_id = desk.register("/lake/other", {"hudi_version": "1.2.0", "engines": ["flink"]}, index=None)
-    job = desk.submit({"kind": "clustering", "params": {}}, table_id=table_id)
+def test_without_a_bucket_index_it_must_be_confirmed_that_flinks_state_does_not_come_back(flink: FlinkTable) -> None:
+    table_id = flink.register("/lake/other", {"hudi_version": "1.2.0", "engines": ["flink"]}, index=None)
+    job = flink.submit({"kind": "clustering", "params": {}}, table_id=table_id)
     assert (job["hand_over"]["state"], job["hand_over"]["restart"]) == ("draining", "without-state")
     for body in (None, {"savepoint": "s3://sp/1"}, {"restart": "from-savepoint"}):
-        answer = desk.stopped(job["id"], body)
+        answer = flink.stopped(job["id"], body)
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/flink-state-returns")
-        assert desk.lease() is None
+        assert flink.lease() is None
     told = {"savepoint": "s3://sp/1", "restart": "without-state"}
-    assert desk.stopped(job["id"], told).json()["hand_over"]["restart"] == "without-state"
-    plan = desk.lease()
+    assert flink.stopped(job["id"], told).json()["hand_over"]["restart"] == "without-state"
+    plan = flink.lease()
     assert plan is not None
     assert plan.writers_stopped
-    desk.report(plan, Result(Outcome.SUCCEEDED, ("005",)))
-    to_do = desk.told()[-1].data["job"]["hand_over"]["what_to_do"]
+    flink.report(plan, Result(Outcome.SUCCEEDED, ("005",)))
+    to_do = flink.events()[-1].data["job"]["hand_over"]["what_to_do"]
     assert "not from its savepoint (s3://sp/1)" in to_do
 
 
 @pytest.mark.parametrize("body", [{"kind": "compaction"}, {"kind": "cleaning"}, {**EXPANSION, "dry_run": True}])
-def test_jobs_that_can_run_beside_flink_do_not_wait(desk: Desk, body: Any) -> None:
-    job = desk.submit(body)
+def test_jobs_that_can_run_beside_flink_do_not_wait(flink: FlinkTable, body: Any) -> None:
+    job = flink.submit(body)
     assert job["hand_over"] is None
-    assert desk.lease() is not None
-    assert desk.stopped(job["id"]).status_code == 409
+    assert flink.lease() is not None
+    assert flink.stopped(job["id"]).status_code == 409
 
 
 @pytest.mark.parametrize("writers", [None, {"hudi_version": "1.2.0"}, {"hudi_version": "1.2.0", "engines": ["spark"]}])
-def test_jobs_do_not_wait_without_a_known_flink_writer(desk: Desk, writers: Any) -> None:
-    table_id = desk.register("/lake/other", writers)
-    assert desk.submit(table_id=table_id)["hand_over"] is None
-    plan = desk.lease()
+def test_jobs_do_not_wait_without_a_known_flink_writer(flink: FlinkTable, writers: Any) -> None:
+    table_id = flink.register("/lake/other", writers)
+    assert flink.submit(table_id=table_id)["hand_over"] is None
+    plan = flink.lease()
     assert plan is not None
     assert not plan.writers_stopped
 
 
-def test_a_flink_job_that_is_seen_after_the_job_was_queued_is_waited_for_as_well(desk: Desk) -> None:
-    table_id = desk.register("/lake/other", {"hudi_version": "1.2.0", "engines": ["spark"]})
-    job = desk.submit(table_id=table_id)
-    desk.see(table_id=table_id)
-    assert desk.lease() is None
-    shown = desk.job(job["id"])
+def test_a_flink_job_that_is_seen_after_the_job_was_queued_is_waited_for_as_well(flink: FlinkTable) -> None:
+    table_id = flink.register("/lake/other", {"hudi_version": "1.2.0", "engines": ["spark"]})
+    job = flink.submit(table_id=table_id)
+    flink.see(table_id=table_id)
+    assert flink.lease() is None
+    shown = flink.job(job["id"])
     assert (shown["state"], shown["attempt"], shown["hand_over"]["state"]) == ("queued", 0, "draining")
-    assert desk.lease() is None
-    assert [event.type for event in desk.told()][-2:] == ["job.queued", "expansion.draining"]
-    desk.stopped(job["id"])
-    assert desk.lease() is not None
+    assert flink.lease() is None
+    assert [event.type for event in flink.events()][-2:] == ["job.queued", "expansion.draining"]
+    flink.stopped(job["id"])
+    assert flink.lease() is not None
 
 
-def test_a_job_that_is_held_back_at_the_lease_does_not_block_the_next_one(desk: Desk) -> None:
-    table_id = desk.register("/lake/other", None)
-    desk.submit({"kind": "clustering", "params": {"sort_by": ["city"]}}, table_id=table_id)
-    desk.see(table_id=table_id)
-    # Both jobs have the same time by the fixed clock, so only the priority determines the order.
-    other = desk.submit({"kind": "audit", "priority": -1}, table_id=table_id)
-    plan = desk.lease()
+def test_a_job_that_is_held_back_at_the_lease_does_not_block_the_next_one(flink: FlinkTable) -> None:
+    table_id = flink.register("/lake/other", None)
+    flink.submit({"kind": "clustering", "params": {"sort_by": ["city"]}}, table_id=table_id)
+    flink.see(table_id=table_id)
+    # The two jobs have the same time by the fixed clock, so only the priority determines the order.
+    other = flink.submit({"kind": "audit", "priority": -1}, table_id=table_id)
+    plan = flink.lease()
     assert plan is not None
     assert plan.job_id == other["id"]
-    types = [event.type for event in desk.told()]
+    types = [event.type for event in flink.events()]
     # No other event reports a waiting clustering.
     assert types.count("job.queued") == 3
 
 
-def test_writers_that_are_declared_stopped_are_not_waited_for(desk: Desk) -> None:
-    desk.client.patch(f"/v1/tables/{desk.table_id}", json={"writers": {"stopped": True}})
-    assert desk.submit()["hand_over"] is None
-    plan = desk.lease()
+def test_writers_that_are_declared_stopped_are_not_waited_for(flink: FlinkTable) -> None:
+    flink.client.patch(f"/v1/tables/{flink.table_id}", json={"writers": {"stopped": True}})
+    assert flink.submit()["hand_over"] is None
+    plan = flink.lease()
     assert plan is not None
     assert plan.table.writers_stopped
 
 
-def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_waited_for_again(desk: Desk, clock: FakeClock) -> None:
-    job_id = desk.submit()["id"]
-    desk.stopped(job_id, {"savepoint": "s3://sp/1"})
+def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_waited_for_again(
+    flink: FlinkTable, clock: FakeClock
+) -> None:
+    job_id = flink.submit()["id"]
+    flink.stopped(job_id, {"savepoint": "s3://sp/1"})
     clock.advance(1)
-    desk.see()
-    assert desk.lease() is None
-    hand_over = desk.job(job_id)["hand_over"]
+    flink.see()
+    assert flink.lease() is None
+    hand_over = flink.job(job_id)["hand_over"]
     assert (hand_over["state"], hand_over["savepoint"]) == ("draining", None)
     assert "after it had been reported as stopped" in hand_over["detail"]
     clock.advance(1)
-    desk.stopped(job_id, {"savepoint": "s3://sp/2"})
-    assert desk.job(job_id)["hand_over"]["savepoint"] == "s3://sp/2"
-    assert desk.lease() is not None
+    flink.stopped(job_id, {"savepoint": "s3://sp/2"})
+    assert flink.job(job_id)["hand_over"]["savepoint"] == "s3://sp/2"
+    assert flink.lease() is not None
 
 
 @pytest.mark.parametrize("said", [{"stopped": True}, {"engines": ["spark"]}])
 def test_a_job_goes_on_when_the_owner_declares_that_flink_does_not_write_the_table(
-    desk: Desk, clock: FakeClock, said: Any
+    flink: FlinkTable, clock: FakeClock, said: Any
 ) -> None:
-    desk.see()
-    job_id = desk.submit()["id"]
-    assert desk.hand_overs.run_once().waiting == (job_id,)
-    assert desk.lease() is None
+    flink.see()
+    job_id = flink.submit()["id"]
+    assert flink.hand_overs.run_once().waiting == (job_id,)
+    assert flink.lease() is None
     clock.advance(1)
-    desk.client.patch(f"/v1/tables/{desk.table_id}", json={"writers": said})
-    desk.hand_overs.run_once()
-    plan = desk.lease()
+    flink.client.patch(f"/v1/tables/{flink.table_id}", json={"writers": said})
+    flink.hand_overs.run_once()
+    plan = flink.lease()
     assert plan is not None
     # Other writers may continue, because nobody reported to this job that all were stopped.
     assert (plan.writers_stopped, plan.table.writers_stopped) == (False, "stopped" in said)
-    assert desk.job(job_id)["hand_over"] is None
+    assert flink.job(job_id)["hand_over"] is None
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_flink_job_is_never_fenced(desk: Desk, dry_run: bool) -> None:
+def test_a_flink_job_is_never_fenced(flink: FlinkTable, dry_run: bool) -> None:
     body = {**EXPANSION, "params": {"num_buckets": 8, "on_active_writers": "fence"}, "dry_run": dry_run}
-    answer = desk.client.post(f"/v1/tables/{desk.table_id}/jobs", json=body)
+    answer = flink.client.post(f"/v1/tables/{flink.table_id}/jobs", json=body)
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/fence-loses-flink-batches")
-    assert desk.client.get("/v1/jobs").json()["items"] == []
+    assert flink.client.get("/v1/jobs").json()["items"] == []
 
 
-def test_a_fence_that_was_asked_for_before_flink_was_seen_becomes_a_wait(desk: Desk) -> None:
-    table_id = desk.register("/lake/other", None)
+def test_a_fence_that_was_asked_for_before_flink_was_seen_becomes_a_wait(flink: FlinkTable) -> None:
+    table_id = flink.register("/lake/other", None)
     params = {"num_buckets": 8, "on_active_writers": "fence"}
-    job = desk.submit({**EXPANSION, "params": params}, table_id=table_id)
-    desk.see(table_id=table_id)
-    assert desk.lease() is None
-    desk.stopped(job["id"])
-    plan = desk.lease()
+    job = flink.submit({**EXPANSION, "params": params}, table_id=table_id)
+    flink.see(table_id=table_id)
+    assert flink.lease() is None
+    flink.stopped(job["id"])
+    plan = flink.lease()
     assert plan is not None
     assert plan.params["on_active_writers"] == "wait"
 
 
-def test_a_job_that_waits_can_be_cancelled(desk: Desk) -> None:
-    job_id = desk.submit()["id"]
-    assert desk.client.post(f"/v1/jobs/{job_id}/cancel").json()["state"] == "cancelled"
-    assert desk.hand_overs.run_once().waiting == ()
-    assert desk.stopped(job_id).status_code == 409
-    assert desk.submit()["id"] != job_id
+def test_a_job_that_waits_can_be_cancelled(flink: FlinkTable) -> None:
+    job_id = flink.submit()["id"]
+    assert flink.client.post(f"/v1/jobs/{job_id}/cancel").json()["state"] == "cancelled"
+    assert flink.hand_overs.run_once().waiting == ()
+    assert flink.stopped(job_id).status_code == 409
+    assert flink.submit()["id"] != job_id
 
 
-def test_a_running_job_cannot_be_released_but_a_queued_one_can_be_in_advance(desk: Desk) -> None:
-    table_id = desk.register("/lake/other", None)
-    job = desk.submit(table_id=table_id)
-    assert desk.stopped(job["id"], {"savepoint": "s3://sp"}).json()["hand_over"]["state"] == "stopped"
-    desk.client.post(f"/v1/jobs/{job['id']}/cancel")
-    other = desk.submit(table_id=table_id)
-    assert desk.lease() is not None
-    assert desk.stopped(other["id"]).json()["type"] == "/problems/job-not-waiting"
-    assert desk.stopped("job_none").status_code == 404
+def test_a_running_job_cannot_be_released_but_a_queued_one_can_be_in_advance(flink: FlinkTable) -> None:
+    table_id = flink.register("/lake/other", None)
+    job = flink.submit(table_id=table_id)
+    assert flink.stopped(job["id"], {"savepoint": "s3://sp"}).json()["hand_over"]["state"] == "stopped"
+    flink.client.post(f"/v1/jobs/{job['id']}/cancel")
+    other = flink.submit(table_id=table_id)
+    assert flink.lease() is not None
+    assert flink.stopped(other["id"]).json()["type"] == "/problems/job-not-waiting"
+    assert flink.stopped("job_none").status_code == 404
 
 
-def test_only_operators_may_report_stopped_writers(desk: Desk, make_token: Callable[[Role], dict[str, str]]) -> None:
-    job_id = desk.submit()["id"]
+def test_only_operators_may_report_stopped_writers(
+    flink: FlinkTable, make_token: Callable[[Role], dict[str, str]]
+) -> None:
+    job_id = flink.submit()["id"]
     reader, operator = make_token(Role.READER), make_token(Role.OPERATOR)
-    assert desk.stopped(job_id, headers=reader).status_code == 403
-    answer = desk.stopped(job_id, headers=operator)
+    assert flink.stopped(job_id, headers=reader).status_code == 403
+    answer = flink.stopped(job_id, headers=operator)
     assert answer.json()["hand_over"]["by"].startswith("a operator")
-    assert desk.stopped(job_id, {"savepoint": 3}, headers=operator).status_code == 422
+    assert flink.stopped(job_id, {"savepoint": 3}, headers=operator).status_code == 422

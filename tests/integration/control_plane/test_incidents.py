@@ -115,11 +115,11 @@ class Story:
         return [(each.kind, each.state, each.instant) for each in self.incidents]
 
     @property
-    def told(self) -> list[str]:
+    def published(self) -> list[str]:
         """Returns the types of the events about the table's health."""
         kinds = (EventType.TABLE_UNHEALTHY, EventType.TABLE_RECOVERED)
         kinds += (EventType.TABLE_INCIDENT_OPENED, EventType.TABLE_INCIDENT_CLOSED)
-        return [event.type.removeprefix("table.") for event in self.watched.told() if event.type in kinds]
+        return [event.type.removeprefix("table.") for event in self.watched.events() if event.type in kinds]
 
 
 @pytest.fixture
@@ -148,10 +148,10 @@ def test_a_write_to_a_replaced_file_group_becomes_an_incident_with_an_event(eith
         "file_groups": 1,
         "partitions": 1,
         "groups": [{"partition": "p", "file_id": A, "replaced_by": replacing}],
-        # Here only version 6 has completion times, and its files might be copies.
+        # Version 6 has no completion times in its file names, and the files might be copies.
         **({"doubt": "order"} if story.table.version < 8 else {}),
     }
-    assert story.told == ["incident_opened", "unhealthy"]
+    assert story.published == ["incident_opened", "unhealthy"]
     story.poll()
     story.commit({B: 1})
     story.poll()
@@ -186,7 +186,7 @@ def test_several_stale_writes_are_found_at_once_after_the_service_was_down(eithe
     second = story.commit({A: 7, NEW_B: 1})
     story.poll()
     assert {*story.found} == {(STALE, OPEN, first), (STALE, OPEN, second)}
-    assert Counter(story.told) == {"incident_opened": 2, "unhealthy": 1}
+    assert Counter(story.published) == {"incident_opened": 2, "unhealthy": 1}
 
 
 def test_stale_writes_from_before_the_registration_are_found(either: Story) -> None:
@@ -258,7 +258,7 @@ def test_the_incident_of_a_stale_write_ends_when_the_write_is_rolled_back(story:
     story.table.restore(story.instant(), stale, partitions=("p",))
     story.poll()
     assert story.found == [(STALE, CLEARED, stale)]
-    assert story.told == ["incident_opened", "unhealthy", "incident_closed", "recovered"]
+    assert story.published == ["incident_opened", "unhealthy", "incident_closed", "recovered"]
 
 
 def test_a_repair_closes_the_incidents_that_its_commit_names(either: Story) -> None:
@@ -273,11 +273,11 @@ def test_a_repair_closes_the_incidents_that_its_commit_names(either: Story) -> N
         first: (REPAIRED, f"{repair} moved its rows to where they belong"),
         second: (OPEN, None),
     }
-    assert Counter(story.told) == {"incident_opened": 2, "unhealthy": 1, "incident_closed": 1}
+    assert Counter(story.published) == {"incident_opened": 2, "unhealthy": 1, "incident_closed": 1}
     story.commit({NEW_A: 7}, extra={REPAIRED_KEY: f"{first},{second}"})
     story.poll()
     assert {each.state for each in story.incidents} == {REPAIRED}
-    assert story.told[-2:] == ["incident_closed", "recovered"]
+    assert story.published[-2:] == ["incident_closed", "recovered"]
 
 
 def test_a_stale_write_that_was_repaired_before_the_first_poll_is_not_an_incident(story: Story) -> None:
@@ -362,7 +362,7 @@ def test_a_write_by_the_old_number_to_a_new_partition_is_suspected(either: Story
         "by_partition": [{"partition": "q", "rows": 60, "buckets": [2, 4], "since": expansion}],
     }
     # There is no event for a mere suspicion.
-    assert story.told == []
+    assert story.published == []
 
 
 def test_a_write_before_the_registration_of_its_table_is_suspected_as_well(story: Story) -> None:
@@ -451,10 +451,10 @@ def test_an_event_reports_a_suspicion_that_a_repair_has_confirmed(story: Story) 
     story.commit({NEW_A: 30}, extra={REPAIRED_KEY: late})
     story.poll()
     assert story.found == [(OLD, REPAIRED, late)]
-    assert story.told == ["incident_opened", "incident_closed"]
+    assert story.published == ["incident_opened", "incident_closed"]
 
 
-# What the service does about it
+# -- the repairs that the service starts
 
 
 class Upkeep:
@@ -559,7 +559,7 @@ def test_a_suspicion_that_a_repair_refutes_is_closed_without_an_event(story: Sto
     upkeep.run(repair, repaired=[], cleared=[late])
     assert story.found == [(OLD, CLEARED, late)]
     assert story.incidents[0].because == f"repair {repair.id} found all its rows in the right place"
-    assert story.told == []
+    assert story.published == []
     story.poll()
     upkeep.plan()
     assert upkeep.verdict(JobKind.REPAIR) == (Verdict.SKIP, "nothing-astray")
@@ -583,7 +583,7 @@ def test_a_fenced_write_is_an_incident_until_its_files_are_gone_for_sure(story: 
     upkeep.run(job, fenced=[fenced])
     assert story.found == [(LATE, OPEN, fenced)]
     assert story.incidents[0].details == {"job_id": job.id, "job_kind": "bucket_expansion"}
-    assert story.told == ["incident_opened", "unhealthy"]
+    assert story.published == ["incident_opened", "unhealthy"]
     # Only this cleaning does not wait for its time.
     [cleaning] = upkeep.plan()
     assert cleaning.kind is JobKind.CLEANING
@@ -608,7 +608,7 @@ def test_a_fenced_write_is_an_incident_until_its_files_are_gone_for_sure(story: 
     (table.base / "p" / base_file(NEW_A, fenced)).unlink()
     story.poll()
     assert story.found == [(LATE, CLEARED, fenced)]
-    assert story.told == ["incident_opened", "unhealthy", "incident_closed", "recovered"]
+    assert story.published == ["incident_opened", "unhealthy", "incident_closed", "recovered"]
 
 
 def test_a_writer_is_not_taken_for_dead_because_it_is_silent_for_a_moment(story: Story, upkeep: Upkeep) -> None:

@@ -27,7 +27,7 @@ from service.lake import server_lock
 from service.lake.reader_pool import InProcess, ReaderLimits, ReaderPool
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
-from service.lake.table_lock import SeenLock, read_lock
+from service.lake.table_lock import PolledLock, read_lock
 from service.locks.lock_watch import NEXT, LockWatch, LockWatchConfig
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
@@ -82,7 +82,7 @@ class Watched:
         self.service.register(name, base_path=str(base), **changes)
         return base / ".hoodie" / "lock"
 
-    def look(self, seconds: float = 2) -> int:
+    def check(self, seconds: float = 2) -> int:
         """Advances the clock, checks the locks that are due, and returns their number."""
         self.clock.advance(seconds)
         begun = self.watch.run_once().begun
@@ -109,7 +109,7 @@ def test_a_job_waits_while_the_lock_is_held_and_starts_as_soon_as_it_is_free(wat
     lock = watched.table("a")
     hold(lock, watched)
     job = add(watched.service, "a")
-    assert watched.look() == 1
+    assert watched.check() == 1
     assert watched.service.lease() is None
     assert (
         waits_for(watched.service, job)
@@ -119,11 +119,11 @@ def test_a_job_waits_while_the_lock_is_held_and_starts_as_soon_as_it_is_free(wat
     assert leased(watched.service).id == audit.id  # which takes no lock
     with reading(watched.engine) as connection:
         assert demand_store.queued(connection, watched.clock())["default"].startable == 0
-    for _ in range(8):  # repeated looks keep the job waiting
-        watched.look(10)
+    for _ in range(8):  # repeated checks keep the job waiting
+        watched.check(10)
         assert watched.service.lease() is None
     lock.unlink()
-    watched.look()
+    watched.check()
     assert leased(watched.service).id == job.id
 
 
@@ -137,10 +137,10 @@ def test_an_attempt_that_found_the_lock_held_starts_again_as_soon_as_it_is_free(
     put_back = fail(watched.service, watched.service.job(job.id), 5, LOCKED)
     assert put_back.not_before >= watched.clock() + timedelta(seconds=45)
     assert put_back.max_attempts == job.max_attempts + 1  # it does not count
-    watched.look()
+    watched.check()
     assert "the table's lock, held for 10 s" in str(waits_for(watched.service, job))
     lock.unlink()
-    watched.look()
+    watched.check()
     assert leased(watched.service).id == job.id
 
 
@@ -148,7 +148,7 @@ def test_a_lock_that_the_last_poll_saw_held_is_checked_before_the_first_attempt(
     lock = watched.table("a")
     hold(lock, watched)
     seen = TableSnapshot(
-        "a", watched.clock(), TableType.MERGE_ON_READ, lock=SeenLock(watched.clock() - timedelta(hours=2), "a writer")
+        "a", watched.clock(), TableType.MERGE_ON_READ, lock=PolledLock(watched.clock() - timedelta(hours=2), "a writer")
     )
     with writing(watched.engine) as connection:
         snapshot_store.save(connection, Stored(seen))
@@ -156,7 +156,7 @@ def test_a_lock_that_the_last_poll_saw_held_is_checked_before_the_first_attempt(
     assert watched.service.lease() is None
     assert waits_for(watched.service, job) == "the table's lock, held for 2 h by a writer"
     lock.unlink()  # which no poll has seen yet
-    watched.look()
+    watched.check()
     assert leased(watched.service).id == job.id
 
 
@@ -164,18 +164,18 @@ def test_the_lock_of_an_earlier_attempt_is_left_to_the_next_one(watched: Watched
     lock = watched.table("a")
     job = add(watched.service, "a")
     hold(lock, watched, content=f'{{"owner": "groundskeeper {job.id}", "pid": 1}}')
-    watched.look()
+    watched.check()
     assert leased(watched.service).id == job.id
     hold(watched.table("b"), watched, content='{"owner": "groundskeeper job_of_another_service", "pid": 1}')
     add(watched.service, "b")
-    watched.look()
+    watched.check()
     assert watched.service.lease() is None
 
 
 def test_if_the_checks_stop_jobs_are_not_held_back_for_long(watched: Watched) -> None:
     hold(watched.table("a"), watched)
     add(watched.service, "a")
-    watched.look()
+    watched.check()
     assert watched.service.lease() is None
     watched.clock.advance(61)
     assert watched.service.lease() is not None
@@ -188,18 +188,18 @@ def test_only_locks_of_the_next_jobs_and_locks_that_were_held_are_checked(watche
     held = watched.table("held")
     watched.table("idle")
     add(watched.service, "held", priority=-5)
-    looks = [watched.look(0.5) for _ in range(8)]  # four seconds
-    assert sum(looks) == 16
+    checks = [watched.check(0.5) for _ in range(8)]  # four seconds
+    assert sum(checks) == 16
     hold(held, watched)
     for _ in range(40):
         watched.service.end(leased(watched.service))
-    assert watched.look() == 1
+    assert watched.check() == 1
     assert watched.service.lease() is None
     # A lock for which no job waits is not checked.
     held.unlink()
-    watched.look()
+    watched.check()
     watched.service.end(leased(watched.service))
-    assert [watched.look() for _ in range(3)] == [0, 0, 0]
+    assert [watched.check() for _ in range(3)] == [0, 0, 0]
     assert watched.sighting("held") is None
 
 
@@ -253,7 +253,7 @@ def connections(server: socket.socket) -> int:
 def test_a_server_that_does_not_answer_delays_no_other_check(
     sqlite: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
-    # A look at the server takes three seconds, and one at a file may take longer on a busy machine.
+    # A check at the server takes three seconds, and one at a file may take longer on a busy machine.
     with ReaderPool(4, ReaderLimits(seconds=60.0)) as readers, silent_server() as server:
         watched = Watched(sqlite, clock, tmp_path, readers)
         for number in range(12):
@@ -266,7 +266,7 @@ def test_a_server_that_does_not_answer_delays_no_other_check(
         clock.advance(600)
         watched.watch.run_once()
         assert watched.watch.pool.wait(120)
-        # All tables of the server wait for the looks that were begun at once.
+        # All tables of the server wait for the checks that were begun at once.
         assert 0 < connections(server) <= LockWatchConfig().at_once
         assert watched.service.lease() is None
         said = str(waits_for(watched.service, jobs[0]))
@@ -295,18 +295,18 @@ def test_a_silent_server_is_reported_before_a_worker_meets_it(
         watched.table("z", lock=zookeeper.lock_at(port_of(server), "z"))
         job = add(watched.service, "z", JobKind.COMPACTION)
         for _ in range(3):
-            watched.look()
+            watched.check()
         assert [leased(watched.service).table_id for _ in names] == names
         assert watched.service.lease() is None
         assert awaited(watched, "z") == []
-        watched.look(10)
+        watched.check(10)
         assert awaited(watched, "z") == [ProblemKind.LOCK_AWAITED]
         # A worker may be able to reach the server nevertheless.
-        watched.look(50)
+        watched.check(50)
         assert leased(watched.service).id == job.id
         fail(watched.service, watched.service.job(job.id), 0.1, AWAY)
-        watched.look()
-        watched.look(3600)
+        watched.check()
+        watched.check(3600)
         assert watched.service.lease() is None
         assert awaited(watched, "z") == [ProblemKind.LOCK_AWAITED]
 
@@ -323,7 +323,7 @@ def test_a_server_to_which_the_service_may_not_connect_holds_no_job_back(watched
     lock = TableLock("zookeeper", {**zookeeper.lock_at(1, "a").options, "hoodie.write.lock.zookeeper.url": "zk:2181"})
     watched.table("a", lock=lock)
     add(watched.service, "a")
-    watched.look()
+    watched.check()
     sighting = watched.sighting()
     assert sighting is not None
     assert (sighting.state, sighting.detail) == (
@@ -383,10 +383,10 @@ def test_a_job_waits_for_a_lock_in_zookeeper(watched: Watched, zoo: zookeeper.Se
     watched.table("a", lock=zoo.lock("b"))
     job = add(watched.service, "a")
     with holding(zoo, "b"):
-        watched.look()
+        watched.check()
         assert watched.service.lease() is None
         assert "by the ZooKeeper session 0x1" in str(waits_for(watched.service, job))
-    watched.look()
+    watched.check()
     assert leased(watched.service).id == job.id
 
 
@@ -413,7 +413,7 @@ def test_a_lock_in_dynamodb_ends_when_its_holder_does_not_renew_it(
         watched = Watched(sqlite, clock, tmp_path)
         watched.table("a", lock=TableLock(DYNAMODB[0], sealed(watched.service.cipher, options)))
         job = add(watched.service, "a")
-        watched.look()
+        watched.check()
         sighting = watched.sighting()
         assert sighting is not None
         assert sighting.state is LockState.FREE  # there is no such table
@@ -431,8 +431,8 @@ def test_a_lock_in_dynamodb_ends_when_its_holder_does_not_renew_it(
         for version in ("1", "2"):
             renew(version)
             for _ in range(9):
-                watched.look()
+                watched.check()
                 assert watched.service.lease() is None
         assert waits_for(watched.service, job) == "the table's lock, held for 34 s by a writer"
-        watched.look(5)
+        watched.check(5)
         assert leased(watched.service).id == job.id

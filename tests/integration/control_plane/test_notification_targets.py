@@ -272,7 +272,7 @@ def test_each_message_is_within_the_published_limits(post: Post, target: Target,
         assert b"990" in receiver.received[0].body
         if target is Target.SLACK:
             header, *others = receiver.received[0].event["blocks"]
-            # Nothing is read as a mention in plain text.
+            # Slack does not read mentions in plain text.
             assert header["text"]["type"] == "plain_text"
             assert "<!channel>" not in json.dumps([receiver.received[0].event["text"], others])
 

@@ -29,16 +29,16 @@ def test_new_commits_are_published_in_the_order_of_completion_and_older_ones_are
     table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)
     table_id = watched.register(table)
     watched.poll(1)
-    assert watched.told() == []
+    assert watched.events() == []
     table.commit("005", {"p": {log_file(A, "005"): 5}}, completed="010")
     table.commit("004", {"p": {log_file(A, "004"): 5}}, completed="012")
     watched.poll()
     watched.poll()
-    assert [(event.type, event.data["commit"]["instant"]) for event in watched.told()] == [
+    assert [(event.type, event.data["commit"]["instant"]) for event in watched.events()] == [
         ("commit.published", "005"),
         ("commit.published", "004"),
     ]
-    assert {event.table_id for event in watched.told()} == {table_id}
+    assert {event.table_id for event in watched.events()} == {table_id}
 
 
 def test_commits_from_before_the_registration_are_not_published(watched: Watched, tmp_path: Path, version: int) -> None:
@@ -171,9 +171,9 @@ def test_archived_commits_are_not_published(watched: Watched, tmp_path: Path, ve
 
 
 def test_commits_that_were_archived_between_two_polls_are_read_from_the_history(
-    watched: Watched, tmp_path: Path
+    watched: Watched, tmp_path: Path, version: int
 ) -> None:
-    table = SmallTable(tmp_path / "t")
+    table = SmallTable(tmp_path / "t", version=version)
     table.commit("001")
     table_id = watched.register(table)
     watched.poll()
@@ -188,9 +188,9 @@ def test_commits_that_were_archived_between_two_polls_are_read_from_the_history(
 
 
 def test_a_pending_instant_that_completed_and_was_archived_between_two_polls_is_read_too(
-    watched: Watched, tmp_path: Path
+    watched: Watched, tmp_path: Path, version: int
 ) -> None:
-    table = SmallTable(tmp_path / "t")
+    table = SmallTable(tmp_path / "t", version=version)
     table.begin("001")
     table.commit("003")
     table.commit("005")
@@ -202,22 +202,33 @@ def test_a_pending_instant_that_completed_and_was_archived_between_two_polls_is_
     assert watched.instants(table_id) == ["003", "005", "001"]
 
 
-def test_before_version_8_missed_instants_are_reported(
-    watched: Watched, tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("fault", ["damaged", "gone"])
+def test_instants_whose_history_is_damaged_or_gone_are_reported(
+    watched: Watched, tmp_path: Path, version: int, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = SmallTable(tmp_path / "t", version=6)
+    table = SmallTable(tmp_path / "t", version=version)
     table.commit("001")
     table_id = watched.register(table)
     watched.poll()
     table.commit("003", {"p": {base_file(A, "003"): 30}})
     table.commit("005")
     table.archive("001", "003")
+    history = table.base / ".hoodie/archived" if version < 8 else table.timeline / "history"
+    for path in history.iterdir():
+        if fault == "gone":
+            path.unlink()
+        elif path.suffix == ".parquet" or path.name.startswith(".commits"):
+            path.write_bytes(path.read_bytes()[:-40])
     watched.poll()
-    assert watched.instants(table_id) == ["001", "005"]
     assert watched.watch(table_id).gap_at == watched.clock()
     assert "archived before a poll saw them" in caplog.text
     # The files of the missed instant are found nevertheless, because the whole table was listed.
     assert [p.path for p in watched.snapshot(table_id).partitions] == ["p"]
+    table.commit("007")
+    watched.clock.advance(60)
+    watched.poll()
+    assert watched.instants(table_id)[-2:] == ["005", "007"]
+    assert watched.watch(table_id).gap_at != watched.clock()
 
 
 def test_no_instant_of_an_empty_table_counts_as_missed(watched: Watched, tmp_path: Path, version: int) -> None:
@@ -232,9 +243,9 @@ def test_no_instant_of_an_empty_table_counts_as_missed(watched: Watched, tmp_pat
 
 
 def test_a_table_that_was_empty_and_has_archived_since_is_read_from_its_history(
-    watched: Watched, tmp_path: Path
+    watched: Watched, tmp_path: Path, version: int
 ) -> None:
-    table = SmallTable(tmp_path / "t")
+    table = SmallTable(tmp_path / "t", version=version)
     table_id = watched.register(table)
     watched.poll()
     for instant in ("001", "003", "005"):

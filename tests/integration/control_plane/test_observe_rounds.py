@@ -54,8 +54,8 @@ def test_a_table_that_cannot_be_polled_is_reported_once_until_it_can_be(watched:
         elif not is_away and away.exists():
             away.rename(table.base)
         watched.poll(7200)
-    assert [event.type for event in watched.told()] == ["table.unhealthy", "table.recovered"]
-    assert watched.told()[0].data["problem"]["type"] == "path-not-found"
+    assert [event.type for event in watched.events()] == ["table.unhealthy", "table.recovered"]
+    assert watched.events()[0].data["problem"]["type"] == "path-not-found"
 
 
 def test_an_unchanged_table_costs_no_write_beyond_the_claim(watched: Watched, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_new_tables_are_recorded_together_with_the_same_result_as_alone(
                 [replace(watched.snapshot(each), table_id="") for each in ids if "gone" not in each],
                 [[replace(commit, table_id="", id=0) for commit in watched.commits(each)] for each in ids],
                 [[(found.kind, found.instant, found.state) for found in watched.incidents(each)] for each in ids],
-                Counter(event.type for event in watched.told()),
+                Counter(event.type for event in watched.events()),
             )
         )
         with writing(engine) as connection:

@@ -127,7 +127,7 @@ def test_a_decision_has_the_savings_of_the_job_and_its_place_in_the_queue(servic
         forecaster._lessons.model.learn(ended)
     for name in ("tbl_1", "tbl_2", "tbl_3"):
         service.register(name)
-        service.look(name, commits=5)
+        service.poll(name, commits=5)
         read_often(service, name, 100 * int(name[-1]))
     result = scheduler.run_once(service.database, service.config, forecaster)
     assert len(result.jobs) == 3
@@ -149,7 +149,7 @@ def test_a_decision_has_the_savings_of_the_job_and_its_place_in_the_queue(servic
 
 def test_expected_and_real_savings_of_a_job_are_shown_together(service: Service, clock: FakeClock) -> None:
     service.register()
-    service.look(commits=5)
+    service.poll(commits=5)
     service.plan()
     job = service.lease()
     assert job is not None
@@ -161,7 +161,7 @@ def test_expected_and_real_savings_of_a_job_are_shown_together(service: Service,
     assert gain.saved_seconds == pytest.approx(5 * 0.02, rel=0.01)
     assert gain.overhead_after is None
     clock.advance(60)
-    service.look(commits=0)
+    service.poll(commits=0)
     service.plan()
     with reading(service.engine) as connection:
         (gain,) = gain_store.of_table(connection, "tbl_1", 10)
@@ -173,25 +173,25 @@ def test_a_kind_of_job_that_gains_nothing_runs_less_often(service: Service, cloc
     service.register()
     waits = []
     for _ in range(6):
-        service.look(freed=9, since_cleaning=10)
+        service.poll(freed=9, since_cleaning=10)
         while not (result := service.plan()).jobs:
             decision = service.decision(CLEANING)
             assert decision.verdict is Verdict.WAIT
             clock.advance(300)
             waits.append(decision.code)
-            service.look(freed=9, since_cleaning=10)
+            service.poll(freed=9, since_cleaning=10)
         job = service.lease()
         assert job is not None
         assert [job.id] == list(result.jobs)
         service.end(job, files_deleted=0)
         clock.advance(601)
-    # After the fourth job it waits for 20 minutes, after the fifth for 40; the looks are five minutes apart.
+    # The policy waits for 20 minutes after the fourth job, for 40 after the fifth; polls are five minutes apart.
     assert waits.count("gained-nothing") == 2 + 6
-    service.look(freed=9, since_cleaning=10)
+    service.poll(freed=9, since_cleaning=10)
     service.plan()
     assert service.decision(CLEANING).code == "gained-nothing"
     assert "gained nothing; the next may start at" in service.decision(CLEANING).because
-    # A change of the policy forgives.
+    # After a change of the policy the earlier jobs do not count any more.
     policy_registry.put_table(service.engine, clock, "tbl_1", {"cleaning": {"commits": 5}})
     assert service.plan().jobs
 
@@ -199,7 +199,7 @@ def test_a_kind_of_job_that_gains_nothing_runs_less_often(service: Service, cloc
 def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, clock: FakeClock) -> None:
     service.register()
     objective(service, read_overhead=1.2)
-    service.look(commits=20)
+    service.poll(commits=20)
     assert len(service.plan().jobs) == 1
     assert "for its logs a read costs" in service.decision().because
 
@@ -212,7 +212,7 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
     assert found() is None
     for _ in range(4):
         clock.advance(600)
-        service.look(commits=20)
+        service.poll(commits=20)
         service.plan()
     detail = found()
     assert detail is not None
@@ -222,7 +222,7 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
         assert objective_store.kept(connection, "tbl_1", clock() - timedelta(hours=2)).missed_seconds == 2400
     service.run()
     clock.advance(600)
-    service.look(commits=0)
+    service.poll(commits=0)
     service.plan()
     assert found() is None
 
@@ -253,13 +253,13 @@ def test_reads_that_stop_make_no_job_urgent_and_none_is_forgotten(service: Servi
         commit_store.record(connection, [commit], clock())
     started = []
     for _ in range(30):
-        service.look(commits=20)
+        service.poll(commits=20)
         started += service.plan().jobs
         for job_id in started[-1:]:
             if service.job(job_id).state.is_active and (job := service.lease()):
                 service.end(job, log_files=20, log_bytes=2000)
         clock.advance(3600)
-    # The logs are a day old only once.
+    # The oldest log becomes a day old only once.
     assert len(started) in (1, 2)
 
 
@@ -274,7 +274,7 @@ def test_the_outcome_of_a_table_is_shown(
     )
     assert put.json()["policy"]["objective"]["read_overhead"] == 1.2
     service = Service(sqlite, clock)
-    service.look(table_id, commits=5)
+    service.poll(table_id, commits=5)
     service.plan()
     clock.advance(300)
     shown = client.get(f"/v1/tables/{table_id}/outcome").json()
@@ -299,7 +299,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
 
     def starts() -> list[str]:
         for name in ("tbl_2", "tbl_3"):
-            service.look(name, commits=5)
+            service.poll(name, commits=5)
         found = [service.job(each).table_id for each in service.plan().jobs]
         for _ in found:
             job = service.lease()
@@ -309,7 +309,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
         return sorted(found)
 
     assert starts() == ["tbl_2", "tbl_3"]
-    # An hour is for today, and another one was left of yesterday.
+    # The budget is one worker-hour of today and another one that was left of yesterday.
     works(1.5)
     assert starts() == ["tbl_2", "tbl_3"]
     works(0.5)
@@ -317,7 +317,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     because = service.decision(COMPACTION, "tbl_2").because
     assert "but the tables of pattern tag:team=shop have taken 2" in because
     assert because.endswith(" worker-hours today, at most 2")
-    # Two hours were spent: nothing is carried over, and the next day begins with its own hour.
+    # The jobs have spent two worker-hours, so nothing is carried over, and the next day begins with its own one.
     clock.advance(86_400)
     assert starts() == ["tbl_2", "tbl_3"]
     works(1.0)
@@ -332,15 +332,15 @@ def test_the_worth_of_a_job_that_waits_follows_its_table(service: Service, clock
     forecaster._lessons.model.learn(Ended("x", "compaction", dry_run=False, seconds=8.0))
     for name in ("tbl_1", "tbl_2"):
         service.register(name)
-        service.look(name, commits=5)
+        service.poll(name, commits=5)
         read_often(service, name, 10 if name == "tbl_1" else 20)
     started = scheduler.run_once(service.database, service.config, forecaster).jobs
     before = {job.table_id: job for job in map(service.job, started)}
     assert (before["tbl_1"].worth or 0) < (before["tbl_2"].worth or 0)
-    # The first table bursts and is read often, the second one is read no more and has no logs.
+    # The first table gets many commits and reads, the second one has no logs and is not read any more.
     clock.advance(60)
-    service.look("tbl_1", commits=500)
-    service.look("tbl_2", commits=0)
+    service.poll("tbl_1", commits=500)
+    service.poll("tbl_2", commits=0)
     scheduler.run_once(service.database, service.config, forecaster)
     after = {job.table_id: job for job in map(service.job, started)}
     assert (after["tbl_1"].worth or 0) > 5 * (before["tbl_1"].worth or 0)

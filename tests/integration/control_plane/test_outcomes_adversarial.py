@@ -65,7 +65,7 @@ def test_wrong_lineage_starves_no_other_table(service: Service, clock: FakeClock
     for _ in range(60):
         for name in tables:
             logs[name] += 5
-            service.look(name, commits=logs[name])
+            service.poll(name, commits=logs[name])
         scheduler.run_once(service.database, service.config, costs)
         if job := service.lease():
             done[job.table_id] += 1
@@ -83,7 +83,7 @@ def test_a_burst_a_hundredfold_starts_one_job_after_the_other(service: Service, 
     policy_registry.put_table(service.engine, clock, "tbl_1", {"objective": {"read_overhead": 1.2}})
     started = 0
     for step in range(40):
-        service.look(commits=1 if step < 10 else 100)
+        service.poll(commits=1 if step < 10 else 100)
         jobs = service.plan().jobs
         started += len(jobs)
         assert len(jobs) <= 1
@@ -100,11 +100,11 @@ def test_a_burst_a_hundredfold_starts_one_job_after_the_other(service: Service, 
 @pytest.mark.mostly_sqlite
 def test_a_clock_that_steps_holds_nothing_up_for_longer_than_the_step(service: Service, clock: FakeClock) -> None:
     service.register()
-    service.look(commits=8)
+    service.poll(commits=8)
     service.plan()
     for step in (-6 * 3600, 12 * 3600, -3600, 2 * 86_400):
         clock.advance(step)
-        service.look(commits=8)
+        service.poll(commits=8)
         with writing(service.engine) as connection:
             decision_times.wake(connection, "tbl_1", clock())
         service.plan()
@@ -112,7 +112,7 @@ def test_a_clock_that_steps_holds_nothing_up_for_longer_than_the_step(service: S
             service.end(job, log_files=8, log_bytes=800)
         assert service.decision(COMPACTION).because
     clock.advance(2 * 3600)
-    service.look(commits=8)
+    service.poll(commits=8)
     assert len(service.plan().jobs) == 1
 
 
@@ -142,7 +142,7 @@ def test_a_damaged_row_of_the_cost_model_teaches_nothing(service: Service, clock
     cost = lessons.model.expected("tbl_1", "compaction", Work(1024**3, 10), dry_run=False)
     assert cost.seconds == pytest.approx(22.5, rel=0.2)
     assert 0 < cost.low <= cost.high < 100
-    service.look(commits=5)
+    service.poll(commits=5)
     result = scheduler.run_once(service.database, service.config, Forecaster())
     assert len(result.jobs) == 1
     job = service.job(result.jobs[0])
@@ -158,14 +158,14 @@ def test_reads_that_stop_while_a_job_waits_let_others_go_first_and_the_job_still
     for name in ("tbl_1", "tbl_2"):
         service.register(name)
         read_by(service, name, 1000 if name == "tbl_1" else 10)
-        service.look(name, commits=5)
+        service.poll(name, commits=5)
     scheduler.run_once(service.database, service.config, costs)
     policy_registry.put_table(service.engine, clock, "tbl_1", {"objective": {"read_overhead": 1.01}})
     with writing(service.engine) as connection:
         connection.execute(schema.table_reads.delete().where(schema.table_reads.c.table_id == "tbl_1"))
         read_store.count(connection, {"tbl_1": 1}, ReadSource.LINEAGE, clock() - timedelta(days=30))
     clock.advance(60)
-    service.look("tbl_1", commits=6)
+    service.poll("tbl_1", commits=6)
     scheduler.run_once(service.database, service.config, costs)
     first, second = service.lease(), service.lease()
     assert first is not None

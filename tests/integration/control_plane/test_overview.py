@@ -21,7 +21,7 @@ from service.db.engine import writing
 from service.events.notifier import Notifier
 from service.health import problem_rounds, result_cache
 from service.health.cached_problems import ProblemCache
-from service.health.result_cache import MOST_AGE, MOST_AGE_AT_ONCE
+from service.health.result_cache import MOST_AGE, MOST_AGE_AT_ONCE, UP_TO_DATE
 from service.queue import job_store, worker_store
 from service.queue.job import Job
 from tests.integration.control_plane.test_problems_of_many import ill
@@ -239,8 +239,8 @@ def test_a_cached_answer_is_returned_at_once_while_a_new_one_is_computed(engine:
     ill(engine, clock, range(1, 2))
     clock.advance(3)
     assert cache.known(engine, clock) is first
-    cache._looks._ended_at -= 60
-    cache._looks._took = 1.0  # As with thousands of tables.
+    cache._problems._ended_at -= 60
+    cache._problems._took = 1.0  # The search takes as long as with thousands of tables.
     assert cache.known(engine, clock) is first
     for _ in range(200):
         if cache.known(engine, clock) is not first:
@@ -260,23 +260,23 @@ def test_an_answer_that_is_computed_quickly_is_never_older_than_two_seconds(
     cache.known(engine, clock)
     ill(engine, clock, range(1))
     clock.advance(3)
-    cache._looks._ended_at -= 3
-    cache._looks._took = 0.01
+    cache._problems._ended_at -= 3
+    cache._problems._took = 0.01
     assert cache.known(engine, clock).as_of == clock()
     assert "tbl_0" in cache.known(engine, clock).of_tables
 
 
 def test_with_very_many_tables_the_last_list_of_problems_is_returned(engine: sa.Engine, clock: FakeClock) -> None:
     cache = ProblemCache()
-    cache.now(engine, clock)
+    cache.known(engine, clock, UP_TO_DATE)
     ill(engine, clock, range(1))
-    few = cache.now(engine, clock)
+    few = cache.known(engine, clock, UP_TO_DATE)
     assert set(few.of_tables) == {"tbl_0"}
-    cache._looks._tables = lambda _: 501
+    cache._problems.tables = lambda _: 501
     ill(engine, clock, range(1, 2))
-    assert cache.now(engine, clock) is few
+    assert cache.known(engine, clock, UP_TO_DATE) is few
     clock.advance(MOST_AGE.total_seconds() + 1)
-    assert set(cache.now(engine, clock).of_tables) == {"tbl_0", "tbl_1"}
+    assert set(cache.known(engine, clock, UP_TO_DATE).of_tables) == {"tbl_0", "tbl_1"}
 
 
 def test_after_a_start_the_first_answer_is_what_the_last_round_has_stored(
@@ -332,8 +332,8 @@ def test_an_old_answer_about_many_tables_is_better_than_none(
 ) -> None:
     ill(engine, clock, range(2))
     cache = ProblemCache()
-    first = cache.now(engine, clock)
-    cache._looks._took = 1.0  # As with thousands of tables.
+    first = cache.known(engine, clock, UP_TO_DATE)
+    cache._problems._took = 1.0  # The search takes as long as with thousands of tables.
     monkeypatch.setattr(result_cache, "FEW", 1)
     clock.advance(MOST_AGE_AT_ONCE.total_seconds() - 1)
     assert cache.known(engine, clock) is first

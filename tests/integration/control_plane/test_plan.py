@@ -24,7 +24,7 @@ from service.registration import detection, registry
 from service.scheduling import decision_store, pausing, scheduler
 from service.scheduling.decision import DECIDED, Verdict
 from service.scheduling.scheduler import SchedulerResult
-from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask, save_look
+from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask, save_poll
 
 if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock
@@ -46,7 +46,7 @@ def _change(service: Service, changes: dict[str, Any]) -> None:
 
 def test_a_job_starts_when_it_is_due_and_says_why(service: Service, clock: FakeClock) -> None:
     policy_registry.put_table(service.engine, clock, "tbl_1", {"priority": 7})
-    service.look(commits=5)
+    service.poll(commits=5)
     planned = service.plan()
     [job_id] = planned.jobs
     job = service.job(job_id)
@@ -71,7 +71,7 @@ def test_the_same_decision_again_and_again_is_one_row_with_the_latest_figures(
 ) -> None:
     begin = clock()
     for commits in range(1, 5):
-        service.look(commits=commits)
+        service.poll(commits=commits)
         service.plan()
         clock.advance(60)
     [decision] = service.history()
@@ -82,10 +82,10 @@ def test_the_same_decision_again_and_again_is_one_row_with_the_latest_figures(
 
 def test_a_decision_does_not_ask_the_database_for_each_kind_of_job(service: Service, clock: FakeClock) -> None:
     """A decision is about twelve kinds, and a service with very many tables makes several decisions a second."""
-    service.look(commits=1)
+    service.poll(commits=1)
     service.plan()
     clock.advance(5)
-    service.look(commits=2)
+    service.poll(commits=2)
     executed: list[str] = []
 
     @sa.event.listens_for(service.engine, "before_cursor_execute")
@@ -99,7 +99,7 @@ def test_a_decision_does_not_ask_the_database_for_each_kind_of_job(service: Serv
 
 
 def test_cleaning_waits_for_compaction(service: Service, clock: FakeClock) -> None:
-    service.look(commits=5, freed=3, since_cleaning=10)
+    service.poll(commits=5, freed=3, since_cleaning=10)
     service.plan()
     assert service.decision(CLEANING).code == "not-its-turn"
     clock.advance(10)
@@ -112,10 +112,10 @@ def test_cleaning_waits_for_compaction(service: Service, clock: FakeClock) -> No
 
 def test_a_decision_says_since_when_a_job_has_been_due_whatever_delays_it(service: Service, clock: FakeClock) -> None:
     begin = clock()
-    service.look(commits=5, freed=3, since_cleaning=10)
+    service.poll(commits=5, freed=3, since_cleaning=10)
     service.plan()
     clock.advance(60)
-    service.look(commits=6, freed=3, since_cleaning=11)
+    service.poll(commits=6, freed=3, since_cleaning=11)
     service.plan()
     waits = [each for each in service.history(CLEANING) if each.verdict is Verdict.WAIT]
     assert [(each.code, each.wanted_since) for each in waits] == [("table-busy", begin), ("not-its-turn", begin)]
@@ -123,40 +123,40 @@ def test_a_decision_says_since_when_a_job_has_been_due_whatever_delays_it(servic
 
 def test_a_compaction_is_not_repeated_before_its_effect_is_seen(service: Service, clock: FakeClock) -> None:
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"min_interval_seconds": 0}})
-    service.look(commits=5)
+    service.poll(commits=5)
     service.plan()
     job = service.lease()
     assert job is not None
     clock.advance(10)
     # A writer commits meanwhile, so there is new work.
-    service.look(commits=6)
+    service.poll(commits=6)
     clock.advance(10)
     service.end(job)
     assert service.plan().jobs == ()
     assert service.decision().code == "not-looked-at"
     clock.advance(10)
-    service.look(commits=0)
+    service.poll(commits=0)
     service.plan()
     assert service.decision().code == "no-logs"
 
 
 def test_a_policy_does_not_at_once_repeat_a_job_that_failed_for_good(service: Service, clock: FakeClock) -> None:
-    service.look(commits=5)
+    service.poll(commits=5)
     service.plan()
     service.run(Outcome.FAILED)
     for _ in range(3):
         clock.advance(60)
-        service.look(commits=6)
+        service.poll(commits=6)
         assert service.plan().jobs == ()
     decision = service.decision()
     assert decision.verdict is Verdict.WAIT
     assert "the last compaction failed 3 min ago: column-unknown; next try at 2026-01-01 00:10 UTC" in decision.because
-    # Time alone brings it back,
+    # The policy tries again when the time has come,
     clock.advance(420)
     assert len(service.plan().jobs) == 1
     service.run(Outcome.FAILED)
     clock.advance(60)
-    service.look(commits=7)
+    service.poll(commits=7)
     assert service.plan().jobs == ()
     # and so does a change of the policy.
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"commits": 4}})
@@ -164,7 +164,7 @@ def test_a_policy_does_not_at_once_repeat_a_job_that_failed_for_good(service: Se
 
 
 def test_a_policy_does_not_at_once_repeat_a_job_that_a_person_cancelled(service: Service, clock: FakeClock) -> None:
-    service.look(commits=5)
+    service.poll(commits=5)
     [job_id] = service.plan().jobs
     submission.cancel(service.database, job_id)
     assert service.plan() == SchedulerResult(tables=1)
@@ -174,7 +174,7 @@ def test_a_policy_does_not_at_once_repeat_a_job_that_a_person_cancelled(service:
 def test_a_pause_withdraws_waiting_jobs_but_not_those_that_have_begun(service: Service, clock: FakeClock) -> None:
     service.register("tbl_2")
     for table_id in ("tbl_1", "tbl_2"):
-        service.look(table_id, commits=5)
+        service.poll(table_id, commits=5)
         clock.advance(1)
     service.plan()
     begun = service.lease()
@@ -182,7 +182,7 @@ def test_a_pause_withdraws_waiting_jobs_but_not_those_that_have_begun(service: S
     pausing.pause(service.engine, service.notifier, clock, by="anna", reason="the storage is being moved")
     assert service.lease() is None
     assert service.job(begun.id).state is JobState.LEASED
-    service.look("tbl_2", commits=6)
+    service.poll("tbl_2", commits=6)
     assert service.plan().jobs == ()
     because = "6 commits and no compaction yet, threshold 5; but anna paused all upkeep on 2026-01-01 00:00 UTC"
     assert service.decision(table_id="tbl_2").because == f"{because} (the storage is being moved)"
@@ -193,7 +193,7 @@ def test_a_pause_withdraws_waiting_jobs_but_not_those_that_have_begun(service: S
 def test_a_table_can_be_paused_alone(service: Service, clock: FakeClock) -> None:
     service.register("tbl_2")
     for table_id in ("tbl_1", "tbl_2"):
-        service.look(table_id, commits=5)
+        service.poll(table_id, commits=5)
     assert len(service.plan().jobs) == 2
     policy_registry.put_table(service.engine, clock, "tbl_1", {"paused": True})
     service.plan()
@@ -211,7 +211,7 @@ def test_outside_the_window_no_job_starts_and_jobs_without_a_worker_are_withdraw
     clock.advance(3600)
     window = {"start": "02:00", "end": "02:30"}
     policy_registry.put_table(service.engine, clock, "tbl_1", {"windows": [window]})
-    service.look(commits=5)
+    service.poll(commits=5)
     assert service.plan().jobs == ()
     assert service.decision().code == "outside-window"
     clock.advance(3600)
@@ -228,16 +228,16 @@ def test_outside_the_window_no_job_starts_and_jobs_without_a_worker_are_withdraw
 
 def test_a_calendar_starts_a_job_once_each_time_however_late(service: Service, clock: FakeClock) -> None:
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
-    service.look(commits=99)
+    service.poll(commits=99)
     service.plan()
     assert service.decision().because == "its next scheduled time is 2026-01-01 02:00 UTC"
     # The service was down at two o'clock, and in the next night.
     clock.advance(30 * 3600)
-    service.look(commits=100)
+    service.poll(commits=100)
     assert len(service.plan().jobs) == 1
     service.run()
     clock.advance(3600)
-    service.look(commits=101)
+    service.poll(commits=101)
     assert service.plan().jobs == ()
     assert service.decision().because == "its next scheduled time is 2026-01-03 02:00 UTC"
     clock.advance(19 * 3600)
@@ -246,7 +246,7 @@ def test_a_calendar_starts_a_job_once_each_time_however_late(service: Service, c
 
 def test_a_time_of_the_calendar_is_not_lost_while_the_table_is_busy(service: Service, clock: FakeClock) -> None:
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
-    service.look(commits=1)
+    service.poll(commits=1)
     service.plan()
     ask(service, JobKind.CLEANING)
     cleaning = service.lease()
@@ -257,19 +257,19 @@ def test_a_time_of_the_calendar_is_not_lost_while_the_table_is_busy(service: Ser
     clock.advance(600)
     service.end(cleaning)
     clock.advance(1)
-    service.look(commits=1)
+    service.poll(commits=1)
     assert len(service.plan().jobs) == 1
 
 
 def test_a_calendar_with_nothing_to_do_waits_for_its_next_time(service: Service, clock: FakeClock) -> None:
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
-    service.look(commits=0)
+    service.poll(commits=0)
     service.plan()
     clock.advance(2 * 3600)
     service.plan()
     assert service.decision().code == "no-logs"
     clock.advance(60)
-    service.look(commits=9)
+    service.poll(commits=9)
     assert service.plan().jobs == ()
     assert service.decision().code == "not-yet"
 
@@ -279,7 +279,7 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
 ) -> None:
     service.register("tbl_2")
     for table_id in ("tbl_1", "tbl_2"):
-        service.look(table_id, commits=5)
+        service.poll(table_id, commits=5)
         clock.advance(1)
     policy_registry.put_table(
         service.engine, clock, "tbl_1", {"time_zone": "Mars/Olympus", "compaction": {"cron": "* * * * *"}}
@@ -296,7 +296,7 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
 
 def test_the_decisions_about_a_table_are_deleted_with_it(service: Service, clock: FakeClock) -> None:
     policy_registry.put_table(service.engine, clock, "tbl_1", {"priority": 1})
-    service.look(commits=1)
+    service.poll(commits=1)
     service.plan()
     with writing(service.engine) as connection:
         table_store.unregister(connection, "tbl_1")
@@ -306,14 +306,14 @@ def test_the_decisions_about_a_table_are_deleted_with_it(service: Service, clock
 
 def test_a_table_that_gets_another_name_gets_other_policies(service: Service, clock: FakeClock) -> None:
     policy_registry.put_pattern(service.engine, clock, "new*", precedence=0, settings={"compaction": {"commits": 2}})
-    service.look(commits=3)
+    service.poll(commits=3)
     assert service.plan().jobs == ()
     _change(service, {"name": "new"})
     assert len(service.plan().jobs) == 1
 
 
 def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
-    service.look(commits=5)
+    service.poll(commits=5)
     found = scheduler.evaluate(service.database, "tbl_1", service.config)
     assert {each.kind for each in found.decisions if each.verdict is Verdict.RUN} == {COMPACTION}
     assert {each.kind for each in found.decisions if each.verdict is Verdict.SKIP} == {*DECIDED} - {COMPACTION}
@@ -325,7 +325,7 @@ def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
 
 def test_a_decision_names_the_person_who_submitted_the_job_first(service: Service) -> None:
     asked = ask(service, COMPACTION)
-    service.look(commits=5)
+    service.poll(commits=5)
     assert service.plan().jobs == ()
     assert service.decision().because.endswith(f"but compaction {asked.id} is queued")
 
@@ -337,7 +337,7 @@ SORTED = {"enabled": True, "sort_by": ["city"], "unsorted_bytes": 1}
 def test_a_job_of_a_policy_waits_for_flink_too_and_is_not_taken_back_then(service: Service, clock: FakeClock) -> None:
     service.register("tbl_2", **FLINK)
     policy_registry.put_table(service.engine, clock, "tbl_2", {"clustering": {**SORTED, "hand_over_seconds": 60}})
-    service.look("tbl_2")
+    service.poll("tbl_2")
     with writing(service.engine) as connection:
         found = snapshot_store.find(connection, "tbl_2")
         assert found is not None
@@ -360,7 +360,7 @@ def test_a_policy_that_fences_starts_nothing_beside_flink_and_says_why(service: 
     service.register("tbl_2", **FLINK)
     settings = {"clustering": {**SORTED, "on_active_writers": "fence"}}
     policy_registry.put_table(service.engine, clock, "tbl_2", settings)
-    service.look("tbl_2")
+    service.poll("tbl_2")
     with writing(service.engine) as connection:
         found = snapshot_store.find(connection, "tbl_2")
         assert found is not None
@@ -383,7 +383,7 @@ def test_a_table_whose_secrets_cannot_be_decrypted_waits_until_they_are_sent_aga
         )
         table_store.change(connection, table)
     registry.seal_stored(service.engine, SecretCipher.fresh())
-    service.look(commits=9)
+    service.poll(commits=9)
     assert service.plan().jobs == ()
     decision = service.decision()
     assert (decision.verdict, decision.code) == (Verdict.WAIT, "secret-unreadable")
@@ -405,7 +405,7 @@ def test_the_write_of_a_dead_writer_is_rolled_back_without_a_cleaning_that_is_du
             Pending(alive, "deltacommit", "inflight", now - timedelta(hours=1), now - timedelta(seconds=30)),
         )
         with writing(service.engine) as connection:
-            save_look(connection, TableSnapshot(table_id, now, TableType.MERGE_ON_READ, pending=pending))
+            save_poll(connection, TableSnapshot(table_id, now, TableType.MERGE_ON_READ, pending=pending))
 
     look("tbl_1")
     look("tbl_flink")

@@ -32,7 +32,7 @@ def left(file_groups: int) -> dict[str, Any]:
 def test_jobs_of_a_policy_with_a_limit_follow_each_other_until_nothing_is_left(
     service: Service, clock: FakeClock
 ) -> None:
-    service.look(commits=5)
+    service.poll(commits=5)
     for more in (2, 1, 0):
         [job_id] = service.plan().jobs
         job = service.job(job_id)
@@ -41,20 +41,20 @@ def test_jobs_of_a_policy_with_a_limit_follow_each_other_until_nothing_is_left(
         assert leased
         service.end(leased, **left(more))
         clock.advance(10)
-        service.look(commits=1)
+        service.poll(commits=1)
         assert service.plan().jobs == ()
         assert service.decision().code == ("too-soon" if more else "not-yet")
         clock.advance(60)
-        service.look(commits=1)
+        service.poll(commits=1)
 
 
 def test_work_that_a_submitted_job_has_left_is_not_continued_by_the_policy(service: Service, clock: FakeClock) -> None:
-    service.look(commits=1)
+    service.poll(commits=1)
     ask(service, COMPACTION)
     leased = service.lease()
     assert leased
     service.end(leased, **left(3))
     clock.advance(100)
-    service.look(commits=1)
+    service.poll(commits=1)
     assert service.plan().jobs == ()
     assert service.decision().code == "not-yet"

@@ -31,7 +31,7 @@ def test_planners_that_decide_at_once_start_no_job_twice(engine: sa.Engine, cloc
     names = [f"tbl_{number}" for number in range(12)]
     for name in names:
         service.register(name)
-        service.look(name, commits=5, freed=1, since_cleaning=10)
+        service.poll(name, commits=5, freed=1, since_cleaning=10)
     together = Barrier(planners)
 
     def run(_: int) -> SchedulerResult:
@@ -52,7 +52,7 @@ def test_a_planner_and_a_caller_at_once_start_no_job_twice(engine: sa.Engine, cl
     names = [f"tbl_{number}" for number in range(10)]
     for name in names:
         service.register(name)
-        service.look(name, commits=5)
+        service.poll(name, commits=5)
     together = Barrier(2)
 
     def post() -> None:
@@ -82,7 +82,7 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
     for name in names:
         service.register(name)
         policy_registry.put_table(engine, clock, name, {"compaction": {"min_interval_seconds": 0}})
-        service.look(name, commits=5)
+        service.poll(name, commits=5)
     served: Counter[str] = Counter()
     rounds = 0
     while len(served) < len(names):
@@ -97,7 +97,7 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
             job = service.run()
             served[job.table_id] += 1
             clock.advance(1)
-            service.look(job.table_id, commits=5 if job.table_id == "tbl_0" else 0)
+            service.poll(job.table_id, commits=5 if job.table_id == "tbl_0" else 0)
     assert served["tbl_0"] <= 4
 
 
@@ -107,17 +107,17 @@ def test_tables_are_decided_about_in_the_order_in_which_they_became_due(engine: 
     service.config = SchedulerConfig(tables_at_once=3)
     for name in ("a_hot", "z_hot"):
         service.register(name)
-        service.look(name)
+        service.poll(name)
     names = [f"t{number}" for number in range(9)]
     for name in names:
         service.register(name)
         clock.advance(1)
-        service.look(name)
+        service.poll(name)
     for _ in range(4):
         assert service.plan().tables == 3
         clock.advance(1)
         for name in ("a_hot", "z_hot"):
-            service.look(name)
+            service.poll(name)
     with reading(engine) as connection:
         assert all(decision_store.latest(connection, name) for name in names)
 
@@ -129,7 +129,7 @@ def test_a_round_that_has_used_its_time_leaves_the_other_tables_to_the_next(
     service.config = SchedulerConfig(seconds_at_once=0.0)
     for name in ("a", "b", "c"):
         service.register(name)
-        service.look(name)
+        service.poll(name)
     assert [service.plan().tables for _ in range(4)] == [1, 1, 1, 0]
 
 
@@ -137,7 +137,7 @@ def test_tables_of_a_full_worker_group_wait_and_the_others_do_not(engine: sa.Eng
     service = Service(engine, clock, per_group={"large": 1})
     for name in ("big_1", "big_2", "small"):
         service.register(name)
-        service.look(name, commits=5)
+        service.poll(name, commits=5)
         clock.advance(1)
     policy_registry.put_pattern(engine, clock, "big_*", precedence=0, settings={"worker_group": "large"})
     assert len(service.plan().jobs) == 2
@@ -159,7 +159,7 @@ def test_a_table_that_waits_for_a_free_place_keeps_its_turn(engine: sa.Engine, c
     service = Service(engine, clock, active=1)
     for name in ("first", "second", "third"):
         service.register(name)
-        service.look(name, commits=5)
+        service.poll(name, commits=5)
         clock.advance(1)
     order = []
     for number in range(3):
@@ -167,12 +167,12 @@ def test_a_table_that_waits_for_a_free_place_keeps_its_turn(engine: sa.Engine, c
         order.append(service.job(job_id).table_id)
         clock.advance(1)
         # Later tables do not overtake the table, and another poll of it changes nothing.
-        service.look("third", commits=6)
+        service.poll("third", commits=6)
         service.plan()
         service.run()
         clock.advance(1)
         service.register(f"late_{number}")
-        service.look(f"late_{number}", commits=5)
+        service.poll(f"late_{number}", commits=5)
     assert order == ["first", "second", "third"]
 
 
@@ -188,7 +188,7 @@ def test_tables_that_wait_for_one_kind_do_not_block_those_that_wait_for_any(
         ("compact_2", {"commits": 5}),
     ]:
         service.register(name)
-        service.look(name, **look)
+        service.poll(name, **look)
         clock.advance(1)
 
     def started() -> list[str]:

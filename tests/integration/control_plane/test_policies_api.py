@@ -13,7 +13,7 @@ from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.policies.policy import Policy
 from service.scheduling import scheduler
-from tests.integration.control_plane.planning import save_look
+from tests.integration.control_plane.planning import save_poll
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,7 +204,7 @@ def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[
         state = PartitionState("", base_bytes=1000, log_bytes=100)
         seen = TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(commits))
         with writing(app_context.database.engine) as connection:
-            save_look(connection, seen)
+            save_poll(connection, seen)
         scheduler.run_once(
             Database(
                 app_context.database.engine, clock, app_context.database.notifier, cipher=app_context.database.cipher

@@ -60,7 +60,7 @@ class Watchman:
         self.clock.advance(EVERY.total_seconds())
         return problem_rounds.run_once(self.engine, Notifier(), self.clock, every=EVERY, cache=ProblemCache())
 
-    def told(self) -> list[Event]:
+    def events(self) -> list[Event]:
         with reading(self.engine) as connection:
             found = outbox.after(connection, self._seq, 100_000)
         self._seq = max([self._seq, *(each.seq for each in found)])
@@ -70,7 +70,7 @@ class Watchman:
         return events
 
     def kinds(self) -> list[tuple[str, str]]:
-        return [(event.type, event.data["problem"]["kind"]) for event in self.told()]
+        return [(event.type, event.data["problem"]["kind"]) for event in self.events()]
 
     def standing(self) -> Counter[str]:
         with reading(self.engine) as connection:
@@ -114,7 +114,7 @@ def test_a_problem_is_announced_when_it_opens_and_when_it_is_resolved(
     tables(engine, clock, range(1))
     assert watchman.round().opened == 1
     assert watchman.round().opened == 0
-    [event] = watchman.told()
+    [event] = watchman.events()
     assert (event.type, event.table_id, event.table_name) == (OPENED, "tbl_0", "t0")
     assert event.data["table"]["base_path"] == "/lake/0"
     assert event.data["open"] == {"critical": 0, "warning": 0, "notice": 1}
@@ -128,9 +128,9 @@ def test_a_problem_is_announced_when_it_opens_and_when_it_is_resolved(
     with writing(engine) as connection:
         warn(connection, "tbl_0", clock, None)
     watchman.round()
-    assert watchman.told() == []
+    assert watchman.events() == []
     watchman.round()
-    [event] = watchman.told()
+    [event] = watchman.events()
     assert (event.type, event.data["problem"]["id"]) == (RESOLVED, problem["id"])
     assert event.data["problem"]["resolved_at"] == event.at.isoformat()
     assert not watchman.standing()
@@ -161,7 +161,7 @@ def test_the_problems_of_a_table_that_is_gone_are_resolved(
         connection.execute(schema.tables.delete())
     watchman.round()
     watchman.round()
-    assert [(event.type, event.table_name) for event in watchman.told()] == [(OPENED, "t0"), (RESOLVED, "t0")]
+    assert [(event.type, event.table_name) for event in watchman.events()] == [(OPENED, "t0"), (RESOLVED, "t0")]
 
 
 def test_thousands_of_problems_that_open_at_once_are_announced_in_several_rounds(
@@ -176,7 +176,7 @@ def test_thousands_of_problems_that_open_at_once_are_announced_in_several_rounds
             .values(failures=5, error={"type": "path-not-found", "title": "It is gone", "retriable": False})
         )
     watchman.round()
-    first = watchman.told()
+    first = watchman.events()
     assert len(first) == MOST_EVENTS
     assert first[0].data["problem"]["kind"] == "table-unreadable"
     assert first[0].data["open"] == {"critical": 1, "warning": 0, "notice": MOST_EVENTS + 20}
@@ -188,7 +188,7 @@ def test_thousands_of_problems_that_open_at_once_are_announced_in_several_rounds
     with writing(engine) as connection:
         warn(connection, str(silent[0].table_id), clock, None)
     watchman.round()
-    later = {event.data["problem"]["id"] for event in watchman.told()}
+    later = {event.data["problem"]["id"] for event in watchman.events()}
     assert later == {each.id for each in silent[1:]}
     watchman.round()
     with writing(engine) as connection:
@@ -196,7 +196,7 @@ def test_thousands_of_problems_that_open_at_once_are_announced_in_several_rounds
     ends = []
     for _ in range(4):
         watchman.round()
-        ends.append(watchman.told())
+        ends.append(watchman.events())
     assert [len(each) for each in ends] == [0, MOST_EVENTS, 20, 0]
     assert {event.data["problem"]["id"] for each in ends for event in each} == told | later
     assert not watchman.standing()
@@ -207,7 +207,7 @@ def test_a_failing_computation_neither_stops_the_others_nor_resolves_its_problem
 ) -> None:
     tables(engine, clock, range(2))
     watchman.round()
-    assert len(watchman.told()) == 2
+    assert len(watchman.events()) == 2
 
     def broken(table: problems.TableFacts, now: object) -> Iterator[problems.HealthProblem]:
         if table.id == "tbl_1":
@@ -225,11 +225,11 @@ def test_a_failing_computation_neither_stops_the_others_nor_resolves_its_problem
     pause(engine, clock)
     for _ in range(3):
         watchman.round()
-    assert [(event.type, event.table_id) for event in watchman.told()] == [(OPENED, None), (RESOLVED, "tbl_0")]
+    assert [(event.type, event.table_id) for event in watchman.events()] == [(OPENED, None), (RESOLVED, "tbl_0")]
     monkeypatch.undo()
     watchman.round()
     watchman.round()
-    assert [(event.type, event.table_id) for event in watchman.told()] == [(RESOLVED, "tbl_1")]
+    assert [(event.type, event.table_id) for event in watchman.events()] == [(RESOLVED, "tbl_1")]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_a_table_whose_rows_are_nonsense_does_not_hide_the_others(
         warn(connection, "tbl_0", clock, None)
     for _ in range(3):
         watchman.round()
-    opened = {event.table_id for event in watchman.told() if event.type == OPENED}
+    opened = {event.table_id for event in watchman.events() if event.type == OPENED}
     assert {"tbl_2"} < opened | {"tbl_0"}
     assert watchman.standing()["policy-warning"] == (2 if "decisions" in broken else 1)
 
@@ -275,7 +275,7 @@ def test_two_replicas_announce_each_change_once(engine: sa.Engine, clock: FakeCl
                 )
             )
         assert sum(bool(each.opened or each.found or each.resolved) for each in rounds) <= 1
-    told = Counter(event.type for event in watchman.told())
+    told = Counter(event.type for event in watchman.events())
     assert told == {OPENED: 30, RESOLVED: 30}
 
 
@@ -307,15 +307,15 @@ def test_a_problem_that_becomes_worse_is_announced_again(
 ) -> None:
     tables(engine, clock, range(1))
     watchman.round()
-    watchman.told()
+    watchman.events()
     worse = dataclasses.replace(late_services.WARNED, severity=Severity.CRITICAL)
     monkeypatch.setattr(late_services, "WARNED", worse)
     watchman.round()
-    [event] = watchman.told()
+    [event] = watchman.events()
     assert (event.type, event.data["problem"]["severity"]) == (OPENED, "critical")
     monkeypatch.undo()
     watchman.round()
-    assert watchman.told() == []
+    assert watchman.events() == []
 
 
 def test_pages_of_the_stored_problems_are_in_the_order_of_their_weight(

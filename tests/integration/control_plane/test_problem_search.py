@@ -20,7 +20,7 @@ from service.health.problem_search import ProblemSearch
 from service.incidents import store as incident_store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.lake.snapshot import NotWritable, PartitionState, Pending, Since
-from service.lake.table_lock import SeenLock
+from service.lake.table_lock import PolledLock
 from service.policies import pause_store
 from service.policies import store as policy_store
 from service.policies.policy import PatternPolicy, Pause, TableLevel
@@ -29,7 +29,7 @@ from service.queue.breaker import Breaker
 from service.queue.job import Job
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
-from tests.integration.control_plane.planning import save_look
+from tests.integration.control_plane.planning import save_poll
 from tests.integration.control_plane.test_problems_of_many import ill
 from tests.unit.control_plane.snapshots import a_snapshot
 from tests.unit.control_plane.test_validity import without_seconds
@@ -132,12 +132,12 @@ class Life:
                 Pending("003", "compaction", "requested", self.ago(), is_plan=True),
                 Pending("005", "deltacommit", "inflight", self.ago(), self.maybe(self.ago())),
             ),
-            lock=self.maybe(SeenLock(self.ago(), "writer-7")),
+            lock=self.maybe(PolledLock(self.ago(), "writer-7")),
             not_writable=self.maybe(refused),
             vanished=("001",),
             vanished_since=self.maybe(self.ago()),
         )
-        save_look(connection, snapshot)
+        save_poll(connection, snapshot)
         watch = watch_store.get(connection, table_id)
         polled = replace(watch, looked_at=now, gap_at=self.maybe(self.ago()))
         watch_store.record_polls(connection, [polled])

@@ -23,7 +23,7 @@ from service.queue.job import Job
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
 from tests.integration.control_plane.operated import GIB, MIB
-from tests.integration.control_plane.planning import save_look
+from tests.integration.control_plane.planning import save_poll
 
 if TYPE_CHECKING:
     from service.health.problem import HealthProblem
@@ -53,7 +53,7 @@ def ill(engine: sa.Engine, clock: FakeClock, numbers: range, partitions: int = 3
         table_id = f"tbl_{number}"
         with writing(engine) as connection:
             table_store.register(connection, Registration(table_id, f"/lake/{number}", f"t{number}", now, now))
-            save_look(connection, _snapshot(table_id, clock, partitions))
+            save_poll(connection, _snapshot(table_id, clock, partitions))
             decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", "somebody has paused it", now, now)
             decision_store.record(connection, table_id, [_changed(decision, wanted_since=now - timedelta(hours=7))], {})
             decision = Decision(JobKind.CLEANING, Verdict.SKIP, "off", "it is off", now, now, warning="A plan harms.")

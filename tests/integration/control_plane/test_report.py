@@ -205,7 +205,7 @@ def test_the_trend_has_the_state_of_each_step_and_what_happened_in_it(
 
     def sample() -> None:
         fleet_samples.run_once(engine, clock)
-        # Another replica takes none in the same five minutes.
+        # Another replica takes no sample in the same five minutes.
         assert fleet_samples.run_once(engine, clock) == "0 samples"
 
     sample()
@@ -228,7 +228,7 @@ def test_the_trend_has_the_state_of_each_step_and_what_happened_in_it(
     assert sum(each["freed_bytes"] for each in found["items"]) == 5_000
     earlier = {"since": "2025-12-30T00:00:00Z", "until": "2025-12-31T00:00:00Z"}
     assert api.get("/v1/report/trend", params=earlier).json()["items"] == []
-    # Thinned out, the sums are the same.
+    # The sums stay the same when samples are thinned out.
     clock.advance(10 * 86_400)
     with writing(engine) as connection:
         assert fleet_samples.prune(connection, clock(), clock() - timedelta(days=365), 100) == 1

@@ -14,7 +14,7 @@ from service.lake.table import TableType
 from service.model.clock import utc_now
 from service.policies import policy_registry
 from tests.integration.control_plane.command_line import serving_command_line
-from tests.integration.control_plane.planning import save_look
+from tests.integration.control_plane.planning import save_poll
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,7 +38,7 @@ def commits(connection: sa.Connection, table_id: str, since: datetime, number: i
         )
     commit_store.record(connection, found, since)
     files = PartitionState("", base_files=8, base_bytes=99 * MIB, log_bytes=MIB)
-    save_look(connection, TableSnapshot(table_id, since, TableType.MERGE_ON_READ, (files,), last_commit_at=since))
+    save_poll(connection, TableSnapshot(table_id, since, TableType.MERGE_ON_READ, (files,), last_commit_at=since))
 
 
 def test_a_shadow_decides_since_its_start_and_changes_nothing(

@@ -252,12 +252,12 @@ def test_an_attempt_that_lost_its_lease_can_write_nothing(
             instants=(),
             now=clock(),
         )
-    for _ in range(2):  # While it is queued, and while the next attempt holds it.
+    for _ in range(2):  # The first round has the job queued, the second one has it held by the next attempt.
         before = read(engine, old.id)
         with pytest.raises(LeaseLostError):
             finish(engine, old, clock())
         with pytest.raises(LeaseLostError), writing(engine) as connection:
-            # Even with a job that was read while the lease was good.
+            # The job was read while the lease was good, which must not help.
             lease_store.beat(connection, old, Heartbeat(1), now=clock(), deadline=clock())
         assert read(engine, old.id) == before
         take(engine, clock(), "w2")
@@ -409,7 +409,7 @@ def test_a_table_is_not_unregistered_under_a_job_that_is_submitted_that_moment(
     got = race(2, act)
     with reading(engine) as connection:
         left = job_store.page(connection, PageRequest(9), table_id=a_table.id).items
-    if isinstance(got[0], Job):  # The job came first: then the table is still there.
+    if isinstance(got[0], Job):  # If the job came first, the table is still there.
         assert isinstance(got[1], Exception)
         assert [each.id for each in left] == [job.id]
     else:

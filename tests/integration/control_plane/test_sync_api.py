@@ -13,7 +13,7 @@ from service.api.app import create_app
 from service.db.engine import writing
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
-from tests.integration.control_plane.planning import save_look
+from tests.integration.control_plane.planning import save_poll
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.support.contexts import changed
 
@@ -96,7 +96,7 @@ def test_a_policy_syncs_after_each_commit(app_context: AppContext) -> None:
             table.rpartition("/")[2], now, TableType.MERGE_ON_READ, last_commit="001", last_commit_at=now
         )
         with writing(app_context.database.engine) as connection:
-            save_look(connection, look)
+            save_poll(connection, look)
         due = decided(client, table)
         assert (due["verdict"], due["because"]) == ("run", "001 was never synced")
         job = client.post(f"{table}/jobs", json={"kind": "sync", "params": due["params"]})

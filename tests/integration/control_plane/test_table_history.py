@@ -56,7 +56,8 @@ def test_each_poll_of_a_changed_table_leaves_a_sample(tmp_path: Path) -> None:
 
 
 def test_samples_become_fewer_with_their_age(engine: sa.Engine, clock: FakeClock, a_table: Registration) -> None:
-    """There are samples of three days forty days ago, three days a week ago, and the last thirty hours."""
+    """Stores samples of three periods: three days that ended forty days ago, three days that ended a week ago, and the
+    last thirty hours."""
     began, minute = clock(), timedelta(minutes=1)
     times = [began + timedelta(days=day) + 20 * number * minute for day in (0, 33) for number in range(3 * 72)]
     times += [began + timedelta(days=40) + 2.5 * number * minute for number in range(30 * 24)]

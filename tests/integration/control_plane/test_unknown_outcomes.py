@@ -78,7 +78,7 @@ class Lost:
 
     @property
     def events(self) -> list[str]:
-        return [event.type for event in self.watched.told() if event.type.startswith("job.")]
+        return [event.type for event in self.watched.events() if event.type.startswith("job.")]
 
 
 @pytest.fixture

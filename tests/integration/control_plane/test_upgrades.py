@@ -1,4 +1,4 @@
-"""Replicas of two versions on one database, while the replicas are upgraded one after the other."""
+"""Tests replicas of two versions that work on one database while the replicas are upgraded one after the other."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_exp
 ) -> None:
     newer = Newer(tmp_path / "newer", expands=EXPANDS)
     with Serving(here, database=database) as old:
-        # Often enough for the driver to prepare the statements.
+        # After so many executions the driver prepares the statement, which a change of the schema would break.
         assert [create(old) for _ in range(8)] == [201] * 8
         with Serving(here, database=database, environment=newer.environment) as new:
             assert revision_of(new.engine) == EXPANDED

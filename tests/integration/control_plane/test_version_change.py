@@ -77,13 +77,13 @@ def test_polls_record_nothing_while_the_timeline_moves_and_go_on_afterwards(
     with writing(operated.engine) as connection:
         table_store.set_profile(connection, table.id, {"table_version": before, "columns": []})
     operated.poll()
-    recorded, seen, told = watched.commits(table.id), _seen(operated, table.id), watched.told()
+    recorded, seen, told = watched.commits(table.id), _seen(operated, table.id), watched.events()
     assert [each.requested_time for each in recorded] == changing.instants
 
     def poll() -> None:
         """Asserts that a poll records nothing, neither at once nor when it would have become a problem."""
         operated.poll(HOUR)
-        assert (watched.commits(table.id), _seen(operated, table.id), watched.told()) == (recorded, seen, told)
+        assert (watched.commits(table.id), _seen(operated, table.id), watched.events()) == (recorded, seen, told)
         assert (operated.problems(), watched.incidents(table.id), watched.watch(table.id).gap_at) == ([], [], None)
 
     changing.begin()
@@ -102,7 +102,7 @@ def test_polls_record_nothing_while_the_timeline_moves_and_go_on_afterwards(
 
     assert watched.instants(table.id) == [*changing.instants, news]
     assert (operated.problems(), watched.incidents(table.id), watched.watch(table.id).gap_at) == ([], [], None)
-    assert [each.type for each in watched.told()][len(told) :] == ["commit.published"]
+    assert [each.type for each in watched.events()][len(told) :] == ["commit.published"]
     with reading(operated.engine) as connection:
         assert table_store.get(connection, table.id).profile["table_version"] == after
 

@@ -316,7 +316,7 @@ def test_a_job_that_is_repeated_by_its_key_is_queued_once(client: TestClient, ta
 def test_each_attempt_has_an_event(client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock) -> None:
     job = submit(client, table_id, kind="compaction")
     for attempt in (1, 2, 3):
-        lease(client)  # Too short for a heartbeat.
+        lease(client)  # The attempt is too short for a heartbeat.
         report(client, job, Result(Outcome.FAILED, error=BROKEN), attempt)
         clock.advance(1000)
     told = [(event.type, event.data["job"]["attempt"]) for event in published(sqlite)[1:]]

@@ -42,7 +42,7 @@ def test_a_service_that_is_killed_again_and_again_delivers_every_event_to_everyb
             kills = 0
             while producer.is_alive():
                 before = sum(len(receiver.received) for receiver in receivers)
-                # In the midst of sending, not of starting.
+                # The service is killed while it sends, not while it starts.
                 assert eventually(lambda: sum(len(each.received) for each in receivers) > before + 200, 60)  # noqa: B023
                 service.kill()
                 kills += 1

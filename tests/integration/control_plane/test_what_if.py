@@ -27,7 +27,7 @@ from service.simulation.edit import Edit
 from service.simulation.simulator import Fleet
 from service.simulation.what_if import Period, what_if
 from tests.integration.control_plane.command_line import serving_command_line
-from tests.integration.control_plane.planning import Service, save_look
+from tests.integration.control_plane.planning import Service, save_poll
 from tests.support.contexts import changed
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Lake:
             totals=Totals.of([files]),
         )
         with writing(self.service.engine) as connection:
-            save_look(connection, snapshot)
+            save_poll(connection, snapshot)
             sample_store.record(connection, {TABLE: Sample.of(snapshot)})
 
 
@@ -264,7 +264,7 @@ def test_the_command_line_draws_both_policies(tmp_path: Path) -> None:
         ]
         with writing(cli.serving.engine) as connection:
             commit_store.record(connection, map(changed_groups, commits), now)
-            save_look(
+            save_poll(
                 connection,
                 TableSnapshot(table_id, now, TableType.MERGE_ON_READ, (PartitionState("", base_bytes=99 * MIB),)),
             )
@@ -276,7 +276,7 @@ def test_the_command_line_draws_both_policies(tmp_path: Path) -> None:
         assert "█" in shown
         found = cli.json("policy", "simulate", "compaction.commits=20", "--last", "1d")
         assert (found["tables"], found["commits"]) == (1, 100)
-        # Nothing really ran, and of the day only the last hours are known.
+        # No job really ran, and only the last hours of the day are known.
         assert found["error"] is None
         jobs = {each["kind"]: each["jobs"] for each in found["new"]["kinds"]}
         assert jobs["compaction"] in (4, 5)

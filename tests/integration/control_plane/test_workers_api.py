@@ -70,7 +70,7 @@ def test_an_attempt_links_to_the_spark_application_that_ran_it(client: TestClien
     with TestClient(app, base_url="http://127.0.0.1") as other:
         found = attempt(other)
         assert found["spark_url"] == "https://history.example.com/history/app-20260101120000-0001/jobs/"
-    # Another application of the same worker does not change what earlier attempts were run by.
+    # Earlier attempts keep the application that ran them when the same worker starts another one.
     client.post("/v1/worker/announcements", json={"worker_id": "w1", "worker": {**worker, "application_id": "app-2"}})
     assert attempt(client)["application_id"] == INFO["application_id"]
 

@@ -101,7 +101,7 @@ class Watched:
         assert found is not None
         return found
 
-    def told(self) -> list[Event]:
+    def events(self) -> list[Event]:
         with reading(self.engine) as connection:
             return [published.event for published in outbox.after(connection, 0, 1000)]
 

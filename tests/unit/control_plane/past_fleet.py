@@ -21,7 +21,7 @@ BEGIN = 1_767_225_600.0  # 2026-01-01
 
 
 def a_past(number: int = 0, **changes: Any) -> TablePast:
-    """Returns a merge-on-read table of 1 GiB in 8 file groups. Without `writes` it gets 1 MiB every 10 minutes for a
+    """Returns a merge-on-read table of 1 GiB in 8 file groups. The default of `writes` is 1 MiB every 10 minutes for a
     day."""
     writes = [Write(BEGIN + 600.0 * each, MIB, 4) for each in range(1, 145)]
     known: dict[str, Any] = {

@@ -16,7 +16,7 @@ from service.lake.commit import COMPACTION
 from service.lake.metadata_table import MetadataTableState
 from service.lake.snapshot import NotWritable, OtherRun, PartitionState, Since, Totals
 from service.lake.table import TableType
-from service.lake.table_lock import SeenLock
+from service.lake.table_lock import PolledLock
 from service.model.job_errors import FenceLosesFlinkError
 from service.outcome.objective import ObjectiveState
 from service.policies.objective import ObjectiveSettings
@@ -99,7 +99,7 @@ def _behind() -> TableFacts:
             totals=Totals(base_bytes=GIB, log_bytes=2 * GIB, freed_files=9, freed_bytes=9 * GIB),
             cycles=cycles,
             pending=(dead, plan(hours=200), plan("clustering", hours=200, at="003")),
-            lock=SeenLock(ago(hours=1), "a writer"),
+            lock=PolledLock(ago(hours=1), "a writer"),
             not_writable=NotWritable("storage-read-only", "Read only", "/lake/t", "Let it.", ago(hours=1), "job_1"),
             vanished=("001",),
             vanished_since=ago(hours=1),

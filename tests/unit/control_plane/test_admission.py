@@ -130,12 +130,12 @@ def test_a_pause_keeps_all_jobs_from_starting() -> None:
 
 
 def test_while_stale_writes_are_unrepaired_no_job_starts_that_could_remove_their_files() -> None:
-    admissions = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, misplaced_rows="rows of 1 commit are astray")
+    admissions = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, misplaced_rows="rows of 1 commit are misplaced")
     assert started(admissions) == [COMPACTION]
     assert waits(admissions) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
-    because = "cleaning is due; but rows of 1 commit are astray; a repair goes first and needs the present files"
+    because = "cleaning is due; but rows of 1 commit are misplaced; a repair goes first and needs the present files"
     assert admissions[CLEANING].because == because
-    assert started(ruled(*DECIDED, misplaced_rows="rows of 1 commit are astray")) == [REPAIR]
+    assert started(ruled(*DECIDED, misplaced_rows="rows of 1 commit are misplaced")) == [REPAIR]
 
 
 def test_outside_a_window_everything_waits_until_the_next_opens() -> None:

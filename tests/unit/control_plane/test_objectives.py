@@ -9,11 +9,11 @@ import pytest
 
 from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.outcome.aim import Aim
 from service.outcome.gain import gain_of
 from service.outcome.objective import Kept, check
 from service.outcome.read_cost import RatesBasis, ReadRates, ReadWork, read_cost
 from service.outcome.reads import Reads, ReadSource
+from service.outcome.table_objective import TableObjective
 from service.policies.objective import ObjectiveSettings
 from service.policies.settings import CleaningSettings, ClusteringSettings, CompactionSettings
 from service.scheduling import cleaning, clustering, compaction
@@ -30,8 +30,8 @@ def context(
     reads: Reads = OFTEN, calendar: Calendar | None = None, rates: ReadRates = RATES, **more: object
 ) -> TriggerContext:
     known = {name: more.pop(name) for name in ("oldest_log_at", "gb_hours", "spent_until") if name in more}
-    aim = Aim(ObjectiveSettings(**more), rates, reads, **known)  # type: ignore[arg-type]
-    return TriggerContext(NOW, calendar, aim=aim)
+    objective = TableObjective(ObjectiveSettings(**more), rates, reads, **known)  # type: ignore[arg-type]
+    return TriggerContext(NOW, calendar, objective=objective)
 
 
 def logs(mib: int, commits: int, hours: int = 1) -> TableSnapshot:
@@ -74,7 +74,7 @@ def test_logs_of_a_table_that_nobody_reads_wait_for_a_day() -> None:
     assert found.until == NOW + timedelta(hours=21)
     later = replace(given, now=NOW + timedelta(hours=21))
     assert isinstance(compacts(logs(50, 5), later), Run)
-    assert check(given.aim, logs(50, 5), NOW, merges_files=False).missed is None
+    assert check(given.objective, logs(50, 5), NOW, merges_files=False).missed is None
 
 
 def test_logs_are_compacted_before_they_are_too_old() -> None:
@@ -142,16 +142,16 @@ def test_old_versions_are_deleted_when_they_take_too_much() -> None:
     ],
 )
 def test_the_read_overhead_and_the_missed_objective_are_named(objective: dict[str, float], missed: str | None) -> None:
-    found = check(context(oldest_log_at=ago(hours=1), **objective).aim, logs(5, 5), NOW, merges_files=True)
+    found = check(context(oldest_log_at=ago(hours=1), **objective).objective, logs(5, 5), NOW, merges_files=True)
     assert (found.overhead, found.missed) == (pytest.approx(1.5), missed)
 
 
 def test_an_empty_table_costs_nothing_and_misses_nothing() -> None:
     given = context(read_overhead=1.2, storage_overhead=1.2)
-    assert check(given.aim, a_snapshot(), NOW, merges_files=True).missed is None
+    assert check(given.objective, a_snapshot(), NOW, merges_files=True).missed is None
     only_freed = a_snapshot(PartitionState("", freed_files=2, freed_bytes=MIB))
     assert isinstance(cleaning.decide(CleaningSettings(), only_freed, given), Run)
-    assert check(given.aim, only_freed, NOW, merges_files=True).missed is not None
+    assert check(given.objective, only_freed, NOW, merges_files=True).missed is not None
 
 
 def test_the_error_budget_is_the_share_that_may_be_missed() -> None:

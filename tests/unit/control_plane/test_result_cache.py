@@ -55,12 +55,12 @@ def test_no_caller_waits_for_a_value_that_takes_long(took: float, monkeypatch: p
     monkeypatch.setattr(result_cache, "time", time)
     monkeypatch.setattr(result_cache, "threading", SimpleNamespace(Timer=_Timer, Lock=threading.Lock))
     value = ResultCache("value", compute, tables=lambda _: 19_500)
-    first = value.latest(engine, time.clock)
+    first = value.get(engine, time.clock)
     computed = {first}
     for _ in range(600):
         time.passed += 1
         before = time.passed
-        last = value.latest(engine, time.clock)
+        last = value.get(engine, time.clock)
         assert time.clock() - last <= MOST_AGE + timedelta(seconds=took)
         if last in computed:
             continue

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from service.outcome.aim import Aim
 from service.outcome.reads import Reads, ReadSource
+from service.outcome.table_objective import TableObjective
 from service.policies.policy import Policy
 from service.policies.settings import AuditSettings, CleaningSettings
 from service.queue.lease_order import turn
@@ -44,14 +44,16 @@ def read(tables: Sequence[TablePast], seed: int) -> tuple[list[TablePast], list[
     true, known = [], []
     for each, rank in zip(tables, ranks, strict=True):
         per_day = 5000 / rank
-        true.append(replace(each, aim=Aim(reads=Reads(per_day, ReadSource.LINEAGE))))
-        known.append(replace(each, aim=Aim(reads=Reads(per_day * 2 ** rng.gauss(0, 1), ReadSource.LINEAGE))))
+        true.append(replace(each, objective=TableObjective(reads=Reads(per_day, ReadSource.LINEAGE))))
+        known.append(
+            replace(each, objective=TableObjective(reads=Reads(per_day * 2 ** rng.gauss(0, 1), ReadSource.LINEAGE)))
+        )
     return known, true
 
 
 def paid(found: Outcome, true: Sequence[TablePast]) -> float:
     """Returns the processor seconds that all readers have paid in a day for logs."""
-    return sum(found.tables[each.id].logs_seconds * each.aim.reads.per_day for each in true)
+    return sum(found.tables[each.id].logs_seconds * each.objective.reads.per_day for each in true)
 
 
 def check(tables: int, days: float, seed: int, share: float, slowness: float) -> Mapping[str, float]:

@@ -27,7 +27,7 @@ from service.policies.settings import (
 from service.queue.cost_model import Basis, Cost
 from service.scheduling.admission import Limits
 from service.simulation import simulator
-from service.simulation.growth import Growth, Merged, Seen, fitted
+from service.simulation.growth import Growth, Merged, PolledSizes, fitted
 from service.simulation.outcome import KindOutcome, Outcome
 from service.simulation.simulated_table import SimulatedTable
 from service.simulation.simulator import Fleet, simulated
@@ -252,7 +252,7 @@ def _costs(seconds: float) -> Cost:
 def test_growth_is_fitted_from_what_polls_have_seen() -> None:
     # Commits of 100 bytes, of which 80 become logs; each fifth commit is compacted, which keeps a half of the logs.
     seen = [
-        Seen(
+        PolledSizes(
             log_bytes=80 * (number % 5),
             base_bytes=10_000 + 20 * number + 200 * (number // 5),
             base_files=100,
@@ -271,7 +271,7 @@ def test_growth_is_fitted_from_what_polls_have_seen() -> None:
 @pytest.mark.parametrize(("rewritten", "groups"), [(10, 10), (41, 100)])
 def test_hot_file_groups_are_found_by_what_compactions_rewrote(rewritten: int, groups: int) -> None:
     # Five commits of 10 file groups each: always the same ones, or any of 100.
-    seen = [Seen(0, 1000, 100, 0, 0, None, number) for number in range(2)]
+    seen = [PolledSizes(0, 1000, 100, 0, 0, None, number) for number in range(2)]
     found = fitted(seen, [Merged(rewritten, 20 * rewritten, [10] * 5)] * 3, is_merge_on_read=True)
     assert (found.hot_groups, found.weight) == (pytest.approx(groups, rel=0.03), 2.0)
 

@@ -15,7 +15,7 @@ class Threads:
         self._threads: list[threading.Thread] = []
 
     def ask(self, *names: str) -> None:
-        """Starts threads, and waits until each waits for its turn. Those whose name begins with `call` are calls."""
+        """Starts threads, and waits until each waits for its turn. Threads whose name begins with `call` are calls."""
         for name in names:
             started = threading.Thread(target=self._take, args=(name,))
             started.start()

@@ -1,4 +1,4 @@
-"""What was computed from a time stays the same for as long as that time says."""
+"""Tests that a result stays the same for as long as the time says from which it was computed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from service.health.problems import of_table
-from service.health.validity import NEVER, Present
+from service.health.validity import NEVER, TrackedTime
 from service.model.formatting import duration, steady_for
 from tests.unit.control_plane.snapshots import NOW, ago
 from tests.unit.control_plane.table_facts import everything_wrong
@@ -34,7 +34,7 @@ def test_a_duration_has_the_same_text_until_it_is_said_to_change(seconds: float)
 
 
 def test_a_comparison_notes_when_its_outcome_changes() -> None:
-    present = Present.of(NOW)
+    present = TrackedTime.of(NOW)
     assert present - ago(minutes=10) < timedelta(hours=1)
     assert present.valid_until == NOW + 50 * MINUTE
     assert present - 10 * MINUTE < NOW - 9 * MINUTE
@@ -55,7 +55,7 @@ def test_the_problems_of_a_table_stay_the_same_until_then(place: int) -> None:
     chance = random.Random(place)
     facts, now = everything_wrong().tables[place], NOW
     for _ in range(60):
-        present = Present.of(now)
+        present = TrackedTime.of(now)
         found = [without_seconds(each) for each in of_table(facts, present, set()).problems]
         assert found == [without_seconds(each) for each in of_table(facts, now, set()).problems]
         until = min(present.valid_until, now + timedelta(days=9))

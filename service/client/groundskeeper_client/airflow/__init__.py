@@ -1,7 +1,7 @@
 """The Airflow provider: `GroundskeeperJobOperator`, `TableHealthySensor`, `CommitSeenSensor`, `GroundskeeperHook`.
 
 The provider needs Airflow 3.3 or later. This module does not import Airflow, because Airflow calls `get_provider_info`
-when it starts; the others do.
+when it starts; the other modules import Airflow.
 """
 
 from __future__ import annotations

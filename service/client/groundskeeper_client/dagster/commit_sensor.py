@@ -23,9 +23,9 @@ def build_commit_sensor(
     minimum_interval_seconds: int = 30,
     default_status: DefaultSensorStatus = DefaultSensorStatus.STOPPED,
 ) -> SensorDefinition:
-    """Returns a sensor on the table (id, name or base path), with the resource `groundskeeper`. It starts with the
-    first commit after its first tick, and requests a run of `job` or `target` for each commit, oldest first, with the
-    tags `groundskeeper/table` and `groundskeeper/instant`.
+    """Returns a sensor on the table (id, name or base path), with the resource `groundskeeper`. The sensor starts with
+    the first commit after its first tick, and requests a run of `job` or `target` for each commit, oldest first, with
+    the tags `groundskeeper/table` and `groundskeeper/instant`.
 
     `of_services` also counts the commits of table services. If there are more than `MOST_COMMITS` commits between two
     ticks, only the latest get runs.

@@ -99,7 +99,7 @@ class AsyncClient:
         end = None if seconds is None else time.monotonic() + seconds
         for pause in exchange.polls(poll_seconds):
             began = time.monotonic()
-            now = await self.send(exchange.look(job, end))
+            now = await self.send(exchange.wait_for(job, end))
             if now.state in exchange.ENDED:
                 if check and now.state is not JobState.SUCCEEDED:
                     raise JobEndedError(now)

@@ -19,6 +19,7 @@ from groundskeeper_client.generated.models import (
     AuditPage,
     BrokenLockOut,
     BucketContractionIn,
+    BucketCountIn,
     BucketExpansionIn,
     BucketsOut,
     BulkOut,
@@ -154,6 +155,7 @@ SubmitJobBody = (
     | ClusteringIn
     | BucketExpansionIn
     | BucketContractionIn
+    | BucketCountIn
     | FinishExpansionIn
     | RepairIn
     | ArchivalIn
@@ -874,8 +876,8 @@ def get_session() -> Call[SessionOut]:
 def get_shadow(pattern: str) -> Call[ComparedShadowOut]:
     """Compare a shadow with the real policy.
 
-    Both decide about the commits since the shadow has started, or of the last week. Takes seconds, for very
-    many commits a minute.
+    The policy and the shadow decide about the commits since the shadow has started, or of the last week. Takes
+    seconds, for very many commits a minute.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, ShadowNotFoundError,
     SimulationTooLargeError, UnauthenticatedError.
@@ -1776,7 +1778,7 @@ def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
 def put_advice(table_id: str, body: AdviceIn, *, if_match: str | None = None) -> Call[AdviceOut]:
     """Apply or dismiss the advice about a table.
 
-    What was applied is taken back by itself if within a week the outcome is worse than was foreseen.
+    The service takes applied advice back if its outcome within a week is worse than was foreseen.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
@@ -1898,8 +1900,8 @@ def put_shadow(
 ) -> Call[ShadowOut]:
     """Let a policy decide beside the real one.
 
-    The shadow stands for what the policy of the pattern might be. It decides about the same commits from now
-    on, and starts nothing. It replaces the shadow before.
+    The shadow stands for what the policy of the pattern might be. The shadow decides about the same commits
+    from now on, and starts nothing. The call replaces the shadow that was there before.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins

@@ -560,8 +560,6 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     """
     num_buckets: int | UnsetType | None = UNSET
     """The new number, a divisor of the current one; partitions that have it already are left unchanged"""
-    factor: int | UnsetType | None = UNSET
-    """The current number as a multiple of the new one, in each of the partitions"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Partition paths as in storage; or `{"prefix": ...}` for all with that prefix, including later ones. Default:
     the whole table
@@ -570,11 +568,148 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     """How long the job watches afterwards for writers that still use the old number"""
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Compression of the new files. Default: the table's"""
+    factor: int | UnsetType | None = UNSET
+    """The current number as a multiple of the new one, in each of the partitions"""
 
 
 class BucketContractionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `bucket_contraction`"""
 
+    buckets: list[int] | UnsetType = UNSET
+    """Numbers of buckets before and after, in the partition with the most buckets"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that were rewritten"""
+    rules: str | BucketRulesChange | UnsetType = UNSET
+    """Rules of the hashing config; in a dry run the rules before and after"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: FileGroupNumbers | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Files that were written by copying row groups, without decoding rows"""
+    merged: SlicesMerged | UnsetType = UNSET
+    """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """The engine that would merge file slices with logs, as far as the dry run can tell; only in a dry run"""
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
+    """Why Hudi's readers would merge them; only in a dry run"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were rewritten again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were rewritten again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out because writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """All reasons for which the job would be refused; only in a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """Facts that the owner should check; only in a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only in a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only in a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only in a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What this means for the job, in sentences; only in a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """The estimated cost of the work; only in a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """Result of the audit's checks that were made after the job had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there was nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline says about the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
+
+
+class BucketCountIn(Model, frozen=True, kw_only=True):
+    """Gives a bucket-indexed table any number of buckets, also one without a common divisor, without a shuffle."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
+    kind: Literal["bucket_count"] = "bucket_count"
+    """Kind of job"""
+    params: BucketCountParams
+    """Parameters of the kind"""
+
+
+class BucketCountParams(Model, frozen=True, kw_only=True):
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
+    """
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment to commit"""
+    lock_seconds: int | UnsetType = UNSET
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
+    """
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
+    proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not proved.
+    `hudi`: always Hudi's readers
+    """
+    num_buckets: int
+    """The new number; partitions that have it already are left unchanged"""
+    partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Partition paths as in storage; or `{"prefix": ...}` for all with that prefix, including later ones. Default:
+    the whole table
+    """
+    settle_seconds: int | UnsetType = UNSET
+    """How long the job watches afterwards for writers that still use the old number"""
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Compression of the new files. Default: the table's"""
+    way: Literal["auto", "one_rehash", "through_multiple"] | UnsetType = UNSET
+    """`one_rehash`: a task reads all old buckets that share rows with its new ones. `through_multiple`: each old
+    bucket is split first, so that more tasks share the work, but rows are written twice. `auto`: the cheaper
+    one, by a dry run's `ways`
+    """
+
+
+class BucketCountResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `bucket_count`"""
+
+    way: str | UnsetType = UNSET
+    """The way that the job takes"""
+    ways: list[RehashWay] | UnsetType = UNSET
+    """What each way would cost, the cheapest first; only in a dry run"""
     buckets: list[int] | UnsetType = UNSET
     """Numbers of buckets before and after, in the partition with the most buckets"""
     partitions: int | UnsetType = UNSET
@@ -690,8 +825,6 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     """
     num_buckets: int | UnsetType | None = UNSET
     """The new number, a multiple of the current one"""
-    factor: int | UnsetType | None = UNSET
-    """The new number as a multiple of the current one"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Partition paths as in storage; or `{"prefix": ...}` for all with that prefix, including later ones. Default:
     the whole table
@@ -700,6 +833,8 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     """How long the job watches afterwards for writers that still use the old number"""
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Compression of the new files. Default: the table's"""
+    factor: int | UnsetType | None = UNSET
+    """The new number as a multiple of the current one"""
 
 
 class BucketExpansionResult(Model, frozen=True, kw_only=True):
@@ -1144,7 +1279,7 @@ class ClockDisagreementOut(Model, frozen=True, kw_only=True):
 
 class ClockOut(Model, frozen=True, kw_only=True):
     """The clock by which the writers name instants, as the last poll that found the timeline changed has measured
-    it. It counts writers' commits of two days, at most 100.
+    it. The measurement uses writers' commits of two days, at most 100.
     """
 
     utc_offset_seconds: float | None
@@ -2677,7 +2812,7 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     """Figures of an incident, depending on its kind"""
 
     rows: int | UnsetType | None = UNSET
-    """Rows that are astray; null if not known"""
+    """Rows that are misplaced; null if not known"""
     file_groups: int | UnsetType = UNSET
     """Number of replaced file groups to which the commit wrote"""
     partitions: int | UnsetType = UNSET
@@ -3004,6 +3139,7 @@ class JobKind(Word):
     CLUSTERING = "clustering"
     BUCKET_EXPANSION = "bucket_expansion"
     BUCKET_CONTRACTION = "bucket_contraction"
+    BUCKET_COUNT = "bucket_count"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
     ARCHIVAL = "archival"
@@ -3166,6 +3302,7 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
         | ClusteringIn
         | BucketExpansionIn
         | BucketContractionIn
+        | BucketCountIn
         | FinishExpansionIn
         | RepairIn
         | ArchivalIn
@@ -4140,7 +4277,7 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
-    """When a Hive metastore is updated"""
+    """When a metastore is updated"""
     precedence: int | UnsetType = UNSET
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
 
@@ -4320,7 +4457,7 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
-    """When a Hive metastore is updated"""
+    """When a metastore is updated"""
 
 
 class PolicyOfTables(Model, frozen=True, kw_only=True):
@@ -4629,6 +4766,25 @@ class RefusalOut(Model, frozen=True, kw_only=True):
     """The reason in this case; may be empty"""
     hint: str
     """What to do"""
+
+
+class RehashWay(Model, frozen=True, kw_only=True):
+    """A way to the new number, and what it would cost"""
+
+    way: str | UnsetType = UNSET
+    """Name of the way"""
+    cost: float | UnsetType = UNSET
+    """Time on this worker's cores in relation to the cheapest way"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes to read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes to write, at most"""
+    tasks: int | UnsetType = UNSET
+    """Tasks of Spark"""
+    requests: int | UnsetType = UNSET
+    """Requests to the storage"""
+    deletes: int | UnsetType = UNSET
+    """Files to delete"""
 
 
 class RepairIn(Model, frozen=True, kw_only=True):
@@ -5256,7 +5412,7 @@ class SinceOut(Model, frozen=True, kw_only=True):
 
 
 class SizeClassOut(Model, frozen=True, kw_only=True):
-    """A class of file sizes. It begins where the one before it ends."""
+    """A class of file sizes. The class begins where the one before it ends."""
 
     below_bytes: int | None
     """Null in the last class"""
@@ -5405,7 +5561,7 @@ class SuspectedPartition(Model, frozen=True, kw_only=True):
 
 
 class SyncIn(Model, frozen=True, kw_only=True):
-    """Updates the tables of a Hive metastore: columns, partitions, and the last synced commit."""
+    """Updates the tables of a Hive metastore or of AWS Glue: columns, partitions, and the last synced commit."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -5421,7 +5577,9 @@ class SyncIn(Model, frozen=True, kw_only=True):
 
 class SyncParams(Model, frozen=True, kw_only=True):
     metastore_uris: str
-    """URIs of the Hive metastore, separated by commas; the administrator names the hosts that are allowed"""
+    """URIs of the Hive metastore, separated by commas; or `glue://` and the endpoint of AWS Glue, after a slash
+    the id of another account. The administrator names the hosts that are allowed
+    """
     database: str | UnsetType = UNSET
     """Database of the metastore"""
     table: str | UnsetType | None = UNSET

@@ -131,7 +131,7 @@ class IncidentNotFoundError(ApiError):
 
 
 class IncidentOpenError(ApiError):
-    """Rows of the table are astray, and this job might delete what their repair needs"""
+    """Rows of the table are misplaced, and this job might delete what their repair needs"""
 
     type = "incident-open"
 

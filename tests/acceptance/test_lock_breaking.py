@@ -1,4 +1,4 @@
-"""Tests with a real worker that the lock desk breaks a lock that Hudi left, but not one that our worker holds."""
+"""Tests with a real worker that a lock that Hudi left can be broken, but not one that our worker holds."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_a_metadata_table_is_not_built_if_a_listing_would_miss_a_partition(
     rebuild = {"action": "rebuild"}
     planned = run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED, dry_run=True)
     assert "partition-metadata-gone" in {each["type"] for each in planned.details["refusals"]}
-    # Where the metadata table cannot name its partitions, the folders do.
+    # Without the metadata table, the job takes the partitions from the folders.
     all_of_it(base / ".hoodie" / "metadata")
     with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from service.catalog import table_store
-from service.outcome.aim import Aim
+from service.outcome.table_objective import TableObjective
 from service.outcome.typical_reads import reads_of_table
 from service.queue import worker_store
 
@@ -22,4 +22,6 @@ def add(connection: Connection, pasts: dict[str, TablePast], now: datetime) -> N
     """Adds the present cost and frequency of reads of each table, on which objectives and the order of jobs depend."""
     rates = worker_store.read_rates(connection)
     for table_id, table in table_store.get_all(connection, list(pasts)).items():
-        pasts[table_id] = replace(pasts[table_id], aim=Aim(rates=rates, reads=reads_of_table(connection, table, now)))
+        pasts[table_id] = replace(
+            pasts[table_id], objective=TableObjective(rates=rates, reads=reads_of_table(connection, table, now))
+        )

@@ -33,24 +33,24 @@ def lock(installation: Installation, page: Page, tmp_path: Path) -> Iterator[Pat
     table_id = installation.post("/tables", {"base_path": str(table.base)})["id"]
     page.goto(f"{installation.url}/#/tables/{table_id}")
     yield lock
-    page.goto("about:blank")  # It would ask for a table that is gone.
+    page.goto("about:blank")  # The page would ask for a table that is gone.
     installation.api.delete(f"/tables/{table_id}").raise_for_status()
 
 
 @pytest.fixture
-def desk(page: Page) -> Locator:
+def panel(page: Page) -> Locator:
     return page.get_by_role("region", name="The table's lock")
 
 
 @pytest.mark.exhaustive
-def test_the_lock_is_broken_with_a_reason(installation: Installation, page: Page, lock: Path, desk: Locator) -> None:
-    expect(desk).to_contain_text("a writer that Hudi's lock file does not name")
-    desk.get_by_label("Why its holder is dead").fill("Its machine was switched off.")
-    desk.get_by_role("button", name="Break the lock").click()
+def test_the_lock_is_broken_with_a_reason(installation: Installation, page: Page, lock: Path, panel: Locator) -> None:
+    expect(panel).to_contain_text("a writer that Hudi's lock file does not name")
+    panel.get_by_label("Why its holder is dead").fill("Its machine was switched off.")
+    panel.get_by_role("button", name="Break the lock").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("It has been held for 3 h")
     dialog.get_by_role("button", name="Break the lock").click()
-    expect(desk).to_contain_text("The lock was broken")
+    expect(panel).to_contain_text("The lock was broken")
     assert not lock.exists()
     newest = installation.api.get("/audit", params={"limit": 5}).json()["items"]
     assert any("Its machine was switched off." in str(each) for each in newest)
@@ -58,13 +58,13 @@ def test_the_lock_is_broken_with_a_reason(installation: Installation, page: Page
 
 @pytest.mark.exhaustive
 def test_a_lock_that_another_has_taken_meanwhile_is_kept_and_the_page_says_so(
-    page: Page, faults: Faults, lock: Path, desk: Locator
+    page: Page, faults: Faults, lock: Path, panel: Locator
 ) -> None:
     faults.allow("409")
-    desk.get_by_label("Why its holder is dead").fill("It seemed so.")
+    panel.get_by_label("Why its holder is dead").fill("It seemed so.")
     os.utime(lock)
-    desk.get_by_role("button", name="Break the lock").click()
+    panel.get_by_role("button", name="Break the lock").click()
     page.get_by_role("dialog").get_by_role("button", name="Break the lock").click()
-    expect(desk.locator(".problem")).to_contain_text("The lock has not been held for long enough")
-    expect(desk.get_by_role("button", name="Break the lock")).to_have_count(0)
+    expect(panel.locator(".problem")).to_contain_text("The lock has not been held for long enough")
+    expect(panel.get_by_role("button", name="Break the lock")).to_have_count(0)
     assert lock.exists()

@@ -1,4 +1,4 @@
-"""The aim of decisions about a table: the inputs of a decision by objective, other than the table's state."""
+"""The objective of a table: the inputs of a decision by objective, other than the state of the table."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LEAD_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Aim:
-    """The objective, and what is known about reads and costs. `lead_seconds` is the time from a decision to the end of
+class TableObjective:
+    """The settings, and what is known about reads and costs. `lead_seconds` is the time from a decision to the end of
     its job."""
 
-    objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
+    settings: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     rates: ReadRates = field(default_factory=ReadRates)
     reads: Reads = field(default_factory=Reads)
     oldest_log_at: datetime | None = None  # When the first commit after the last compaction completed.

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.catalog import commit_store
-from service.outcome.aim import Aim
+from service.outcome.table_objective import TableObjective
 from service.outcome.typical_reads import reads_of_table
 from service.queue import attempt_figures, worker_store
 from service.scheduling import budgets as budgets_now
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 _DAY = timedelta(days=1)
 
 
-def aim_of(
+def table_objective(
     connection: Connection, table: Registration, effective: Effective, now: datetime, budgets: Budgets | None = None
-) -> Aim:
-    """Returns the aim of a table. `budgets` are the spent budgets; None to read them."""
-    objective = effective.policy.objective
+) -> TableObjective:
+    """Returns the objective of a table. `budgets` are the spent budgets; None to read them."""
+    settings = effective.policy.objective
     spends = budgets or budgets_now.read(connection, now, [table.id])
     overspent = spends.over(effective, table.id)
     spent, first_at = 0.0, None
-    if objective.max_gb_hours_per_day is not None:
+    if settings.max_gb_hours_per_day is not None:
         spent, first_at = attempt_figures.gb_hours_since(connection, table.id, now - _DAY)
-    return Aim(
-        objective=objective,
+    return TableObjective(
+        settings=settings,
         rates=worker_store.read_rates(connection),
         reads=reads_of_table(connection, table, now),
-        oldest_log_at=commit_store.oldest_log_at(connection, table.id) if objective.concerns_reads else None,
+        oldest_log_at=commit_store.oldest_log_at(connection, table.id) if settings.concerns_reads else None,
         gb_hours=spent,
         spent_until=spends.ends_at if overspent else first_at + _DAY if first_at else None,
         overspent=overspent,

@@ -23,7 +23,7 @@ from jobs.kinds.clustering import ClusteringResult, GivenClusteringParams
 from jobs.kinds.words import WAIT_SECONDS
 from jobs.protocol import older_hudi, preflight, unique_keys, writer_engines
 from jobs.protocol.plan_owner import PlanOwner
-from jobs.services import given_plans
+from jobs.services import delegated_plans
 from jobs.services.key_proof import KeyProof
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def run(
     """Executes Hudi's own plans. Raises `RefusedError` on a table with a bucket index: they would break its layout."""
     problems = _problems(table, order, looks_bucketed=looks_bucketed)
     if order.dry_run:
-        found = given_plans.find(table, order, {CLUSTERING, REPLACE})
+        found = delegated_plans.find(table, order, {CLUSTERING, REPLACE})
         refusals = (*problems, *plan_firewall.unusable_of(table, found.ready))
         return Result(Outcome.SUCCEEDED, details=found.planned(ClusteringResult, refusals))
     refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
-    found = given_plans.find(table, order, {CLUSTERING, REPLACE})
+    found = delegated_plans.find(table, order, {CLUSTERING, REPLACE})
     owner = PlanOwner(table, order.job_id, take_over=bool(order.params.take_over))
     runner = _Runner(table, order, context, lock, owner)
     for instant in found.ready:

@@ -22,7 +22,7 @@ _OF_PATH = ("zkBasePath", "lockKey")
 
 
 @dataclass(frozen=True)
-class LockLook:
+class LockStatus:
     """The state of a lock. `problems` are reasons why the lock cannot be taken at all; another holder is no such
     reason. `is_held` is None if unknown. `holder` says since when and by whom it is held, such as `held for 3 h by
     ...`."""
@@ -32,7 +32,7 @@ class LockLook:
     holder: str | None = None
 
 
-def on_server(jvm: Jvm, kind: str, provider: Any) -> LockLook:
+def on_server(jvm: Jvm, kind: str, provider: Any) -> LockStatus:
     """Reads the state of a lock that is not a file; `provider` was loaded for it, and can be reached."""
     # An unreadable state counts as unknown, and does not make the dry run fail.
     with suppress(JobError):
@@ -40,10 +40,10 @@ def on_server(jvm: Jvm, kind: str, provider: Any) -> LockLook:
             return _of_zookeeper(jvm, provider)
         if kind == lock_providers.IN_STORAGE:
             return _in_storage(provider)
-    return LockLook()
+    return LockStatus()
 
 
-def _of_zookeeper(jvm: Jvm, provider: Any) -> LockLook:
+def _of_zookeeper(jvm: Jvm, provider: Any) -> LockStatus:
     """Reads the lock's nodes. The first one belongs to the holder, the others wait; a node ends with the session that
     made it."""
     with translated("reading the lock's ZooKeeper nodes"):
@@ -52,29 +52,31 @@ def _of_zookeeper(jvm: Jvm, provider: Any) -> LockLook:
         recipes = jvm.hudi.org.apache.curator.framework.recipes.locks
         nodes = jvm.read(recipes.InterProcessMutex(curator, f"{folder}/{key}").getParticipantNodes())
         if not nodes:
-            return LockLook(is_held=False)
+            return LockStatus(is_held=False)
         client = curator.getZookeeperClient().getZooKeeper()
         stat = client.exists(nodes[0], False)
         if stat is None:
             # The lock was released meanwhile, so the next waiting client has it.
-            return LockLook(is_held=len(nodes) > 1)
+            return LockStatus(is_held=len(nodes) > 1)
         age = time.time() - int(stat.getCtime()) / 1000
         session = int(stat.getEphemeralOwner()) & (2**64 - 1)
-    return LockLook(is_held=True, holder=f"held for {duration(age)} by the ZooKeeper session 0x{session:x}")
+    return LockStatus(is_held=True, holder=f"held for {duration(age)} by the ZooKeeper session 0x{session:x}")
 
 
-def _in_storage(provider: Any) -> LockLook:
+def _in_storage(provider: Any) -> LockStatus:
     with translated("reading the lock file"):
         found = field_of(provider, "storageLockClient").readCurrentLockFile()
         state, file = str(found.getLeft().toString()), found.getRight()
         if state == "NOT_EXISTS":
-            return LockLook(is_held=False)
+            return LockStatus(is_held=False)
         if state != "SUCCESS":
-            return LockLook()
+            return LockStatus()
         left = int(file.get().getValidUntilMs()) / 1000 - time.time()
         if file.get().isExpired() or left <= 0:
-            return LockLook(is_held=False)
-        return LockLook(is_held=True, holder=f"held by {str(file.get().getOwner())[:100]}, valid for {duration(left)}")
+            return LockStatus(is_held=False)
+        return LockStatus(
+            is_held=True, holder=f"held by {str(file.get().getOwner())[:100]}, valid for {duration(left)}"
+        )
 
 
 def duration(seconds: float) -> str:

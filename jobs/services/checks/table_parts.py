@@ -10,7 +10,7 @@ from jobs.hudi import index_note
 from jobs.hudi.metadata_table import FOLDER
 from jobs.hudi.table import HudiTable
 from jobs.kinds.results import Cure
-from jobs.protocol import table_parts
+from jobs.protocol import missing_parts
 from jobs.services.checks import commits
 from jobs.services.checks.finding import Examined, Finding, named
 
@@ -33,7 +33,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
     interrupted rebuild has not built again."""
     table = examined.table
     effect = "Writers fail, readers that use the metadata table may find no rows, and jobs are refused."
-    problems = table_parts.of_metadata_table(table)
+    problems = missing_parts.of_metadata_table(table)
     for problem in problems:
         yield _finding(problem, effect, _REBUILD)
     if not problems and "files" in table.metadata_partitions:
@@ -52,7 +52,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
             yield replace(
                 finding,
                 items=items,
-                type=table_parts.METADATA_TABLE_GONE,
+                type=missing_parts.METADATA_TABLE_GONE,
                 title="Files of the metadata table are gone",
                 effect="Readers and jobs that use the metadata table miss files of the table, or fail.",
                 hint="Stop the writers, and build the metadata table anew from the storage.",
@@ -73,24 +73,24 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
 
 def index_definitions(examined: Examined) -> Iterator[Finding]:
     """Finds indexes whose definitions are missing."""
-    for problem in table_parts.of_index_definitions(examined.table):
+    for problem in missing_parts.of_index_definitions(examined.table):
         yield _finding(problem, "Writers update such an index by guesses, or fail; jobs are refused.")
 
 
 def partition_metadata(examined: Examined) -> Iterator[Finding]:
     """Finds partitions that readers miss if they list the storage."""
-    for problem in table_parts.of_partitions(examined.files):
+    for problem in missing_parts.of_partitions(examined.files):
         yield _finding(problem, "Readers that list the storage skip the partition, with all its rows.")
 
 
 def properties(examined: Examined) -> Iterator[Finding]:
     """Finds a table without hoodie.properties that still has its backup file."""
     names = examined.table.files_in(".hoodie")
-    if table_parts.PROPERTIES not in names and table_parts.BACKUP in names:
+    if missing_parts.PROPERTIES not in names and missing_parts.BACKUP in names:
         yield Finding(
             "properties-only-as-backup",
             "Only the backup of hoodie.properties exists",
-            {table_parts.BACKUP: f".hoodie/{table_parts.BACKUP}"},
+            {missing_parts.BACKUP: f".hoodie/{missing_parts.BACKUP}"},
             "Hudi uses the backup. Other readers find no table.",
             "A writer died while it changed the properties, or somebody deleted them. Copy "
             "`.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`; Hudi's next change of a property also "

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class FleetProblems:
     """The problems and backlogs at one time."""
 
     as_of: datetime | None  # None if this process has not computed the problems yet.
@@ -32,7 +32,7 @@ class Known:
 
 # Results are kept, because many overviews show the groups of one search.
 @lru_cache(maxsize=2)
-def groups_of(known: Known, acknowledged: frozenset[str]) -> Sequence[ProblemGroup]:
+def groups_of(known: FleetProblems, acknowledged: frozenset[str]) -> Sequence[ProblemGroup]:
     """Returns the groups with the numbers of `acknowledged` problems. Groups that are acknowledged as a whole come
     last."""
     return with_acknowledged(known.groups, known.problems, acknowledged) if acknowledged else known.groups

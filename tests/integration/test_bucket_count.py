@@ -1,0 +1,258 @@
+"""A change to any number of buckets rewrites each row once or twice, and changes nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import BucketIndex
+from jobs.errors import RefusedError
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import left_behind
+from tests.integration.test_contraction import completed, proved_by
+from tests.integration.writers import At, HeldWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+ONCE, THROUGH = "one_rehash", "through_multiple"
+SHAPES = list(product((MOR, COW), (6, 8, 9), (True, False)))
+CHANGES = list(product(((4, 7), (6, 4), (8, 12)), (ONCE, THROUGH)))
+# Each shape of a table has one change, and each change two shapes: one partitioned, the other not.
+CASES = [
+    pytest.param(*shape, *CHANGES[(number + number // 6) % 6], marks=pytest.mark.exhaustive)
+    for number, shape in enumerate(SHAPES)
+]
+
+
+def index_of(number: int) -> BucketIndex:
+    return BucketIndex(number, ("id",))
+
+
+def count_buckets(spark: SparkSession, base: Path, before: int, after: int, **params: Any) -> dict[str, Any]:
+    job = {"num_buckets": after, **params}
+    return run_job(spark, base, "bucket_count", job, index=index_of(before)).details
+
+
+def test_four_buckets_become_seven_by_either_way_and_writers_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    options = tables.write_table(spark, tmp_path / "trips", count=300, table_type=MOR, partitioned=False)
+    # Only some buckets have logs.
+    tables.upsert(tables.rows(spark, 0, 3, ts=1), tmp_path / "trips", options)
+    before = tables.snapshot(spark, tmp_path / "trips")
+    plan = run_job(spark, tmp_path / "trips", "bucket_count", {"num_buckets": 7}, dry_run=True).details
+    assert (plan["refusals"], plan["buckets"], plan["file_groups"]) == ([], [4, 7], {"before": 4, "after": 7})
+    assert {way["way"] for way in plan["ways"]} == {ONCE, THROUGH}
+    assert plan["way"] == plan["ways"][0]["way"]
+    assert plan["ways"][0]["cost"] == 1.0 < plan["ways"][1]["cost"]
+    for way in (ONCE, THROUGH):
+        base = tmp_path / way / "trips"
+        shutil.copytree(tmp_path / "trips", base)
+
+        result = count_buckets(spark, base, 4, 7, way=way)
+
+        assert (result["way"], result["buckets"], result["rows"]) == (way, [4, 7], 300)
+        assert result["file_groups"] == {"before": 4, "after": 7}
+        assert tables.in_order(spark, base, 7) == before
+        audit = run_job(spark, base, "audit", index=index_of(4)).details
+        assert (audit["clean"], audit["key_digest"]) == (True, result["key_digest"])
+        assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+        assert left_behind(base) == []
+        # The writer's options still have four buckets.
+        tables.upsert(tables.rows(spark, 200, 400, ts=2), base, options)
+        assert len(tables.in_order(spark, base, 7)) == 400
+
+
+@pytest.mark.parametrize(("table_type", "version", "partitioned", "numbers", "way"), CASES)
+def test_any_number_has_the_rows_that_were_there_in_all_columns(
+    spark: SparkSession,
+    tmp_path: Path,
+    table_type: str,
+    version: int,
+    partitioned: bool,
+    numbers: tuple[int, int],
+    way: str,
+) -> None:
+    base = tmp_path / "trips"
+    before, after = numbers
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned, "num_buckets": before}
+    options = tables.write_table(spark, base, count=300, updates=1, **shape)
+    index = index_of(before)
+    rows = tables.snapshot(spark, base)
+
+    result = count_buckets(spark, base, before, after, way=way)
+
+    assert result["buckets"] == [before, after]
+    assert tables.in_order(spark, base, after) == rows
+    assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert left_behind(base) == []
+    tables.upsert(tables.rows(spark, 0, 100, ts=7), base, options)
+    gone = tables.rows(spark, 100, 150, ts=8)
+    tables.upsert(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
+    if table_type == MOR:
+        run_job(spark, base, "compaction", index=index)
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=index)
+    run_job(spark, base, "cleaning", {"retain": 1}, index=index)
+    assert len(proved_by(spark, base, after, index)) == 250
+    count_buckets(spark, base, before, before, way=way)
+    tables.upsert(tables.rows(spark, 250, 350, ts=9), base, options)
+    assert len(proved_by(spark, base, before, index)) == 300
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way", [ONCE, THROUGH])
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_partitions_with_different_numbers_get_the_same_and_one_that_has_it_stays(
+    spark: SparkSession, tmp_path: Path, table_type: str, way: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, table_type=table_type)
+    count_buckets(spark, base, 4, 9, partitions=["2026-01-01"])
+    count_buckets(spark, base, 4, 6, partitions=[{"prefix": "2026-01-02"}])
+    # A new column, so that files of several schemas are rewritten.
+    wider = tables.rows(spark, 0, 6, ts=1).withColumn("tip", F.when(F.col("ts") == 1, 1.5))
+    tables.upsert(wider, base, options)
+    before = tables.snapshot(spark, base)
+
+    result = count_buckets(spark, base, 4, 6, way=way)
+
+    assert (result["partitions"], result["file_groups"]["after"]) == (2, 12)
+    assert tables.in_order(spark, base, 6) == before
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    plan = run_job(spark, base, "bucket_count", {"num_buckets": 6}, index=index_of(4), dry_run=True).details
+    assert [refusal["type"] for refusal in plan["refusals"]] == ["num-buckets-unchanged"]
+    # All partitions have one number now, so the hashing config may go once every writer has it.
+    run_job(spark, base, "finish_expansion", index=index_of(6))
+    more = tables.rows(spark, 200, 350, ts=7).withColumn("tip", F.lit(2.5))
+    tables.upsert(more, base, {**options, "hoodie.bucket.index.num.buckets": "6"})
+    assert len(proved_by(spark, base, 6, index_of(6))) == 350
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way", [ONCE, THROUGH])
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_commits_of_writers_during_the_rewrite_are_rewritten_as_well(
+    spark: SparkSession, tmp_path: Path, table_type: str, way: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=6, table_type=table_type, copied=False)
+
+    def writers_commit() -> None:
+        tables.upsert(tables.rows(spark, 0, 4, ts=5), base, options)
+        tables.upsert(tables.rows(spark, 600, 700, ts=5).withColumn("dt", F.lit("2026-02-01")), base, options)
+
+    context = At("waiting for writers", writers_commit)
+    params = {"num_buckets": 4, "way": way}
+    result = run_job(spark, base, "bucket_count", params, index=index_of(6), context=context).details
+
+    assert result["rewritten_again"] > 0
+    assert result["files_written"] == 16
+    assert len(proved_by(spark, base, 4, index_of(6))) == 400
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("before", "after"), [(8, 6), (6, 8)])
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 9), (MOR, 6)])
+def test_rows_that_a_writer_wrote_by_the_old_number_are_moved_in_all_columns(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, before: int, after: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=before, table_type=table_type, version=version)
+    index = index_of(before)
+    count_buckets(spark, base, before, after)
+    # A writer that has read the number just before the switch.
+    config = base / ".hoodie" / ".bucket_index"
+    shutil.move(config, tmp_path / "away")
+    new_partition = tables.rows(spark, 1000, 1100, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    tables.upsert(new_partition, base, options)
+    shutil.move(tmp_path / "away", config)
+    assert tables.misplaced(spark, base, after) > 0
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    with pytest.raises(RefusedError, match="bucket"):
+        count_buckets(spark, base, before, after + 1)
+
+    result = run_job(spark, base, "repair", {"instants": [instant]}, index=index)
+
+    assert result.details["repaired"] == [instant]
+    assert len(proved_by(spark, base, after, index)) == 400
+    expected = tables.rows(spark, 0, 300).union(new_partition)
+    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
+    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("before", "after"), [(8, 6), (6, 8)])
+def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
+    spark: SparkSession, tmp_path: Path, before: int, after: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=before)
+    gate = tmp_path / "gate"
+    gate.touch()
+    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options, gate)
+
+    def writer_prepares_and_waits_for_the_lock() -> None:
+        writer.begin()
+        time.sleep(6)
+
+    context = At("committing", writer_prepares_and_waits_for_the_lock)
+    params = {"num_buckets": after, "settle_seconds": 8}
+    result = run_job(spark, base, "bucket_count", params, index=index_of(before), context=context).details
+
+    writer.end()
+    assert writer.error is not None
+    assert len(result["fenced"]) == 1
+    assert len(proved_by(spark, base, after, index_of(before))) == 300
+    tables.upsert(tables.rows(spark, 0, 350, ts=5), base, options)
+    assert len(proved_by(spark, base, after, index_of(before))) == 350
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("way", [ONCE, THROUGH])
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_a_key_in_two_buckets_is_refused_before_the_commit(
+    spark: SparkSession, tmp_path: Path, table_type: str, way: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
+    wrong = {**options, "hoodie.bucket.index.num.buckets": "4"}
+    tables.upsert(tables.rows(spark, 0, 50, ts=5), base, wrong)
+    assert tables.duplicates(spark, base) > 0
+    before = tables.snapshot(spark, base)
+
+    with pytest.raises(RefusedError) as caught:
+        count_buckets(spark, base, 8, 5, way=way)
+
+    assert caught.value.problem().type == "bucket-index-contradicted"
+    assert tables.snapshot(spark, base) == before
+    assert left_behind(base) == []
+
+
+@pytest.mark.exhaustive
+def test_more_files_than_a_task_writes_at_once_come_from_several_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    for way in (ONCE, THROUGH):
+        base = tmp_path / way / "trips"
+        options = tables.write_table(spark, base, count=300, num_buckets=3, partitioned=False)
+        tables.upsert(tables.rows(spark, 0, 2, ts=1), base, options)
+        before = tables.snapshot(spark, base)
+
+        result = count_buckets(spark, base, 3, 40, way=way)
+
+        assert result["file_groups"] == {"before": 3, "after": 40}
+        assert tables.in_order(spark, base, 40) == before
+        assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+        assert left_behind(base) == []
+        rules = hudi_table(spark, base, index_of(3)).bucket_rules()
+        assert rules is not None
+        assert rules.buckets_of("") == 40

@@ -1,0 +1,129 @@
+"""Tests the merge of small files of tables without a bucket index: row groups are copied where that is allowed, and all
+readers and writers find the same rows as before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import Outcome
+from jobs.services import joining
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs
+from tests.integration.run import hudi_table, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from jobs.contract import Result
+
+_ALONE = {"hoodie.parquet.small.file.limit": "0"}
+
+
+def _copies_from(monkeypatch: pytest.MonkeyPatch, least_bytes: int) -> None:
+    """Lets the job copy row groups of so many bytes, because those of the tests are small."""
+    made = joining.compaction_of
+    monkeypatch.setattr(joining, "compaction_of", lambda *arguments: replace(made(*arguments), copies_from=least_bytes))
+
+
+def _table(spark: SparkSession, base: Path, *, operation: str = "upsert", **shape: Any) -> dict[str, str]:
+    """Writes three file groups in each of three partitions. A bulk insert writes Spark rows, an upsert Avro records,
+    whose lists have another form in Parquet."""
+    options = tables.write_table(spark, base, count=120, num_buckets=None, **shape)
+    more = {**options, **_ALONE, "hoodie.datasource.write.operation": operation}
+    tables.upsert(tables.rows(spark, 120, 240).coalesce(1), base, more)
+    tables.upsert(tables.rows(spark, 240, 300).coalesce(1), base, {**options, **_ALONE})
+    return options
+
+
+def _evolved(rows: DataFrame) -> DataFrame:
+    """Returns the rows with a wider column and a new one."""
+    return rows.withColumn("city", F.col("city").cast("long")).withColumn("more", F.when(F.col("ts") > 0, "x"))
+
+
+def _merge(spark: SparkSession, base: Path, **params: Any) -> Result:
+    return run_job(spark, base, "clustering", params, index=None)
+
+
+def _require_same(spark: SparkSession, base: Path, before: list[str], options: dict[str, str], count: int) -> None:
+    for metadata in (True, False):
+        assert tables.snapshot(spark, base, metadata=metadata) == before
+    assert tables.left_behind(base) == []
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+    names = spark.read.format("hudi").load(str(base)).select("_hoodie_file_name", F.input_file_name()).distinct()
+    assert all(found.endswith(f"/{name}") for name, found in names.collect())
+    # Each upsert finds its rows by the key ranges and Bloom filters.
+    tables.upsert(tables.rows(spark, 0, count + 20, ts=9), base, {**options, "hoodie.index.type": "BLOOM"})
+    after = spark.read.format("hudi").load(str(base))
+    assert (after.count(), after.where("ts = 9").count()) == (count + 20, count + 20)
+    assert tables.duplicates(spark, base) == 0
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [
+        ("COPY_ON_WRITE", 9),
+        pytest.param("COPY_ON_WRITE", 6, marks=pytest.mark.exhaustive),
+        pytest.param("MERGE_ON_READ", 8, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_small_files_are_joined_without_decoding_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
+) -> None:
+    base = tmp_path / "orders"
+    options = _table(spark, base, table_type=table_type, version=version)
+    before, independent = tables.snapshot(spark, base), rows_by_hudi_rs(base)
+    _copies_from(monkeypatch, 0)
+
+    planned = run_job(spark, base, "clustering", index=None, dry_run=True).details
+    assert (planned["engine"], planned["engine_reasons"], planned["refusals"]) == ("arrow", [], [])
+    done = _merge(spark, base, engine="arrow")
+    assert done.outcome is Outcome.SUCCEEDED
+    found = done.details
+    assert (found["file_groups"], found["rows"], found["files_copied"]) == ({"before": 9, "after": 3}, 300, 3)
+    assert (found["proof"]["rows_before"], found["proof"]["left_out"]) == (300, ["joined"])
+    files = [item.base_file or "" for item in hudi_table(spark, base, None).file_slices()]
+    assert [pq.read_metadata(path).num_row_groups for path in files] == [3, 3, 3]
+    assert rows_by_hudi_rs(base) == independent
+    filtered = spark.read.format("hudi").option("hoodie.enable.data.skipping", "true").load(str(base))
+    assert filtered.where("_hoodie_record_key = 'k133' and city >= 0").count() == 1
+    assert _merge(spark, base).details["nothing_to_do"]
+    _require_same(spark, base, before, options, 300)
+
+
+def test_files_of_other_schemas_and_slices_with_logs_are_decoded(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "orders"
+    options = _table(spark, base, operation="bulk_insert")
+    tables.upsert(_evolved(tables.rows(spark, 300, 330)).coalesce(1), base, {**options, **_ALONE})
+    tables.upsert(_evolved(tables.rows(spark, 0, 40, ts=3)), base, options)
+    delete = {**options, "hoodie.datasource.write.operation": "delete"}
+    tables.upsert(_evolved(tables.rows(spark, 40, 50, ts=4)), base, delete)
+    before, independent = tables.snapshot(spark, base), rows_by_hudi_rs(base)
+    assert any(item.log_files for item in hudi_table(spark, base, None).file_slices())
+    _copies_from(monkeypatch, 0)
+
+    found = _merge(spark, base, engine="arrow").details
+    assert (found["file_groups"]["after"], found["rows"], found["files_copied"]) == (3, 320, 0)
+    assert (found["merged"]["hudi"], found["merged"]["arrow"] > 0) == (0, True)
+    assert tables.snapshot(spark, base) == before
+    assert rows_by_hudi_rs(base) == independent
+    assert not any(item.log_files for item in hudi_table(spark, base, None).file_slices())
+
+
+def test_small_row_groups_become_large_ones(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    options = _table(spark, base, table_type="COPY_ON_WRITE")
+    before = tables.snapshot(spark, base)
+    found = _merge(spark, base, engine="arrow").details
+    assert (found["file_groups"], found["rows"], found["files_copied"]) == ({"before": 9, "after": 3}, 300, 0)
+    files = [item.base_file or "" for item in hudi_table(spark, base, None).file_slices()]
+    assert [pq.read_metadata(path).num_row_groups for path in files] == [1, 1, 1]
+    _require_same(spark, base, before, options, 300)
