@@ -145,15 +145,6 @@ class BucketChange:
     def contracts(self, partition: str) -> bool:
         return self.old.buckets_of(partition) > self.new.buckets_of(partition)
 
-    def divides(self, partition: str) -> bool:
-        """Returns whether the new number divides the old one. Then a bucket that still exists keeps all of its rows."""
-        return self.old.buckets_of(partition) % self.new.buckets_of(partition) == 0
-
-    def doublings(self, partition: str) -> float:
-        """Returns how often the number is doubled; 0 if it does not grow. One in 2^doublings
-        of the rows by the new number is in a bucket that existed before."""
-        return max(0.0, math.log2(self.new.buckets_of(partition) / self.old.buckets_of(partition)))
-
     def finer(self, partition: str) -> int:
         """Returns the least common multiple of the two numbers. The hash of a row modulo that number decides its old
         and new bucket."""

@@ -31,20 +31,18 @@ def rules_of(table: OpenedTable) -> BucketRules | None:
     return _parsed(expressions, default)
 
 
-def rules_before(table: OpenedTable, instant: str) -> BucketRules | None:
-    """Returns the rules that the config of `instant` replaced; None if they are unknown."""
+def rules_before(table: OpenedTable, instant: str) -> tuple[BucketRules, ...]:
+    """Returns the rules of all configs before that of `instant`, the latest first; those it replaced are the first."""
+    found = []
     with translated("reading the hashing configs"):
         configs = _configs(table)
         committed = table.jvm.read(configs.getCommittedHashingConfigInstants(table.meta))
-        earlier = [item for item in committed if item < instant]
-        if not earlier:
-            return None
-        path = configs.getHashingConfigPath(table.path, max(earlier))
-        loaded = configs.loadHashingConfig(table.storage, path)
-        if not loaded.isPresent():
-            return None
-        expressions, default = loaded.get().getExpressions(), loaded.get().getDefaultBucketNumber()
-    return _parsed(expressions, default)
+        for earlier in sorted((item for item in committed if item < instant), reverse=True):
+            loaded = configs.loadHashingConfig(table.storage, configs.getHashingConfigPath(table.path, earlier))
+            if not loaded.isPresent():
+                break
+            found.append((loaded.get().getExpressions(), loaded.get().getDefaultBucketNumber()))
+    return tuple(_parsed(expressions, default) for expressions, default in found)
 
 
 def _parsed(expressions: str, default: int) -> BucketRules:

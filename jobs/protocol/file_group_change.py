@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from jobs.format.stale_writes import hits
 
 if TYPE_CHECKING:
-    from jobs.format.bucket_rules import BucketChange
+    from jobs.format.bucket_rules import BucketChange, BucketRules
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Touched
 
@@ -34,14 +35,15 @@ class Switch:
     replaced: frozenset[Group]  # The file groups out of use.
     buckets: BucketChange | None = None  # None if rows keep their buckets.
     complete: frozenset[str] = frozenset()  # Contracted partitions in which every bucket is known to have a file group.
+    earlier: tuple[BucketRules, ...] = ()  # The rules before those of `buckets.old`; a writer may still know them.
 
     def verdict(self, touched: Touched) -> Verdict:
         """Decides whether a write to these file groups knows of the switch.
 
-        A write to a replaced file group does not know the switch, however late it is. A bucket that did not exist
-        before proves that the write uses the new number, and one that no longer exists that it uses the old one. Many
+        A write to a replaced file group does not know the switch, however late it is. A bucket that never existed
+        before proves that the write uses the new number, and one that no longer exists that it uses an old one. Many
         rows in old buckets alone make it improbable that the write uses a larger new number. If the new number divides
-        the old one, rows in the buckets that still exist are correct by either number. An inflight instant does not
+        all old ones, rows in the buckets that still exist are correct by any number. An inflight instant does not
         name the buckets of rows whose file groups do not exist yet; if every bucket of a smaller number has a file
         group, such rows are for a bucket that no longer exists.
         """
@@ -52,14 +54,23 @@ class Switch:
         buckets = self.buckets
         if buckets is None:
             return Verdict.FRESH
-        changed = {partition: ids for partition, ids in touched.buckets().items() if buckets.is_for(partition)}
-        inserts = {partition for partition, rows in touched.inserts.items() if rows and buckets.is_for(partition)}
+        paths = touched.buckets().keys() | touched.inserts.keys()
+        old = {path: numbers for path in paths if (numbers := self._old_numbers(buckets, path))}
+        changed = {path: ids for path, ids in touched.buckets().items() if path in old}
+        inserts = {path for path, rows in touched.inserts.items() if rows and path in old}
         is_gone = any(bucket >= buckets.new.buckets_of(path) for path, ids in changed.items() for bucket in ids)
         if is_gone or inserts & self.complete:
             return Verdict.STALE
-        if any(bucket >= buckets.old.buckets_of(path) for path, ids in changed.items() for bucket in ids):
+        if any(bucket >= max(old[path]) for path, ids in changed.items() for bucket in ids):
             return Verdict.FRESH
-        if sum(buckets.doublings(path) * sum(touched.groups[path].values()) for path in changed) >= SURE_ROWS:
+        doublings = {path: math.log2(buckets.new.buckets_of(path) / max(old[path])) for path in changed}
+        if sum(max(0.0, doublings[path]) * sum(touched.groups[path].values()) for path in changed) >= SURE_ROWS:
             return Verdict.STALE
-        is_open = inserts or any(not buckets.divides(path) for path in changed)
+        is_open = inserts or any(number % buckets.new.buckets_of(path) for path in changed for number in old[path])
         return Verdict.OPEN if is_open else Verdict.FRESH
+
+    def _old_numbers(self, buckets: BucketChange, partition: str) -> set[int]:
+        """Returns the other numbers that the partition has had."""
+        return {rules.buckets_of(partition) for rules in (buckets.old, *self.earlier)} - {
+            buckets.new.buckets_of(partition)
+        }

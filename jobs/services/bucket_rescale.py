@@ -117,7 +117,8 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
         unit=rescale.family,
     ).run()
     written = ((file.partition, file.bucket) for file in replaced.written)
-    switch = Switch(replaced.file_groups, buckets, _complete(buckets, written))
+    earlier = hashing_config.rules_before(table, replaced.instant)
+    switch = Switch(replaced.file_groups, buckets, _complete(buckets, written), earlier)
     watched = repair.after_switch(
         table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced, seconds=settle_seconds
     )
@@ -141,12 +142,12 @@ def _settled(
 ) -> Result[KindResult]:
     """Finishes an attempt that died after its commit: writers that started since then may be stale."""
     (instant,) = done.instants
-    rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
-    if rules is None or now is None:
+    earlier, now = hashing_config.rules_before(table, instant), table.bucket_rules()
+    if not earlier or now is None:
         return done
-    buckets = BucketChange(rules, now)
+    buckets = BucketChange(earlier[0], now)
     existing = ((item.partition, item.bucket) for item in table.file_slices())
-    switch = Switch(table.replaced_by(instant), buckets, _complete(buckets, existing))
+    switch = Switch(table.replaced_by(instant), buckets, _complete(buckets, existing), earlier)
     watched = repair.after_switch(
         table,
         TableLock(table, order.job_id),

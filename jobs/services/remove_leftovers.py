@@ -73,9 +73,10 @@ def _of_configs(table: HudiTable, configs: Sequence[str]) -> list[Problem]:
     """Refuses to remove a config unless every row is in its bucket by the previous rules."""
     if not configs:
         return []
-    rules = hashing_config.rules_before(table, min(configs))
-    if rules is None:
+    earlier = hashing_config.rules_before(table, min(configs))
+    if not earlier:
         return [RULES_BEFORE_UNKNOWN.because(min(configs))]
+    rules = earlier[0]
     wrong = sum(each.misplaced for each in count_rows(table, rules))
     if not wrong:
         return []

@@ -93,3 +93,30 @@ def test_after_a_clustering_only_replaced_file_groups_show_a_stale_write() -> No
     assert switch.verdict(Touched({"p": {f"{OLD}-0": 1}}, {})) is Verdict.STALE
     assert switch.verdict(Touched({"p": {"00000001-b-0": 500}}, {"new": 3})) is Verdict.FRESH
     assert switch.verdict(Touched({}, {})) is Verdict.OPEN
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bucket", "verdict"),
+    [
+        # Bucket 5 did not exist right before the switch, but a writer of the first number knows it.
+        ((6, 4, 7), 5, Verdict.OPEN),
+        ((6, 4, 7), 6, Verdict.FRESH),
+        # The rows of the first number are not where the last one puts them, though it divides the second.
+        ((6, 8, 4), 3, Verdict.OPEN),
+        ((16, 8, 4), 3, Verdict.FRESH),
+        # The last change left these partitions alone, but a writer may know the number before.
+        ((4, 7, 7), 2, Verdict.OPEN),
+    ],
+)
+def test_a_writer_may_know_a_number_from_before_an_earlier_change(
+    numbers: tuple[int, int, int], bucket: int, verdict: Verdict
+) -> None:
+    first, old, new = map(BucketRules.uniform, numbers)
+    switch = Switch(frozenset(), BucketChange(old, new), earlier=(old, first))
+    assert switch.verdict(Touched({"p": {f"0000000{bucket}-b-0": 1}}, {})) is verdict
+
+
+def test_many_rows_in_buckets_of_an_earlier_number_do_not_make_a_write_stale() -> None:
+    first, old, new = map(BucketRules.uniform, (6, 4, 7))
+    switch = Switch(frozenset(), BucketChange(old, new), earlier=(first,))
+    assert switch.verdict(Touched({"p": {"00000001-b-0": 60}}, {})) is Verdict.OPEN
