@@ -5,6 +5,7 @@ the replacing instants. There Hudi merges base file and logs as usual, for any p
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit
     from jobs.hudi.table import HudiTable
 
+logger = logging.getLogger(__name__)
+
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _LOG = ".log."
 # `HoodieWriteStat.NULL_COMMIT`: the file group was new.
@@ -41,6 +44,7 @@ class DeletedKey:
     key: str
     instant: str
     ordering: str | None = None
+    file_id: str = ""  # The file group whose log has the delete.
 
 
 @contextmanager
@@ -69,15 +73,16 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
 
 
 def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[DeletedKey]:
-    """Returns the keys in the delete blocks (`HoodieDeleteBlock`) of these writes' logs in the stale file groups."""
+    """Returns the keys in the delete blocks (`HoodieDeleteBlock`) of these writes' logs in the stale file groups. The
+    deletes of a log that was compacted and cleaned are unknown; they are left out."""
     files = {commit.write.instant: commit.files for commit in commits}
     found: list[DeletedKey] = []
     with translated("reading the delete blocks of stale writes"):
         for write in stale:
-            for partition, file_id in write.groups:
-                for path in files[write.instant].get(partition, {}).get(file_id, []):
+            for group in write.groups:
+                for path in files[write.instant].get(group[0], {}).get(group[1], []):
                     if _LOG in path.rpartition("/")[2]:
-                        found += _deletes(table, path, partition, write.instant)
+                        found += _deletes(table, path, group, write.instant)
     return found
 
 
@@ -135,9 +140,12 @@ def _base_file(table: HudiTable, group: Group, instant: str) -> str:
     raise FilesGoneError(f"{partition}/{file_id} of {instant}")
 
 
-def _deletes(table: HudiTable, path: str, partition: str, instant: str) -> list[DeletedKey]:
+def _deletes(table: HudiTable, path: str, group: Group, instant: str) -> list[DeletedKey]:
     log = table.jvm.hudi.common.table.log
     storage_path = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{path}")
+    if not table.storage.exists(storage_path):
+        logger.warning("the deletes in %s are unknown, because it was cleaned", path)
+        return []
     reader = log.HoodieLogFormat.newReader(table.storage, table.jvm.hudi.common.model.HoodieLogFile(storage_path), None)
     header = log.block.HoodieLogBlock.HeaderMetadataType.valueOf("INSTANT_TIME")
     found: list[DeletedKey] = []
@@ -151,7 +159,7 @@ def _deletes(table: HudiTable, path: str, partition: str, instant: str) -> list[
                 # A delete with 0 or null applies to every row, whatever its ordering value
                 # (`OrderingValues.getDefault`).
                 ordering = None if value is None or str(value) == "0" else str(value)
-                found.append(DeletedKey(partition, str(record.getRecordKey()), instant, ordering))
+                found.append(DeletedKey(group[0], str(record.getRecordKey()), instant, ordering, group[1]))
     finally:
         reader.close()
     return found

@@ -14,12 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow as pa
+
 from jobs.contract import Outcome, Result, converted
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketChange
-from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, stale_writes
+from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, StaleWrite, stale_writes
 from jobs.hudi.client import WriteClient
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.hadoop import storage_of
@@ -34,15 +36,17 @@ from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import Writers
 from jobs.services import remove_leftovers, stray_row_writes, stray_rows
+from jobs.services.checks import row_counts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from jobs.contract import WorkOrder
-    from jobs.format.stale_writes import Group, StaleWrite
+    from jobs.format.stale_writes import CompletedWrite, Group
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import Commit, FileSlice
+    from jobs.hudi.stale_slices import DeletedKey
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.words import ActiveWriterParams
@@ -126,7 +130,7 @@ def repair_writes(
         repair.drop_visible(stale)
     # Misplaced rows are moved first, because recovering rows from replaced file groups marks the write as repaired.
     if written:
-        repair.move_misplaced_rows(sorted(written), doubtful)
+        repair.move_misplaced_rows(sorted(written), [known[each] for each in doubtful])
     if stale:
         repair.recover_stale_rows(stale)
     return repaired
@@ -245,25 +249,45 @@ class _Repair:
         dropped = self._replacement(groups, lambda *_: [], extra, ignores_writers=True).run()
         self.repaired.instants += (dropped.instant,)
 
-    def move_misplaced_rows(self, partitions: Sequence[str], instants: Sequence[str]) -> None:
+    def move_misplaced_rows(self, partitions: Sequence[str], doubtful: Sequence[CompletedWrite]) -> None:
         """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them.
-        `instants` are commits that may have written to wrong buckets."""
+        `doubtful` are commits that may have written to wrong buckets. Keys that they deleted there are deleted in the
+        right ones."""
         self.context.step("finding rows in wrong buckets")
         table = self.table
+        instants = [write.instant for write in doubtful]
         wrong = stray_rows.misplaced(table, partitions)
-        if not wrong.groups:
+        deletes = self._misplaced_deletes(doubtful)
+        if not wrong.groups and not deletes:
             self.repaired.cleared += tuple(instants)
             return
         with self.lock_without_writers():
             self.context.step("writing rows to the right buckets")
             wrong = stray_rows.misplaced(table, partitions)
-            decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
-            written = stray_row_writes.write(table, self.lock, self.context, decided, apart=wrong.places)
+            decided = stray_rows.decide(table, wrong.rows, deletes, table.commits(), is_visible=True)
+            # Without rows in wrong buckets no file group is rewritten, so this write marks the repair.
+            extra = None if wrong.groups else {REPAIRED_KEY: ",".join(instants)}
+            written = stray_row_writes.write(table, self.lock, self.context, decided, extra=extra, apart=wrong.places)
             self.repaired.instants += written
         self.repaired.rows += decided.upsert_count
+        self.repaired.deletes += decided.delete_count
         self.repaired.moved += wrong.rows.count()
-        self._leave_out(wrong.groups, instants)
+        if wrong.groups:
+            self._leave_out(wrong.groups, instants)
         self.repaired.repaired += tuple(instants)
+
+    def _misplaced_deletes(self, doubtful: Sequence[CompletedWrite]) -> list[DeletedKey]:
+        """Returns the keys that these commits deleted in logs of wrong buckets, where the deletes have no effect."""
+        groups = [StaleWrite(each.instant, each.operation, dict.fromkeys(each.written, "")) for each in doubtful]
+        rules, index = self.table.bucket_rules(), self.table.declared.index
+        if rules is None or index is None:
+            return []
+        found = deleted_in_logs(self.table, groups, self.table.commits())
+        keys, partitions, files = (
+            pa.array([getattr(each, name) for each in found], pa.string()) for name in ("key", "partition", "file_id")
+        )
+        wrong = row_counts.misplaced(keys, partitions, files, rules, index.hash_fields)
+        return [each for each, is_wrong in zip(found, wrong, strict=True) if is_wrong]
 
     def _leave_out(self, groups: frozenset[tuple[str, str]], instants: Sequence[str]) -> None:
         """Rewrites these file groups without the rows that belong to other buckets."""

@@ -256,3 +256,52 @@ def test_more_files_than_a_task_writes_at_once_come_from_several_tasks(spark: Sp
         rules = hudi_table(spark, base, index_of(3)).bucket_rules()
         assert rules is not None
         assert rules.buckets_of("") == 40
+
+
+@pytest.mark.exhaustive
+def test_deletes_by_the_old_number_are_made_in_the_right_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, table_type=MOR)
+    count_buckets(spark, base, 4, 7)
+    # The writer finds the new file groups, and deletes by its own number in them: no row shows that.
+    config = base / ".hoodie" / ".bucket_index"
+    shutil.move(config, tmp_path / "away")
+    gone = tables.rows(spark, 100, 130, ts=8)
+    tables.upsert(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
+    shutil.move(tmp_path / "away", config)
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    assert spark.read.format("hudi").load(str(base)).count() > 270
+
+    result = run_job(spark, base, "repair", {"instants": [instant]}, index=index_of(4)).details
+
+    assert (result["repaired"], result["deletes"] > 0) == ([instant], True)
+    expected = tables.rows(spark, 0, 100).union(tables.rows(spark, 130, 300))
+    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
+    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+    assert len(proved_by(spark, base, 7, index_of(4))) == 270
+
+
+@pytest.mark.exhaustive
+def test_a_write_by_the_number_before_the_last_but_one_is_found_and_repaired(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=6, copied=False)
+    count_buckets(spark, base, 6, 4)
+    new_partition = tables.rows(spark, 1000, 1012, ts=5).withColumn("dt", F.lit("2026-02-01"))
+
+    def stale_write() -> None:
+        config = base / ".hoodie" / ".bucket_index"
+        shutil.move(config, tmp_path / "away")
+        tables.upsert(new_partition, base, options)
+        shutil.move(tmp_path / "away", config)
+
+    context = At("watching writers that start", stale_write)
+    params = {"num_buckets": 7, "settle_seconds": 2}
+    result = run_job(spark, base, "bucket_count", params, index=index_of(6), context=context).details
+
+    assert len(result["repaired"]) == 1
+    expected = tables.rows(spark, 0, 300).union(new_partition)
+    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
+    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+    assert len(proved_by(spark, base, 7, index_of(6))) == 312
