@@ -2,11 +2,12 @@
 
 File ids prove a write to a replaced file group (`jobs.format.stale_writes`). A write with an old number of buckets can
 only be suspected here. After an expansion, a few rows may all lie in the old buckets by chance, but not many. After a
-contraction, one row in a removed bucket is enough.
+contraction, one row in a removed bucket is enough. If neither number divides the other, few rows show nothing.
 """
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from service.incidents.finding import Finding, Judged
 from service.incidents.incident import IncidentKind, IncidentState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from jobs.format.stale_writes import Group, StaleWrite
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 
 MANY_ROWS = 20
 """If the number of buckets was doubled, this number of rows lies in the old buckets by chance once in a million
-times."""
+times. If it changed less, more rows are needed."""
 
 RECENT = timedelta(hours=24)
-"""For this time after an expansion, fewer rows are suspected as well, because late writers are likeliest then."""
+"""For this time after a change, fewer rows are suspected as well, because late writers are likeliest then."""
 
 _MAX_NAMED = 20
 """File groups and partitions in the details of an incident; the counts cover all."""
@@ -113,15 +114,13 @@ def _by_old_number(
             if not rescales or (instant, path) in known:
                 continue
             last = rescales[-1]
-            if last.after < last.before:
-                if beyond := _beyond(rows, last):
-                    suspected.append((path, last, beyond))
-                continue
-            if not _is_below(rows, last):
+            if beyond := _beyond(rows, last):
+                suspected.append((path, last, beyond))
                 continue
             since = completed_at.get(last.instant) or config.moment(last.instant)
             is_recent = since is None or completed_at[instant] - since < RECENT
-            if is_recent or sum(rows.values()) >= MANY_ROWS:
+            # A writer may still have a number from before an earlier change.
+            if may_be_old(rows, last.after, {each.before for each in rescales} - {last.after}, is_recent=is_recent):
                 suspected.append((path, last, sum(rows.values())))
         if suspected:
             yield _suspicion(seen, suspected)
@@ -132,10 +131,17 @@ def _beyond(rows: Mapping[str, int], contraction: Rescale) -> int:
     return sum(number for file_id, number in rows.items() if (bucket_of(file_id) or 0) >= contraction.after)
 
 
-def _is_below(rows: Mapping[str, int], expansion: Rescale) -> bool:
-    """Returns whether all these file groups belong to buckets that existed before the expansion."""
+def may_be_old(rows: Mapping[str, int], new: int, old: Collection[int], *, is_recent: bool) -> bool:
+    """Returns whether these rows, all in buckets that exist, may be there by one of the `old` numbers."""
     buckets = [bucket_of(file_id) for file_id in rows]
-    return bool(buckets) and all(bucket is not None and bucket < expansion.before for bucket in buckets)
+    # If the new number divides an old one, the rows are right by both.
+    if not buckets or all(number % new == 0 for number in old):
+        return False
+    if any(bucket is None or bucket >= max(old) for bucket in buckets):
+        return False
+    are_many = sum(rows.values()) * abs(math.log2(new / min(old, key=lambda each: abs(each - new)))) >= MANY_ROWS
+    # By larger numbers alone, one of many rows would be in a bucket that no longer exists.
+    return (is_recent and not (are_many and min(old) > new)) or (are_many and max(old) < new)
 
 
 def _suspicion(seen: ObservedInstant, suspected: Sequence[tuple[str, Rescale, int]]) -> Finding:
