@@ -140,7 +140,7 @@ def may_be_old(rows: Mapping[str, int], new: int, old: Collection[int], *, is_re
     if any(bucket is None or bucket >= max(old) for bucket in buckets):
         return False
     are_many = sum(rows.values()) * abs(math.log2(new / min(old, key=lambda each: abs(each - new)))) >= MANY_ROWS
-    # By larger numbers alone, one of many rows would be in a bucket that no longer exists.
+    # If all old numbers are larger, one of many rows would be in a bucket that no longer exists.
     return (is_recent and not (are_many and min(old) > new)) or (are_many and max(old) < new)
 
 
