@@ -1,0 +1,75 @@
+"""Measures a join and a group by buckets against Spark's own plan, in CPU seconds of the JVM.
+
+    python tests/benchmarks/bucketed_reads.py [--rows 4000000]
+
+Both ways run in one session on the same two tables of 8 and 16 buckets, by turns; the figure is the median of three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "jobs" / "bucketed_reads"))
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from groundskeeper_spark import Table, bucketed
+from jobs.hudi.session import start_session
+from tests.integration.tables import writer_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REPEAT = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    rows = parser.parse_args().rows
+    spark = start_session(driver_memory="4g", packages=[], conf={"spark.sql.autoBroadcastJoinThreshold": "-1"})
+    system = spark._jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean()  # type: ignore[union-attr]
+
+    def seconds(found: DataFrame) -> float:
+        before = system.getProcessCpuTime()
+        found.write.format("noop").mode("overwrite").save()
+        return float(system.getProcessCpuTime() - before) / 1e9
+
+    with tempfile.TemporaryDirectory() as folder:
+        tables = [_table(spark, f"{folder}/t{number}", rows, number) for number in (8, 16)]
+        plain = [spark.read.format("hudi").load(table.path).select("id", f"v{table.buckets}") for table in tables]
+        ways: dict[str, Any] = {
+            "join, buckets": lambda: bucketed.join(spark, *tables, ["id"], columns=(["v8"], ["v16"])).rows,
+            "join, Spark": lambda: plain[0].join(plain[1], "id"),
+            "group, buckets": lambda: bucketed.group_by(spark, tables[0], ["id"], [F.sum("v8")]).rows,
+            "group, Spark": lambda: plain[0].groupBy("id").agg(F.sum("v8")),
+        }
+        counts = {name: way().count() for name, way in ways.items()}
+        assert set(counts.values()) == {rows}, counts
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(REPEAT):
+            for name, way in ways.items():
+                times[name].append(seconds(way()))
+        print(json.dumps({name: round(median(found), 1) for name, found in times.items()}))
+    spark.stop()
+
+
+def _table(spark: Any, path: str, rows: int, buckets: int) -> Table:
+    options = writer_options(path, num_buckets=buckets, partitioned=False, table_type="COPY_ON_WRITE")
+    options["hoodie.datasource.write.operation"] = "bulk_insert"
+    frame = spark.range(rows).select(
+        F.col("id").cast("string").alias("id"), F.lit(1).alias("ts"), F.rand().alias(f"v{buckets}")
+    )
+    frame.write.format("hudi").options(**options).mode("append").save(path)
+    return Table(path, ("id",), buckets)
+
+
+if __name__ == "__main__":
+    main()
