@@ -1,8 +1,7 @@
 """The messages that the service and a worker exchange. The module needs the standard library and `msgspec` only.
 
-A worker leases a `WorkOrder`, sends `Progress` while it runs and ends with a `Result`. All messages travel as JSON over
-REST, so a worker may be older or newer than the service: unknown keys are ignored, and `VERSION` grows when a key
-changes its meaning.
+A worker leases a `WorkOrder`, sends `Progress` while it runs and ends with a `Result`, as JSON. Either side may be the
+older one: unknown keys are ignored, and `VERSION` grows when a key changes its meaning.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.dataplane.not_copyable import NotCopyableError
-from jobs.format.compact_thrift import I64, Field, ThriftError, TruncatedError, read_struct, write_struct
+from jobs.format.compact_thrift import I64, STRUCT, Field, ThriftError, TruncatedError, read_struct, write_struct
 
 if TYPE_CHECKING:
     from jobs.format.compact_thrift import Struct
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _MOST_HEADER_BYTES = 16 * 1024 * 1024  # statistics in page headers may hold values of any length
 # PageHeader
 _PAGE_TYPE, _PAGE_BYTES, _DATA_HEADER, _DATA_HEADER_V2 = 1, 3, 5, 8
+# The headers of the fields of an `OffsetIndex` and a `PageLocation`, which are written one after the other.
+_LIST_FIELD, _I64_FIELD, _I32_FIELD = 0x19, 0x16, 0x15
 _DATA_PAGE_TYPE, _DICTIONARY_PAGE_TYPE, _DATA_PAGE_V2_TYPE = 0, 2, 3
 
 
@@ -72,6 +74,54 @@ class ChunkPages:
             raise NotCopyableError(
                 f"the pages hold {-self._missing} values more than the footer says, and {self._skip} bytes are missing"
             )
+
+
+def moved_pages(content: bytes, first: int, end: int, moved: int) -> bytes | None:
+    """Returns an offset index like `moved_index`, but in a third of the time.
+
+    Returns None unless it has the usual form, and its pages fill the range from `first` to `end` one after the other,
+    so that nobody needs to read their headers.
+    """
+    if len(content) < 2 or content[0] != _LIST_FIELD or content[1] & 0x0F != STRUCT:
+        return None
+    try:
+        count, at = content[1] >> 4, 2
+        if count == 0x0F:
+            count, at = _varint(content, at)
+        out = bytearray(content[:at])
+        for _ in range(count):
+            if content[at] != _I64_FIELD:
+                return None
+            offset, at = _varint(content, at + 1)
+            if offset >> 1 != first or offset & 1 or content[at] != _I32_FIELD:
+                return None
+            size, behind = _varint(content, at + 1)
+            first += size >> 1
+            if size & 1 or content[behind] != _I64_FIELD:
+                return None
+            _, behind = _varint(content, behind + 1)
+            if content[behind]:
+                return None
+            place = offset + 2 * moved
+            out.append(_I64_FIELD)
+            while place > 0x7F:
+                out.append(place & 0x7F | 0x80)
+                place >>= 7
+            out.append(place)
+            out += content[at : behind + 1]
+            at = behind + 1
+    except IndexError:
+        return None
+    return bytes(out + content[at:]) if first == end and content[at:] == b"\0" else None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = place = 0
+    while (byte := data[at]) > 0x7F:
+        value |= (byte & 0x7F) << place
+        place += 7
+        at += 1
+    return value | byte << place, at + 1
 
 
 def moved_index(content: bytes, start: int, length: int, moved: int) -> bytes:

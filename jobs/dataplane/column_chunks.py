@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jobs.dataplane.chunk_pages import ChunkPages, moved_index
+from jobs.dataplane.chunk_pages import ChunkPages, moved_index, moved_pages
 from jobs.dataplane.not_copyable import EncryptedError, NotCopyableError
 from jobs.format import compact_thrift as thrift
 from jobs.format.compact_thrift import (
@@ -180,11 +180,13 @@ class Chunk:
 class CopyWriter:
     """Writes a Parquet file of copied row groups to `stream`, with the schema of the file `like`, by default the first.
 
-    All row groups must come from files of this schema and of the same writer, except for single columns.
+    All row groups must come from files of this schema and of the same writer, except for single columns. The headers of
+    pages are read, unless `trusts_indexes` is set and the offset index of a column chunk accounts for all of its bytes.
     """
 
     stream: pa.NativeFile
     like: RawFile | None = None
+    trusts_indexes: bool = False
     at: int = 0
     rows: int = 0
     _groups: list[Struct] = field(default_factory=list)
@@ -248,11 +250,18 @@ class CopyWriter:
 
     def _copied(self, source: RawFile, chunk: Chunk) -> Struct:
         moved = self.at - chunk.start
-        pages = ChunkPages(chunk.number(_NUM_VALUES), chunk.number(DATA_PAGE) - chunk.start)
+        place = chunk.index(OFFSET_INDEX)
+        index = source.content(*place) if place else None
+        quick = None
+        if index is not None and self.trusts_indexes:
+            quick = moved_pages(index, chunk.number(DATA_PAGE), chunk.start + chunk.length, moved)
+        pages = None if quick else ChunkPages(chunk.number(_NUM_VALUES), chunk.number(DATA_PAGE) - chunk.start)
         for block in source.blocks(chunk.start, chunk.length):
-            pages.add(block)
+            if pages:
+                pages.add(block)
             self._write(block)
-        pages.require_complete()
+        if pages:
+            pages.require_complete()
         meta = dict(chunk.meta)
         for offset in (DATA_PAGE, DICTIONARY_PAGE):
             if chunk.number(offset):
@@ -264,8 +273,8 @@ class CopyWriter:
         old = chunk.struct.get(CHUNK_OFFSET, Field(I64, 0)).value
         copied: Struct = {CHUNK_OFFSET: Field(I64, old and old + moved), _META: Field(STRUCT, meta)}
         # The statistics of pages are useless without their positions.
-        if place := chunk.index(OFFSET_INDEX):
-            index = moved_index(source.content(*place), chunk.start, chunk.length, moved)
+        if index is not None:
+            index = quick or moved_index(index, chunk.start, chunk.length, moved)
             self._offset_indexes.append((copied, index))
             if place := chunk.index(COLUMN_INDEX):
                 self._column_indexes.append((copied, source.content(*place)))

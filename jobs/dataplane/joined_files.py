@@ -90,7 +90,7 @@ class _NewFile:
         marker = f"{self._name}.marker.CREATE"
         work.storage.create_empty(".hoodie", ".temp", work.instant, self._partition, marker)
         self._output = work.storage.create(self._partition, self._name)
-        self._writer = CopyWriter(self._output.stream)
+        self._writer = CopyWriter(self._output.stream, trusts_indexes=True)
         self._form: _Form | None = None
         self._keys: KeyFooter | None = None
         self._foreign: dict[bytes, bytes] = {}

@@ -83,7 +83,10 @@ class KeyFooter:
         # If the writer has compared UTF-8, such letters at the end of the range mean that it may be another in UTF-16.
         if any(letter >= "\ue000" for letter in smallest) or any(letter > "\uffff" for letter in largest):
             return False
-        self._filter.merge(found)
+        if self._filter.keys:
+            self._filter.merge(found)
+        else:
+            self._filter = found
         self._widen(smallest, largest)
         return True
 

@@ -14,52 +14,27 @@ calls are made by `boto3`.
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import MetastoreError, MetastoreUnavailableError
 from jobs.format.partition_values import values_of
-from jobs.format.server_addresses import GLUE, glue_endpoint
+from jobs.hudi.glue_client import GlueClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.metastore_table import LAST_SYNCED, Definition, MetastoreTable
 from jobs.job_params import SyncStrategy
 from jobs.storage import s3
-from jobs.storage_errors import StorageDeniedError, StorageLoginError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from jobs.errors import JobError
     from jobs.format.partition_values import PartitionChanges
     from jobs.hudi.metastore_table import Target
     from jobs.hudi.table import HudiTable
 
-CONNECT_SECONDS = 3
-SILENCE_SECONDS = 20
-_ATTEMPTS = 5
 _CREATED_AT_ONCE, _DELETED_AT_ONCE = 100, 25
 _LISTS_FILES = "hudi.metadata-listing-enabled"
-_REGION = re.compile(r"(?:^|\.)glue(?:-fips)?\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)$")
-_LOGIN = {
-    "ExpiredTokenException",
-    "IncompleteSignature",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
-    "MissingAuthenticationTokenException",
-    "UnrecognizedClientException",
-}
-_DENIED = {"AccessDeniedException", "GlueEncryptionException"}
-_BUSY = {
-    "ConcurrentModificationException",
-    "InternalServiceException",
-    "OperationTimeoutException",
-    "ServiceUnavailable",
-    "ThrottlingException",
-    "VersionMismatchException",
-}
 
 
 @dataclass(frozen=True)
@@ -78,7 +53,7 @@ class Glue:
         """Connects to nothing yet. Raises MetastoreError without `boto3`."""
         self._table, self.target = table, target
         self._definition = Definition(table, target, timeline)
-        self._client, self._account = _client(table, target.uris)
+        self._client = GlueClient(target.uris, *_keys_and_region(table))
 
     def close(self) -> None:
         self._client.close()
@@ -86,7 +61,7 @@ class Glue:
     # -- reading
 
     def has_database(self) -> bool:
-        return self._unless_missing(lambda: self._call("get_database", Name=self._database)) is not None
+        return self._client.find("get_database", Name=self._database) is not None
 
     def tables(self, names: Sequence[str]) -> dict[str, MetastoreTable | None]:
         """Returns these tables with all of their partitions; None for one that does not exist."""
@@ -122,11 +97,11 @@ class Glue:
     def sync(self) -> None:
         """Creates the database and the tables, or brings their columns and properties up to the table."""
         if self.target.create_database and not self.has_database():
-            self._call("create_database", DatabaseInput={"Name": self._database})
+            self._client.call("create_database", DatabaseInput={"Name": self._database})
         for wanted in self._tables():
             found = self._entry(wanted.name)
             if found is None:
-                self._call("create_table", DatabaseName=self._database, TableInput=self._new(wanted))
+                self._client.call("create_table", DatabaseName=self._database, TableInput=self._new(wanted))
             else:
                 self._update(wanted, found)
 
@@ -143,13 +118,17 @@ class Glue:
         of_table = {"DatabaseName": self._database, "TableName": name}
         for some in _batches(changes.dropped, _DELETED_AT_ONCE):
             dropped = [{"Values": list(values)} for values in some]
-            self._call_many("batch_delete_partition", "EntityNotFoundException", **of_table, PartitionsToDelete=dropped)
+            self._client.call_for_many(
+                "batch_delete_partition", "EntityNotFoundException", **of_table, PartitionsToDelete=dropped
+            )
         if not (changes.added or changes.moved):
             return
         storage = (self._entry(name) or {}).get("StorageDescriptor") or {}
         for paths in _batches(changes.added, _CREATED_AT_ONCE):
             added = [self._partition(path, storage) for path in paths]
-            self._call_many("batch_create_partition", "AlreadyExistsException", **of_table, PartitionInputList=added)
+            self._client.call_for_many(
+                "batch_create_partition", "AlreadyExistsException", **of_table, PartitionInputList=added
+            )
         moved = {self._values(path): self._partition(path, storage) for path in changes.moved}
         self._change_partitions(name, moved)
 
@@ -183,11 +162,11 @@ class Glue:
         for some in _batches(changed.items(), _CREATED_AT_ONCE):
             entries = [{"PartitionValueList": list(values), "PartitionInput": new} for values, new in some]
             of_table = {"DatabaseName": self._database, "TableName": name}
-            self._call_many("batch_update_partition", "EntityNotFoundException", **of_table, Entries=entries)
+            self._client.call_for_many("batch_update_partition", "EntityNotFoundException", **of_table, Entries=entries)
 
     def _replace(self, found: Mapping[str, Any], **changes: Any) -> None:
         kept = {name: value for name, value in found.items() if name in self._members}
-        self._call(
+        self._client.call(
             "update_table",
             DatabaseName=self._database,
             TableInput={**kept, **changes},
@@ -254,82 +233,25 @@ class Glue:
 
     @cached_property
     def _members(self) -> frozenset[str]:
-        return frozenset(self._client.meta.service_model.shape_for("TableInput").members)
-
-    # -- calls
+        return self._client.members("TableInput")
 
     @property
     def _database(self) -> str:
         return self.target.database.lower()
 
     def _entry(self, name: str) -> dict[str, Any] | None:
-        found = self._unless_missing(lambda: self._call("get_table", DatabaseName=self._database, Name=name.lower()))
+        found = self._client.find("get_table", DatabaseName=self._database, Name=name.lower())
         return None if found is None else found["Table"]
 
     def _partitions(self, name: str) -> Iterator[tuple[tuple[str, ...], str]]:
-        with _translated():
-            pages = self._client.get_paginator("get_partitions").paginate(
-                DatabaseName=self._database, TableName=name, ExcludeColumnSchema=True, **self._account
-            )
-            for page in pages:
-                for each in page["Partitions"]:
-                    yield tuple(each["Values"]), (each.get("StorageDescriptor") or {}).get("Location") or ""
-
-    def _call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        with _translated():
-            answer: dict[str, Any] = getattr(self._client, name)(**arguments, **self._account)
-            return answer
-
-    def _call_many(self, name: str, harmless: str, **arguments: Any) -> None:
-        """Makes a call for several partitions; each may fail for itself. `harmless` is an error that the comparison
-        after the call takes care of."""
-        for each in self._call(name, **arguments).get("Errors") or []:
-            error = each.get("ErrorDetail") or {}
-            if error.get("ErrorCode") != harmless:
-                values = "/".join(each.get("PartitionValues") or each.get("PartitionValueList") or [])
-                raise _error(error.get("ErrorCode") or "", f"{values}: {error.get('ErrorMessage') or ''}")
-
-    def _unless_missing(self, call: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-        try:
-            return call()
-        except _MissingError:
-            return None
+        of_table = {"DatabaseName": self._database, "TableName": name}
+        for page in self._client.pages("get_partitions", **of_table, ExcludeColumnSchema=True):
+            for each in page["Partitions"]:
+                yield tuple(each["Values"]), (each.get("StorageDescriptor") or {}).get("Location") or ""
 
 
-class _MissingError(MetastoreError):
-    """Glue has no such database or table."""
-
-
-def _client(table: HudiTable, uri: str) -> tuple[Any, dict[str, str]]:
-    """Returns the client, and the arguments of each call that name the account."""
-    try:
-        import boto3
-        from botocore.config import Config
-    except ImportError as error:
-        hint = "Install Groundskeeper's extra `glue` on the worker: pip install 'groundskeeper[glue]'."
-        raise MetastoreError(f"The worker has no client of {GLUE}: {error}.", hint=hint) from error
-    endpoint, account = glue_endpoint(uri)
-    match = _REGION.search(endpoint.partition("://")[2].partition(":")[0])
-    keys, region = _of_storage(table)
-    config = Config(
-        connect_timeout=CONNECT_SECONDS,
-        read_timeout=SILENCE_SECONDS,
-        retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
-    )
-    session = boto3.session.Session(
-        aws_access_key_id=keys.access_key,
-        aws_secret_access_key=keys.secret_key,
-        aws_session_token=keys.session_token,
-        region_name=match[1] if match else region,
-    )
-    region_name = session.region_name or "us-east-1"
-    client = session.client("glue", endpoint_url=endpoint, region_name=region_name, config=config)
-    return client, {"CatalogId": account} if account else {}
-
-
-def _of_storage(table: HudiTable) -> tuple[s3.Credentials, str | None]:
-    """Returns the keys and the region in the storage options of the table, if it is on S3 and has any. Without keys,
-    the usual sources of Amazon's SDK apply: environment, profile, web identity, container, instance."""
+def _keys_and_region(table: HudiTable) -> tuple[s3.Credentials, str | None]:
+    """Returns those in the storage options of the table, if it is on S3 and has any."""
     store = storage_of(table).store
     return (store.credentials(), store.region) if isinstance(store, s3.S3) else (s3.Credentials(), None)
 
@@ -347,32 +269,3 @@ def _batches(items: Iterable[Any], most: int) -> Iterator[list[Any]]:
     source = iter(items)
     while some := list(islice(source, most)):
         yield some
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    from botocore import exceptions
-
-    try:
-        yield
-    except exceptions.ClientError as error:
-        found = error.response.get("Error") or {}
-        raise _error(str(found.get("Code") or ""), str(found.get("Message") or "")) from error
-    except exceptions.NoCredentialsError as error:
-        raise StorageLoginError(f"{GLUE}: {error}") from error
-    except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
-        raise MetastoreUnavailableError(f"{error}"[:300]) from error
-    except exceptions.BotoCoreError as error:
-        raise MetastoreError(f"{type(error).__name__}: {error}"[:300]) from error
-
-
-def _error(code: str, message: str) -> JobError:
-    detail = f"{GLUE}: {code}: {message}"[:300]
-    if code == "EntityNotFoundException":
-        return _MissingError(detail)
-    if code in _LOGIN:
-        return StorageLoginError(detail)
-    if code in _DENIED:
-        hint = "Let the role of the workers read and change the databases, tables and partitions of the Glue catalog."
-        return StorageDeniedError(detail, hint=hint)
-    return MetastoreUnavailableError(detail) if code in _BUSY else MetastoreError(detail)

@@ -11,7 +11,7 @@ from service.incidents.incident import IncidentKind
 from service.model.formatting import count, size
 from service.scheduling.by_objective import of_versions, within_budget
 from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds
+from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds, commits_to_go
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,14 +51,16 @@ def decide(
         return Run(JobKind.CLEANING, params, f"{finding}, which must be removed before the timeline is archived")
     kept, warning = _kept_for(settings, consumers, context)
     files = sum(each.freed_files for each in snapshot.partitions)
+    is_other = context.calendar or context.objective.settings.storage_overhead is not None
+    to_go = 0 if is_other else commits_to_go(settings, snapshot.since_cleaning)
     if files == 0:
-        return Skip("nothing-to-free", "no file is out of use", warning=warning)
+        return Skip("nothing-to-free", "no file is out of use", None, warning, to_go)
     # Under KEEP_LATEST_BY_HOURS files become removable even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
-        return Skip("nothing-new", "nothing was committed since the last cleaning job", warning=warning)
+        return Skip("nothing-new", "nothing was committed since the last cleaning job", None, warning, to_go)
     timing = within_budget(_timing(settings, snapshot, context), context.objective)
     if not timing.is_due:
-        return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning)
+        return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning, timing.commits)
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
     because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
     return Run(JobKind.CLEANING, params, f"{because}{kept}", warning)

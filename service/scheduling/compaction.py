@@ -11,7 +11,7 @@ from service.model.formatting import count, size
 from service.scheduling.by_objective import of_logs, within_budget
 from service.scheduling.decision import Run, Skip
 from service.scheduling.pending_plans import plans_of
-from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds
+from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds, commits_to_go
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
@@ -40,13 +40,14 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
         names = ", ".join(plans.waiting)
         because = f"{count(len(plans.waiting), 'compaction plan')} left on the timeline to be executed ({names})"
         return Run(JobKind.COMPACTION, _params(settings), because, warning)
+    to_go = 0 if _is_other(settings, context) else commits_to_go(settings, snapshot.since_compaction)
     if snapshot.log_bytes == 0:
-        return Skip("no-logs", "there are no log files to compact", warning=warning)
+        return Skip("no-logs", "there are no log files to compact", None, warning, to_go)
     if context.is_unfinished:
         because = "the last compaction has reached its limit and left work for the next one"
         return Run(JobKind.COMPACTION, _params(settings), because, warning)
     if not context.is_anything_new(snapshot):
-        return Skip("nothing-new", "nothing was committed since the last compaction job", warning=warning)
+        return Skip("nothing-new", "nothing was committed since the last compaction job", None, warning, to_go)
     timing = within_budget(_timing(settings, snapshot, context), context.objective)
     return timing.proposal(JobKind.COMPACTION, _params(settings), warning=warning)
 
@@ -55,6 +56,11 @@ def _params(settings: CompactionSettings) -> dict[str, object]:
     given = settings.job_params()
     # `auto` is the job's default.
     return {name: value for name, value in given.items() if value != CompactionEngine.AUTO}
+
+
+def _is_other(settings: CompactionSettings, context: TriggerContext) -> bool:
+    """Returns whether something else than the thresholds may make a job due."""
+    return bool(context.calendar or context.objective.settings.concerns_reads or settings.log_ratio is not None)
 
 
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:

@@ -48,6 +48,9 @@ class Skip:
     because: str
     until: datetime | None = None  # When the result may change although only time passes.
     warning: str | None = None
+    # The number of further commits before which, and before `until`, no job of this kind becomes due, whatever jobs of
+    # other kinds do; 0 if unknown.
+    commits: float = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)

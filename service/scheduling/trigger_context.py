@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from service.model.formatting import count, duration
@@ -49,18 +50,20 @@ class TriggerContext:
 
 @dataclass(frozen=True)
 class Timing:
-    """Whether a job is due, and the figures behind it. `until` is when that changes, if time alone can change it."""
+    """Whether a job is due, and the figures behind it. `until` is when that changes, if time alone can change it.
+    `commits` are as in `Skip`."""
 
     is_due: bool
     because: str
     until: datetime | None = None
+    commits: float = 0
 
     def proposal(
         self, kind: JobKind, params: Mapping[str, Any], further: str = "", warning: str | None = None
     ) -> Run | Skip:
         """Returns the job if it is due; `further` are additional figures for the reason."""
         if not self.is_due:
-            return Skip("not-yet", self.because, self.until, warning)
+            return Skip("not-yet", self.because, self.until, warning, self.commits)
         return Run(kind, params, f"{self.because}; {further}" if further else self.because, warning)
 
 
@@ -68,7 +71,7 @@ def by_calendar(calendar: Calendar) -> Timing:
     if calendar.is_due:
         return Timing(True, "its scheduled time has come")
     when = f"{calendar.next_at:%Y-%m-%d %H:%M} UTC" if calendar.next_at else "never"
-    return Timing(False, f"its next scheduled time is {when}", calendar.next_at)
+    return Timing(False, f"its next scheduled time is {when}", calendar.next_at, inf)
 
 
 def by_time(seconds: int, first_commit_at: datetime | None, context: TriggerContext, noun: str) -> Timing:
@@ -81,7 +84,7 @@ def by_time(seconds: int, first_commit_at: datetime | None, context: TriggerCont
     begin = f"last {noun}" if context.last_run_at else "first commit"
     because = f"{duration(context.now - start)} since the {begin}, threshold {duration(seconds)}"
     due_at = start + timedelta(seconds=seconds)
-    return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at)
+    return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at, inf)
 
 
 class Thresholds(Protocol):
@@ -120,12 +123,19 @@ def by_thresholds(
 
     match trigger:
         case Trigger.COMMITS:
-            return Timing(enough, by_count())
+            return Timing(enough, by_count(), commits=commits - since.commits)
         case Trigger.SECONDS:
-            return Timing(is_old, by_time(), until)
+            return Timing(is_old, by_time(), until, inf)
         case Trigger.BOTH:
-            return Timing(enough and is_old, f"{by_count()}; {by_time()}", until)
+            to_go = inf if enough else commits - since.commits
+            return Timing(enough and is_old, f"{by_count()}; {by_time()}", until, to_go)
         case Trigger.EITHER:
             if enough or is_old:
                 return Timing(True, by_count() if enough else by_time())
-            return Timing(False, f"{by_count()}; {by_time()}", until)
+            return Timing(False, f"{by_count()}; {by_time()}", until, commits - since.commits)
+
+
+def commits_to_go(thresholds: Thresholds, since: Since) -> int:
+    """Returns the number of further commits before which the thresholds are not reached, however late it becomes."""
+    needs_commits = thresholds.trigger in (Trigger.COMMITS, Trigger.BOTH)
+    return max(0, thresholds.commits - since.commits) if needs_commits else 0

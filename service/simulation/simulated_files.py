@@ -19,6 +19,8 @@ from service.simulation.growth import distinct
 from service.simulation.table_past import Ran
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from service.outcome.read_cost import ReadCost
     from service.policies.policy import Policy
     from service.policies.settings import CleaningSettings
@@ -80,30 +82,38 @@ class SimulatedFiles:
         other.__dict__.update(self.__dict__, _freed=self._freed.copy())
         return other
 
-    def write(self, write: Write) -> None:
-        """Adds a commit of a writer."""
-        growth = self.growth
-        self.commits += 1
-        self.written += write.bytes
-        self.timeline_commits += 1
-        self.base_files += growth.new_files
-        self.small_files += growth.small_files
-        if self.is_merge_on_read:
-            self.oldest_at = self.oldest_at or write.at
-            self._first_at = self._first_at or write.at
-            self.log_bytes += growth.logged * write.bytes
-            self.log_files += write.file_groups
-            self.base_bytes += (1 - growth.logged) * write.bytes
-            self.untouched *= 1 - min(1.0, write.file_groups / self.groups)
-        else:
-            new = min(1.0, growth.kept)
-            self.base_bytes += new * write.bytes
-            self._free(write.at, (1 - new) * write.file_groups, (1 - new) * write.bytes)
+    def write(self, writes: Sequence[Write]) -> None:
+        """Adds commits of writers, at least one."""
+        growth, is_merged = self.growth, self.is_merge_on_read
+        if is_merged:
+            self.oldest_at = self.oldest_at or writes[0].at
+            self._first_at = self._first_at or writes[0].at
+        # Most of the time of a simulation of many commits is spent here.
+        new_files, hot = growth.new_files, growth.hot_groups
+        logged, new = growth.logged, 1 - growth.logged if is_merged else min(1.0, growth.kept)
+        base_files, base_bytes, small_files = self.base_files, self.base_bytes, self.small_files
+        log_bytes, log_files, untouched = self.log_bytes, self.log_files, self.untouched
+        for each in writes:
+            size, groups = each.bytes, each.file_groups
+            self.commits += 1
+            base_files += new_files
+            small_files += growth.small_files
+            base_bytes += new * size
+            if is_merged:
+                log_bytes += logged * size
+                log_files += groups
+                untouched *= 1 - min(1.0, groups / _groups(hot, base_files))
+            else:
+                self._free(each.at, (1 - new) * groups, (1 - new) * size)
+        self.base_files, self.base_bytes, self.small_files = base_files, base_bytes, small_files
+        self.log_bytes, self.log_files, self.untouched = log_bytes, log_files, untouched
+        self.written += sum(each.bytes for each in writes)
+        self.timeline_commits += len(writes)
 
     @property
     def groups(self) -> float:
         """The file groups that writers write to."""
-        return max(1.0, min(self.growth.hot_groups or self.base_files, max(self.base_files, 1.0)))
+        return _groups(self.growth.hot_groups, self.base_files)
 
     def since(self, kind: JobKind) -> tuple[int, int]:
         """Returns how many commits and bytes writers have written since the last run."""
@@ -233,3 +243,7 @@ class SimulatedFiles:
             largest_bucket=0 if self.num_buckets else None,
             largest_bucket_bytes=int(self.largest_share * (self.base_bytes + self.log_bytes)),
         )
+
+
+def _groups(hot: float, base_files: float) -> float:
+    return max(1.0, min(hot or base_files, base_files))

@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from service.lake.snapshot import Since, TableSnapshot
 from service.outcome.objective import check
 from service.policies import windows
 from service.policies.freeze import next_start
-from service.policies.settings import CheckSettings
 from service.queue.job import Job
 from service.scheduling.admission import Situation, admit
 from service.scheduling.cron import next_after
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from service.policies.freeze import Freeze
     from service.policies.policy import Window
     from service.scheduling.admission import Limits, Load
-    from service.scheduling.decision import Admission, Proposal
+    from service.scheduling.decision import Proposal
     from service.simulation.simulated_files import Taken
     from service.simulation.table_past import TablePast, Write
 
@@ -57,8 +57,7 @@ _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a decision: the job that starts, or the time at which the result may change although nothing
-    happens. `is_limited` says that a job waits for jobs of other tables."""
+    """The job that starts, or when that may change by time alone. `is_limited`: a job waits for other tables' jobs."""
 
     run: Run | None
     until: float | None
@@ -94,7 +93,9 @@ class SimulatedTable:
         # The number of commits at the last start of a job, and between the last two starts.
         self._run_at = self._stride = 0
         self._is_foreseen = True  # Whether the next job may be as many commits away.
-        self._first_at = _moment(past.first_commit_at) if past.first_commit_at is not None else None
+        self._is_exact = True  # Whether it was known after the last decision how long no job would be due.
+        first_at = past.first_commit_at or (past.writes[0].at if past.writes else None)
+        self._first_at = _moment(first_at) if first_at is not None else None
         self._last_at: datetime | None = None
         self._spans = _spans(self.policy.windows, self.policy.time_zone, begin, end) if self.policy.windows else None
         self._rest = {kind: getattr(self.policy, kind.value).min_interval_seconds for kind in SIMULATED}
@@ -102,35 +103,38 @@ class SimulatedTable:
         for kind in SIMULATED:
             if expression := getattr(getattr(self.policy, kind.value), "cron", None):
                 self._schedules[kind] = _Schedule(next_after(expression, self.policy.time_zone, _moment(begin)))
-        self._by_time: dict[JobKind, Skip] = {}
+        # Proposals with the number of commits before which they stay as they are.
+        self._lasting: dict[JobKind, tuple[Skip, float]] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
         self._kinds = tuple(kind for kind, found in self._proposals(_moment(begin)).items() if not _stays(found))
         # Nobody would look at the schedule of another kind, so its next time would be in the past for ever.
         self._schedules = {kind: each for kind, each in self._schedules.items() if kind in self._kinds}
 
     def write_after(self, now: float) -> Write | None:
-        """Returns the first commit that is still to come after a time."""
-        writes = self.past.writes
-        at = bisect_right(writes, now, self._next, key=_at)
+        """Returns the first commit still to come after a time that may change a decision."""
+        writes, at = self.past.writes, bisect_right(self.past.writes, now, self._next, key=_at)
+        if len(self._lasting) == len(self._kinds):
+            to_go = min((lasts for _, lasts in self._lasting.values()), default=inf) - self.files.commits
+            at = len(writes) if to_go == inf else max(at, self._next - 1 + int(to_go))
         return writes[at] if at < len(writes) else None
 
     def advance(self, now: float) -> None:
         """Adds the commits until now."""
-        writes = self.past.writes
-        while self._next < len(writes) and writes[self._next].at <= now:
-            self.files.write(writes[self._next])
-            self._next += 1
-        if self._next:
+        writes, first = self.past.writes, self._next
+        if first < len(writes) and writes[first].at <= now:
+            self._next = bisect_right(writes, now, first, key=_at)
+            self.files.write(writes[first : self._next])
             self._last_at = _moment(writes[self._next - 1].at)
 
     def decide(self, now: float, limits: Limits, load: Load) -> Answer:
         """Decides as the scheduler does (`scheduling.scheduler`). Nothing changes until `begin`."""
         at = _moment(now)
         proposals = self._proposals(at)
-        admissions: Mapping[JobKind, Admission] = proposals
-        is_any_due = any(isinstance(each, Run) for each in proposals.values())
-        if is_any_due:
-            admissions = admit(proposals, self._situation(now, at), limits, load)
+        if not any(isinstance(each, Run) for each in proposals.values()):
+            self._is_exact = len(self._lasting) == len(self._kinds)
+            self._wanted_since.clear()
+            return Answer(None, self._idle_until(proposals, at))
+        admissions = admit(proposals, self._situation(now, at), limits, load)
         run: Run | None = None
         until: list[datetime] = []
         is_limited = False
@@ -145,7 +149,7 @@ class SimulatedTable:
             elif isinstance(each, Skip | Wait) and each.until is not None and each.until > at:
                 until.append(each.until)
         until += [each.next_at for each in self._schedules.values() if each.next_at is not None]
-        if run is None and is_any_due and self.freezes and (starts := next_start(self.freezes, self.past.subject, at)):
+        if run is None and self.freezes and (starts := next_start(self.freezes, self.past.subject, at)):
             until.append(starts)
         return Answer(run, min(until).timestamp() if until else None, is_limited)
 
@@ -153,15 +157,14 @@ class SimulatedTable:
         """Returns until when probably no job is due, estimated from the commits between the last two jobs; None if that
         is no later than the next commit."""
         at = self._run_at + self._stride - 2
-        is_known = self._is_foreseen and self._next < at < len(self.past.writes)
-        return self.past.writes[at].at if is_known else None
+        is_likely = self._is_foreseen and not self._is_exact and self._next < at < len(self.past.writes)
+        return self.past.writes[at].at if is_likely else None
 
     def idle_at(self, now: float) -> Answer | None:
         """Returns the answer at a later time if no job will be due then, and so none before it, since thresholds are
         reached only once. Deciding takes much longer than adding commits, which are added anew later."""
         at = _moment(now)
-        scheduled = [each.next_at for each in self._schedules.values() if each.next_at is not None]
-        if any(each <= at for each in scheduled):
+        if any(each.next_at is not None and each.next_at <= at for each in self._schedules.values()):
             return None
         before = self.files, self._next, self._last_at
         self.files = copy(self.files)
@@ -172,8 +175,13 @@ class SimulatedTable:
             self._is_foreseen = False
             return None
         self._wanted_since.clear()
+        return Answer(None, self._idle_until(proposals, at))
+
+    def _idle_until(self, proposals: Mapping[JobKind, Proposal], now: datetime) -> float | None:
+        """Returns when time alone may make a job due, if none is due now."""
         until = [each.until for each in proposals.values() if isinstance(each, Skip) and each.until is not None]
-        return Answer(None, min([*until, *scheduled]).timestamp() if until or scheduled else None)
+        until += [each.next_at for each in self._schedules.values() if each.next_at is not None]
+        return min((each.timestamp() for each in until if each > now), default=None)
 
     def begin(self, run: Run, job_id: str, now: float) -> Job:
         """Queues the job, and returns it."""
@@ -184,9 +192,7 @@ class SimulatedTable:
         job = Job(job_id, self.past.id, run.kind, at, at, run.params, priority=self.policy.priority, reason=run.because)
         self.active.append(job)
         before = self.history.get(run.kind, _NEVER)
-        self.history[run.kind] = JobHistory(
-            *(at, before.began_at, before.ended_at), is_unfinished=before.is_unfinished, fruitless=before.fruitless
-        )
+        self.history[run.kind] = replace(before, asked_at=at)
         if schedule := self._schedules.get(run.kind):
             schedule.is_due = False
         return job
@@ -205,7 +211,7 @@ class SimulatedTable:
             while self._spent[0][0] <= _moment(now) - _DAY:
                 self._spent.popleft()
         self.active = [each for each in self.active if each.id != job.id]
-        self._by_time.pop(job.kind, None)
+        self._lasting.pop(job.kind, None)
         before = self.history[job.kind]
         is_fruitless = job.kind is JobKind.CLEANING and not taken.files
         self.history[job.kind] = JobHistory(
@@ -234,18 +240,22 @@ class SimulatedTable:
         )
 
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
-        snapshot = self._snapshot(now)
-        return {kind: self._proposal(kind, snapshot, now) for kind in self._kinds}
-
-    def _proposal(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> Proposal:
-        known = self._by_time.get(kind)
-        if known is not None and known.until is not None and now < known.until:
-            return known
-        proposal = POLICIES[kind](self._inputs(kind, snapshot, now))
-        if isinstance(proposal, Skip) and isinstance(getattr(self.policy, kind.value), CheckSettings):
-            # Checks are due by time alone.
-            self._by_time[kind] = proposal
-        return proposal
+        snapshot: TableSnapshot | None = None
+        found: dict[JobKind, Proposal] = {}
+        commits = self.files.commits
+        for kind in self._kinds:
+            if lasting := self._lasting.get(kind):
+                skip, lasts = lasting
+                if commits < lasts and (skip.until is None or now < skip.until):
+                    found[kind] = skip
+                    continue
+            snapshot = snapshot or self._snapshot(now)
+            proposal = found[kind] = POLICIES[kind](self._inputs(kind, snapshot, now))
+            if isinstance(proposal, Skip) and proposal.commits:
+                self._lasting[kind] = proposal, commits + proposal.commits
+            else:
+                self._lasting.pop(kind, None)
+        return found
 
     def _inputs(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> PolicyInputs:
         history = self.history.get(kind, _NEVER)
@@ -284,7 +294,7 @@ class SimulatedTable:
             (files.state(),),
             last_commit="0" if self._last_at else None,
             last_commit_at=self._last_at,
-            first_commit_at=self._first_at or self._last_at,
+            first_commit_at=self._first_at if self._last_at or self.past.first_commit_at else None,
             since_compaction=self._since(JobKind.COMPACTION),
             since_cleaning=self._since(JobKind.CLEANING),
             since_clustering=self._since(JobKind.CLUSTERING),

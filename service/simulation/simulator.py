@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from service.simulation.table_past import TablePast
 
 _POINTS = 168
+_MOST_JOBS = 2**60
 # A table is polled again when one of its jobs has ended.
 _SEEN_AFTER = 1.0
 _MUTATES = {kind: mutates(kind, dry_run=False) for kind in SIMULATED}
@@ -85,7 +86,8 @@ class _Simulation:
         self.wakes: list[float] = [0.0] * len(pasts)
         self.numbers = {each.id: number for number, each in enumerate(pasts)}
         self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
-        # Time, number of the event, and the number of the table to decide about, or the job that ends.
+        # Time, rank among events of that time, and the number of the table to decide about, or the job that ends. The
+        # rank depends on the past alone, so that moments at which nothing changes may be left out.
         self.events: list[tuple[float, int, int | _Queued]] = []
         self.counter = 0
         self.used: dict[str, float] = {}
@@ -128,20 +130,17 @@ class _Simulation:
             self._observe(moment)
         return self._outcome()
 
-    def _push(self, at: float, event: int | _Queued) -> None:
-        self.counter += 1
-        heapq.heappush(self.events, (at, self.counter, event))
-
     def _wake_at(self, number: int, at: float) -> None:
         self.wakes[number] = at
-        self._push(at, number)
+        heapq.heappush(self.events, (at, number, number))
 
     def _decide(self, number: int, now: float) -> None:
         table = self.tables[number]
         table.advance(now)
         if (likely := table.likely_idle()) is not None:
             later = self._polled_after(number, likely)
-            if later < self.end and (idle := table.idle_at(later)):
+            # A table whose logs grow may be due now and not later, by the share of old versions.
+            if later < self.end and table.idle_at(now) and (idle := table.idle_at(later)):
                 self._sleep(number, now, idle.until, later)
                 return
         answer = table.decide(now, self.fleet.limits, Load(self.active))
@@ -235,7 +234,8 @@ class _Simulation:
         cost = self.expected(table_id, queued.job.kind.value, queued.taken.work, dry_run=False)
         queued.candidate.seconds, queued.gib = cost.seconds, cost.gib
         self.longest_wait = max(self.longest_wait, now - self.begin - queued.candidate.created)
-        self._push(now + cost.seconds, queued)
+        # Jobs end before tables are decided about.
+        heapq.heappush(self.events, (now + cost.seconds, int(queued.job.id) - _MOST_JOBS, queued))
 
     def _ended(self, queued: _Queued, now: float) -> None:
         table_id, number = queued.job.table_id, self.numbers[queued.job.table_id]

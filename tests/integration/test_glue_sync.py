@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import MetastoreUnavailableError, RefusedError
-from jobs.hudi import glue_sync
+from jobs.hudi import glue_client
 from jobs.storage_errors import StorageLoginError
 from tests.integration import tables
 from tests.integration.run import run_job
@@ -208,7 +208,7 @@ def test_refusals_and_errors_have_their_true_names(
         assert raised.value.problem().type == kind
     assert client.get_table(DatabaseName="taken", Name="orders")["Table"]["StorageDescriptor"] == elsewhere
 
-    monkeypatch.setattr(glue_sync, "_ATTEMPTS", 1)
+    monkeypatch.setattr(glue_client, "ATTEMPTS", 1)
     with pytest.raises(MetastoreUnavailableError):
         run_job(spark, base, "sync", {"metastore_uris": "glue+http://127.0.0.1:9", "database": "lake"})
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -221,6 +221,8 @@ def test_refusals_and_errors_have_their_true_names(
 
 def test_an_entry_that_somebody_changes_meanwhile_is_not_overwritten() -> None:
     """moto does not compare versions, so the error that Glue gives is checked by its name."""
-    error = glue_sync._error("ConcurrentModificationException", "Update table failed due to concurrent modifications.")
+    error = glue_client.error_of(
+        "ConcurrentModificationException", "Update table failed due to concurrent modifications."
+    )
     assert isinstance(error, MetastoreUnavailableError)
     assert error.retriable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +26,7 @@ from service.policies.settings import (
 )
 from service.queue.cost_model import Basis, Cost
 from service.scheduling.admission import Limits
+from service.simulation import simulator
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted
 from service.simulation.outcome import KindOutcome, Outcome
 from service.simulation.simulated_table import SimulatedTable
@@ -84,12 +86,64 @@ def test_what_a_table_was_at_the_beginning_counts() -> None:
     assert jobs(outcome([replace(past, ran={})]))[COMPACTION] == 0
 
 
-def test_skipping_commits_that_change_no_decision_changes_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
-    fleet = a_fleet(8, 1, seed=3)[2:]
-    skipping = outcome(fleet)
-    monkeypatch.setattr(SimulatedTable, "likely_idle", lambda _: None)
-    assert outcome(fleet) == skipping
-    assert skipping.jobs > 50
+def a_policy(rng: Random) -> Policy:
+    """Returns a policy whose kinds are due by commits, by time, by both, by an objective or by a schedule."""
+    compaction = CompactionSettings(
+        trigger=rng.choice(list(Trigger)),
+        commits=rng.choice([1, 5, 12]),
+        seconds=rng.choice([600, 20_000]),
+        log_ratio=rng.choice([None, None, 0.02]),
+        cron=rng.choice([None, None, "30 */6 * * *"]),
+        limit_file_groups=rng.choice([None, 5]),
+    )
+    cleaning = CleaningSettings(
+        enabled=rng.random() < 0.8, trigger=rng.choice(list(Trigger)), commits=rng.choice([1, 10]), seconds=7200
+    )
+    clustering = ClusteringSettings(enabled=rng.random() < 0.4, min_interval_seconds=600)
+    objective = ObjectiveSettings(rng.choice([None, None, 1.5]), storage_overhead=rng.choice([None, 1.3]))
+    audit = AuditSettings(enabled=rng.random() < 0.8, seconds=7200, cron=rng.choice([None, "15 * * * *"]))
+    return Policy(
+        compaction=compaction,
+        cleaning=cleaning,
+        clustering=clustering,
+        objective=objective,
+        audit=audit,
+        windows=rng.choice([(), (), (Window(time(3), time(9)),)]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_skipping_commits_that_change_no_decision_changes_no_outcome(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Without skipping, each kind is decided about at each poll with a new commit."""
+    rng = Random(seed)
+    growth = Growth(kept=0.2, new_files=rng.choice([0.0, 3.0]), small_files=rng.choice([0.0, 2.0]))
+    fleet = [replace(each, policy=a_policy(rng), growth=growth) for each in a_fleet(7, 0.5, seed=seed)[2:]]
+    fleet.append(a_past(99, policy=a_policy(rng), first_commit_at=None))
+    given: dict[str, Any] = {"slots": {"default": rng.choice([1, 2])}, "limits": Limits(active=rng.choice([2, 100]))}
+    skipping = outcome(fleet, 0.5, **given)
+
+    class NothingLasts(dict[JobKind, Any]):
+        def __setitem__(self, kind: JobKind, lasting: Any) -> None:
+            pass
+
+    class Slow(SimulatedTable):
+        def decide(self, *given: Any) -> Any:
+            self._lasting = NothingLasts()
+            return super().decide(*given)
+
+        def likely_idle(self) -> None:
+            return None
+
+    monkeypatch.setattr(simulator, "SimulatedTable", Slow)
+    assert outcome(fleet, 0.5, **given) == skipping
+    assert skipping.jobs
+
+
+def test_a_kind_that_is_switched_off_is_not_awaited_at_its_scheduled_times() -> None:
+    policy = compacting(5, cron="30 */6 * * *", enabled=False)
+    assert jobs(outcome([a_past(policy=policy)]))[COMPACTION] == 0
 
 
 def test_the_same_past_has_the_same_outcome() -> None:
