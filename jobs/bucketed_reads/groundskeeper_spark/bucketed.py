@@ -130,7 +130,7 @@ def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: S
                 raise NotColocatedError(f"a key is not of the types {types}")
         modulus = snapshot(spark, table).modulus
         buckets = {java_hash(value) % modulus for value in values}
-        found = scan(spark, session, table, modulus, narrowed, buckets)
+        found = scan(spark, session, table, modulus, narrowed, only=buckets)
         return _result(spark, declared(spark, session, found), [found])
 
     return _either(by_buckets, lambda: narrowed(read(spark, spark._jsparkSession, table)))

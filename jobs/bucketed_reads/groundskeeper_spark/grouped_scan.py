@@ -62,6 +62,7 @@ def scan(
     table: Table,
     modulus: int,
     narrowed: Any,
+    *,
     only: Collection[int] | None = None,
 ) -> GroupedScan:
     """Plans the read of one snapshot, narrowed by columns and filters, of all buckets or `only` of some.
