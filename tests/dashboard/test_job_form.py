@@ -22,6 +22,7 @@ FILLED = {
     JobKind.CLUSTERING: {},
     JobKind.BUCKET_EXPANSION: {"factor": "2"},
     JobKind.BUCKET_CONTRACTION: {"num_buckets": "2"},
+    JobKind.BUCKET_COUNT: {"num_buckets": "7"},
     JobKind.PARTITION_TTL: {"days_retain": "90"},
     JobKind.RESTORE: {"savepoint": "20260101120000000", "table_name": "trips"},
     JobKind.ROLLBACK: {"instant": "20260101120000000"},

@@ -68,7 +68,7 @@ def test_the_report_is_reached_from_the_header_and_read_with_the_keyboard(
     page.keyboard.press("Enter")
     totals = page.get_by_role("region", name="In all")
     expect(totals).to_contain_text("GiB in")
-    expect(totals).to_contain_text("GiB h")
+    expect(totals).to_contain_text("GB-hours")
     expect(totals).to_contain_text("Cost")
     table = page.get_by_role("table", name="By table")
     expect(table.locator("tbody tr").first).to_contain_text("h")

@@ -162,12 +162,10 @@ ROWS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("row", ROWS)
 def test_an_archived_instant_of_another_shape_is_damage(tmp_path: Path, row: dict[str, Any]) -> None:
     table = SmallTable(tmp_path / "t")
-    history = table.timeline / "history"
-    history.mkdir()
-    pq.write_table(pa.Table.from_pylist([row]), history / "001_001_0.parquet")
+    table.add_to_history(pa.Table.from_pylist([row]), "001_001_0.parquet")
     storage = open_storage(str(table.base), {})
-    with pytest.raises(StorageError):
-        archived_since(storage, read_table_config(storage), "001")
+    found, is_whole = archived_since(storage, read_table_config(storage), "001")
+    assert (found, is_whole) == ((), False)
 
 
 KEYS = [
@@ -189,16 +187,21 @@ def test_a_base_file_with_too_many_columns_or_too_long_a_footer_is_refused(tmp_p
     wide = pa.table({f"c{number}": pa.array([1]) for number in range(10_001)})
     with pytest.raises(StorageError, match="more than 10000 columns"):
         _examined(tmp_path / "wide", wide)
+    long = (2**31 - 1).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(StorageError, match="shorter than its footer"):
+        _examined(tmp_path / "short", pa.table({"a": [1]}), tail=long)
     with pytest.raises(StorageError, match="footer of more than"):
-        _examined(tmp_path / "long", pa.table({"a": [1]}), tail=(2**31 - 1).to_bytes(4, "little") + b"PAR1")
+        _examined(tmp_path / "long", pa.table({"a": [1]}), tail=long, size=2**31)
 
 
-def _examined(folder: Path, content: pa.Table, tail: bytes = b"") -> None:
+def _examined(folder: Path, content: pa.Table, tail: bytes = b"", size: int = 0) -> None:
+    """`size` bytes are in front of the `tail`; they take no room on the disk."""
     table = SmallTable(folder / "t")
     name = base_file(bucket_id(0), "001")
     table.commit("001", {"p": {name: 0}})
     pq.write_table(content, table.base / "p" / name)
-    with (table.base / "p" / name).open("ab") as file:
+    with (table.base / "p" / name).open("r+b") as file:
+        file.seek(size, os.SEEK_SET if size else os.SEEK_END)
         file.write(tail)
     examine(str(table.base), allowed_roots=None, claimed=None, storage_options={})
 

@@ -3,6 +3,7 @@ disappears."""
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 from jobs.contract import Outcome, Result
@@ -71,6 +72,7 @@ def test_commits_that_were_missed_are_listed_for_a_day(operated: Operated) -> No
     gone = table.commit()
     table.commit()
     table.files.archive(first, gone)
+    shutil.rmtree(table.files.base / ".hoodie" / "archived")
     operated.poll()
     assert operated.one("commits-missed")["since"] == operated.clock().isoformat().replace("+00:00", "Z")
     operated.poll(DAY + 1)
