@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from groundskeeper_spark import Table, bucketed
+from groundskeeper_spark.table import NotColocatedError, snapshot
 from tests.integration.tables import writer_options
 
 if TYPE_CHECKING:
@@ -38,14 +40,17 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tup
 
 
 def _write(rows: DataFrame, path: Path, **options: Any) -> None:
-    rows.write.format("hudi").options(**writer_options(path, **options)).mode("append").save(str(path))
+    rows.write.format("hudi").options(**writer_options(path, metadata=False, **options)).mode("append").save(str(path))
 
 
 def _sorted(rows: DataFrame) -> list[str]:
     return sorted(map(str, rows.collect()))
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+@pytest.mark.parametrize(
+    "how",
+    ["full", *(pytest.param(how, marks=pytest.mark.exhaustive) for how in ("inner", "left", "right", "semi", "anti"))],
+)
 def test_a_join_has_the_rows_of_spark_without_an_exchange(
     spark: SparkSession, tables: tuple[Table, Table], how: str
 ) -> None:
@@ -58,12 +63,20 @@ def test_a_join_has_the_rows_of_spark_without_an_exchange(
     assert _sorted(found.rows) == _sorted(left.select("id", "v").join(right.select("id", "w"), "id", how))
 
 
-def test_a_third_table_loses_no_rows(spark: SparkSession, tables: tuple[Table, Table]) -> None:
-    found = bucketed.join(spark, *tables, ["id"], columns=(["v"], ["w"]))
+def test_a_third_table_loses_no_rows_because_the_result_is_sealed(
+    spark: SparkSession, tables: tuple[Table, Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
     third = spark.read.format("hudi").load(tables[0].path).select("id", F.col("ts").alias("third"))
-    expected = found.rows.count()
-    assert expected
-    assert found.rows.hint("merge").join(third.repartition(4, "id"), "id").count() == expected
+
+    def joined() -> int:
+        found = bucketed.join(spark, *tables, ["id"], "left", columns=(["v"], ["w"]))
+        assert found.fallback is None
+        return found.rows.hint("merge").join(third.repartition(4, "id"), "id").count()
+
+    expected = third.count()
+    assert joined() == expected
+    monkeypatch.setattr(bucketed, "sealed", lambda _, rows: rows)
+    assert joined() < expected, "the trap is open no more: nothing proves the seal"
 
 
 def test_groups_have_the_rows_of_spark_without_an_exchange(spark: SparkSession, tables: tuple[Table, Table]) -> None:
@@ -99,3 +112,77 @@ def test_what_is_not_co_located_falls_back_with_the_reason(spark: SparkSession, 
     for reason, found in reasons.items():
         assert reason in (found.fallback or "")
     assert reasons["is not known"].rows.count() == bucketed.join(spark, left, right, ["id"]).rows.count()
+
+
+def test_another_spark_or_hudi_falls_back(
+    spark: SparkSession, tables: tuple[Table, Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def renamed(*_: object) -> None:
+        spark._jvm.org.apache.spark.sql.execution.RenamedRDD(1)  # type: ignore[union-attr]
+
+    monkeypatch.setattr(bucketed, "declared", renamed)
+    found = bucketed.group_by(spark, tables[0], ["id"], [F.count("*")])
+    assert "cannot be planned: TypeError" in (found.fallback or "")
+    assert found.rows.count() > 0
+
+
+def test_a_look_up_never_skips_the_bucket_of_a_row(spark: SparkSession, tables: tuple[Table, Table]) -> None:
+    wrong = bucketed.lookup(spark, Table(tables[0].path, KEY, 1024), ["1"])
+    assert "has no file" in (wrong.fallback or "")
+    assert wrong.rows.count() == 1
+    assert "splits" in (bucketed.lookup(spark, tables[0], ["a:1,b:2"]).fallback or "")
+    assert "not of the types" in (bucketed.lookup(spark, tables[0], [1]).fallback or "")
+
+
+def test_other_layouts_and_types_fall_back(spark: SparkSession, tables: tuple[Table, Table], tmp_path: Path) -> None:
+    rows = spark.range(8).select("id", F.lit(1).alias("ts"), F.concat(F.lit("d"), F.col("id")).alias("dt"))
+    plain, ranges = tmp_path / "plain", tmp_path / "ranges"
+    _write(rows, plain, num_buckets=None, **{"hoodie.datasource.write.operation": "bulk_insert"})
+    engine = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING", "hoodie.bucket.index.max.num.buckets": "4"}
+    _write(rows.drop("dt"), ranges, partitioned=False, **{"hoodie.bucket.index.min.num.buckets": "2", **engine})
+    unlike, consistent = Table(str(plain), KEY, 4), Table(str(ranges), KEY, 4)
+    count = [F.count("*")]
+    found = {
+        "types of the keys differ": bucketed.join(spark, tables[0], unlike, ["id"]),
+        "does not belong to a simple bucket": bucketed.group_by(spark, unlike, ["id"], count),
+        "has a consistent hashing index": bucketed.group_by(spark, consistent, ["id"], count),
+    }
+    for reason, result in found.items():
+        assert reason in (result.fallback or "")
+    for instant in (plain / ".hoodie" / "timeline").glob("*commit*"):
+        instant.unlink()
+    with pytest.raises(NotColocatedError, match="no completed commit"):
+        snapshot(spark, unlike)
+
+
+def test_partitions_with_other_numbers_and_composite_keys_with_a_null_part(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(60).select(
+        F.col("id").cast("string").alias("id"),
+        F.when(F.col("id") % 3 != 0, F.col("id") % 4).alias("sub"),
+        F.lit(1).alias("ts"),
+        F.concat(F.lit("d"), F.col("id") % 2).alias("dt"),
+    )
+    path = tmp_path / "several"
+    for partition, number in (("d0", 4), ("d1", 6)):
+        _write(rows.where(F.col("dt") == partition), path, num_buckets=number, record_key="id,sub")
+    configs = path / ".hoodie" / ".bucket_index" / "partition_bucket_index_meta" / "configs"
+    configs.mkdir(parents=True)
+    config = {"rule": "regex", "expressions": "d1,6", "defaultBucketNumber": 4}
+    (configs / "00000000000000.hashing_config").write_text(json.dumps(config))
+    table = Table(str(path), ("id", "sub"))
+    found = bucketed.group_by(spark, table, ["id", "sub"], [F.count("*")])
+    assert found.fallback is None
+    assert found.rows.rdd.getNumPartitions() == 2
+    assert _sorted(found.rows) == _sorted(rows.groupBy("id", "sub").agg(F.count("*")))
+    with_null = bucketed.lookup(spark, table, [("3", None)])
+    assert "not of the types" in (with_null.fallback or "")
+    assert [row.id for row in with_null.rows.collect()] == ["3"]
+    both = bucketed.lookup(spark, table, [("5", 1), ("7", 3), ("7", 2)])
+    assert both.fallback is None
+    assert {row.id for row in both.rows.collect()} == {"5", "7"}
+
+    pending = "20990101000000000"
+    (path / ".hoodie" / "timeline" / f"{pending}.replacecommit.requested").touch()
+    (configs / f"{pending}.hashing_config").write_text(json.dumps({**config, "expressions": "d1,12"}))
+    with pytest.raises(NotColocatedError, match="uncommitted expansion"):
+        snapshot(spark, table)

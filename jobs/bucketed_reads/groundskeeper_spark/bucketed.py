@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _JOINS = {"inner", "left", "right", "full", "semi", "anti"}
 _MOST_KEYS = 10_000
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,9 @@ def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: S
     fields = list(table.hash_fields)
     if any(len(value) != len(fields) for value in values):
         raise ValueError(f"each key has a value for each of {fields}")
-    wanted = F.lit(False)
-    if values and len(fields) == 1:
-        wanted = F.col(fields[0]).isin([value[0] for value in values])
-    elif values:
-        tuples = [F.struct(*(F.lit(part) for part in value)) for value in values]
-        wanted = F.struct(*fields).isin(tuples)
-    narrowed = _narrowed(fields, columns, wanted)
+
+    def narrowed(rows: DataFrame) -> DataFrame:
+        return _narrowed(fields, columns, _equal_one(rows, fields, values))(rows)
 
     def by_buckets() -> Result:
         session = own_session(spark)
@@ -128,12 +125,42 @@ def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: S
         for value in values:
             if any(type(part) is not kind for part, kind in zip(value, expected, strict=True)):
                 raise NotColocatedError(f"a key is not of the types {types}")
+            if any(_is_split(str(part), len(fields)) for part in value):
+                raise NotColocatedError("Hudi splits the text of a key, so that its bucket is not certain")
         modulus = snapshot(spark, table).modulus
         buckets = {java_hash(value) % modulus for value in values}
         found = scan(spark, session, table, modulus, narrowed, only=buckets)
+        # Rows prove the declaration, so a bucket without files proves nothing.
+        if not all(found.bytes_of_buckets[bucket] for bucket in buckets):
+            raise NotColocatedError("a key's bucket has no file")
         return _result(spark, declared(spark, session, found), [found])
 
     return _either(by_buckets, lambda: narrowed(read(spark, spark._jsparkSession, table)))
+
+
+def _equal_one(rows: DataFrame, fields: Sequence[str], values: Sequence[tuple[Any, ...]]) -> Column:
+    if not values:
+        return F.lit(False)
+    if len(fields) == 1:
+        return F.col(fields[0]).isin([value[0] for value in values])
+    # Structs are equal only if their types are, and a wider type loses no value.
+    kinds = ["string" if rows.schema[name].dataType.simpleString() == "string" else "bigint" for name in fields]
+    columns = (F.col(name).cast(kind).alias(name) for name, kind in zip(fields, kinds, strict=True))
+    tuples = [
+        F.struct(
+            *(
+                (F.lit(part) if isinstance(part, str) else F.lit(part).cast(kind)).alias(name)
+                for name, part, kind in zip(fields, value, kinds, strict=True)
+            )
+        )
+        for value in values
+    ]
+    return F.struct(*columns).isin(tuples)
+
+
+def _is_split(text: str, fields: int) -> bool:
+    """`KeyGenUtils.extractRecordKeysByFields` takes a record key apart at commas and colons."""
+    return "," in text or (fields > 1 and (":" in text or text in {"__null__", "__empty__"}))
 
 
 def _within(table: Table, keys: Sequence[str]) -> None:
@@ -166,5 +193,11 @@ def _either(by_buckets: Callable[[], Result], by_spark: Callable[[], DataFrame])
     try:
         return by_buckets()
     except NotColocatedError as error:
-        _log.warning("Spark's own plan is used: %s", error)
-        return Result(by_spark(), str(error))
+        reason = str(error)
+    except Exception as error:
+        # Another version of Spark or Hudi has other internals, which fail in any way. A mistake in the user's own
+        # columns fails in Spark's plan, too, and is raised from there.
+        first_line = next(iter(str(error).splitlines()), "")[:_LONGEST_REASON]
+        reason = f"the read by buckets cannot be planned: {type(error).__name__}: {first_line}"
+    _log.warning("Spark's own plan is used: %s", reason)
+    return Result(by_spark(), reason)

@@ -71,12 +71,14 @@ def scan(
     """
     for _ in range(_ATTEMPTS):
         before = snapshot(spark, table)
-        rows = narrowed(read(spark, session, table))
+        rows = read(spark, session, table)
         place = F.pmod(_hash(spark, table.hash_fields), F.lit(modulus)) == F.spark_partition_id()
         wrong = (
             f"groundskeeper: {table.path} has a row outside of its bucket. Check the declared buckets and hash fields."
         )
-        rows = rows.where(F.when(place, F.lit(True)).otherwise(F.raise_error(F.lit(wrong)).cast("boolean")))
+        checked = F.when(place, F.lit(True)).otherwise(F.raise_error(F.lit(wrong)).cast("boolean"))
+        # Where buckets are left out, all rows of the others are checked: a filter by key would hide the misplaced ones.
+        rows = narrowed(rows).where(checked) if only is None else narrowed(rows.where(checked))
         query = rows._jdf.queryExecution()
         sizes = _regroup(spark, query.executedPlan(), modulus, only)
         if snapshot(spark, table) == before:

@@ -18,7 +18,7 @@ _BASELINE = "00000000000000"
 
 
 class NotColocatedError(Exception):
-    """It cannot be proved that equal keys are in equal buckets; the text says why."""
+    """No proof exists that equal keys are in equal buckets; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def snapshot(spark: SparkSession, table: Table) -> Snapshot:
                 raise NotColocatedError(f"{table.path} has an uncommitted expansion, the instant {instant}")
         if instants:
             stream = files.open(path(f"{_CONFIGS}/{instants[-1]}{_SUFFIX}"))
-            numbers = _numbers(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            numbers = numbers_of_config(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
             stream.close()
     if not numbers:
         raise NotColocatedError(f"the number of buckets of {table.path} is not known: declare it")
@@ -77,7 +77,7 @@ def snapshot(spark: SparkSession, table: Table) -> Snapshot:
     return Snapshot(str(done.lastInstant().get().requestedTime()), gcd(*numbers))
 
 
-def _numbers(config: str) -> list[int]:
+def numbers_of_config(config: str) -> list[int]:
     """Returns all numbers of a `PartitionBucketIndexHashingConfig`, whose partitions have one of them each."""
     try:
         found = json.loads(config)
