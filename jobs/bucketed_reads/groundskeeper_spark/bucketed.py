@@ -1,0 +1,203 @@
+"""Joins, groups and look-ups that use the buckets, or fall back to Spark's own plan with the reason."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from groundskeeper_spark.grouped_scan import declared, key_types, own_session, read, scan, sealed
+from groundskeeper_spark.table import NotColocatedError, Table, java_hash, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_log = logging.getLogger(__name__)
+_JOINS = {"inner", "left", "right", "full", "semi", "anti"}
+_MOST_KEYS = 10_000
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True)
+class Result:
+    """The rows, and how they are read.
+
+    `fallback` is the reason for Spark's own plan, or None if the buckets are used. `instants` are the snapshots of
+    the tables. `skew` is the size of the largest bucket by that of a mean one, of each table.
+    """
+
+    rows: DataFrame
+    fallback: str | None
+    instants: tuple[str, ...] = ()
+    skew: tuple[float, ...] = ()
+    plan: str = ""
+
+
+def join(
+    spark: SparkSession,
+    left: Table,
+    right: Table,
+    on: Sequence[str],
+    how: str = "inner",
+    *,
+    columns: tuple[Sequence[str], Sequence[str]] | None = None,
+    where: tuple[Column | None, Column | None] = (None, None),
+) -> Result:
+    """Joins by the key `on`. `columns` and `where` are those of each table, before the join; keys stay in any case.
+
+    Raises ValueError for another kind of join.
+    """
+    if how not in _JOINS:
+        raise ValueError(f"how is one of {', '.join(sorted(_JOINS))}, not {how!r}")
+    keys = list(on)
+    chosen = columns or (None, None)
+    narrowed = [_narrowed(keys, each, only) for each, only in zip(chosen, where, strict=True)]
+    tables = (left, right)
+
+    def by_buckets() -> Result:
+        session = own_session(spark)
+        if left.hash_fields != right.hash_fields:
+            raise NotColocatedError(f"the hash fields differ: {left.hash_fields} and {right.hash_fields}")
+        _within(left, keys)
+        types = [key_types(read(spark, session, table), table.hash_fields) for table in tables]
+        if types[0] != types[1]:
+            raise NotColocatedError(f"the types of the keys differ: {types[0]} and {types[1]}")
+        numbers = [snapshot(spark, table).modulus for table in tables]
+        modulus = gcd(*numbers)
+        if modulus != min(numbers):
+            raise NotColocatedError(f"no number of buckets is a multiple of the other: {numbers[0]} and {numbers[1]}")
+        scans = [scan(spark, session, table, modulus, of) for table, of in zip(tables, narrowed, strict=True)]
+        sides = [declared(spark, session, found) for found in scans]
+        return _result(spark, sides[0].hint("merge").join(sides[1], keys, how), scans)
+
+    def by_spark() -> DataFrame:
+        sides = [of(read(spark, spark._jsparkSession, table)) for table, of in zip(tables, narrowed, strict=True)]
+        return sides[0].join(sides[1], keys, how)
+
+    return _either(by_buckets, by_spark)
+
+
+def group_by(
+    spark: SparkSession, table: Table, keys: Sequence[str], aggregates: Sequence[Column], *, where: Column | None = None
+) -> Result:
+    """Groups by `keys`, which hold all hash fields of the table."""
+
+    def narrowed(rows: DataFrame) -> DataFrame:
+        return rows if where is None else rows.where(where)
+
+    def by_buckets() -> Result:
+        session = own_session(spark)
+        _within(table, keys)
+        key_types(read(spark, session, table), table.hash_fields)
+        found = scan(spark, session, table, snapshot(spark, table).modulus, narrowed)
+        return _result(spark, declared(spark, session, found).groupBy(*keys).agg(*aggregates), [found])
+
+    def by_spark() -> DataFrame:
+        return narrowed(read(spark, spark._jsparkSession, table)).groupBy(*keys).agg(*aggregates)
+
+    return _either(by_buckets, by_spark)
+
+
+def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: Sequence[str] | None = None) -> Result:
+    """Reads the rows with these values of the hash fields (tuples, if there are several), from their buckets only.
+
+    Raises ValueError for more than 10 000 keys, which are a table to join.
+    """
+    if len(keys) > _MOST_KEYS:
+        raise ValueError(f"a look-up takes {_MOST_KEYS} keys, not {len(keys)}: join a table of keys")
+    values = [key if isinstance(key, tuple) else (key,) for key in keys]
+    fields = list(table.hash_fields)
+    if any(len(value) != len(fields) for value in values):
+        raise ValueError(f"each key has a value for each of {fields}")
+
+    def narrowed(rows: DataFrame) -> DataFrame:
+        return _narrowed(fields, columns, _equal_one(rows, fields, values))(rows)
+
+    def by_buckets() -> Result:
+        session = own_session(spark)
+        types = key_types(read(spark, session, table), fields)
+        expected = [str if name == "string" else int for name in types]
+        for value in values:
+            if any(type(part) is not kind for part, kind in zip(value, expected, strict=True)):
+                raise NotColocatedError(f"a key is not of the types {types}")
+            if any(_is_split(str(part), len(fields)) for part in value):
+                raise NotColocatedError("Hudi splits the text of a key, so that its bucket is not certain")
+        modulus = snapshot(spark, table).modulus
+        buckets = {java_hash(value) % modulus for value in values}
+        found = scan(spark, session, table, modulus, narrowed, only=buckets)
+        # Rows prove the declaration, so a bucket without files proves nothing.
+        if not all(found.bytes_of_buckets[bucket] for bucket in buckets):
+            raise NotColocatedError("a key's bucket has no file")
+        return _result(spark, declared(spark, session, found), [found])
+
+    return _either(by_buckets, lambda: narrowed(read(spark, spark._jsparkSession, table)))
+
+
+def _equal_one(rows: DataFrame, fields: Sequence[str], values: Sequence[tuple[Any, ...]]) -> Column:
+    if not values:
+        return F.lit(False)
+    if len(fields) == 1:
+        return F.col(fields[0]).isin([value[0] for value in values])
+    # Structs are equal only if their types are, and a wider type loses no value.
+    kinds = ["string" if rows.schema[name].dataType.simpleString() == "string" else "bigint" for name in fields]
+    columns = (F.col(name).cast(kind).alias(name) for name, kind in zip(fields, kinds, strict=True))
+    tuples = [
+        F.struct(
+            *(
+                (F.lit(part) if isinstance(part, str) else F.lit(part).cast(kind)).alias(name)
+                for name, part, kind in zip(fields, value, kinds, strict=True)
+            )
+        )
+        for value in values
+    ]
+    return F.struct(*columns).isin(tuples)
+
+
+def _is_split(text: str, fields: int) -> bool:
+    """`KeyGenUtils.extractRecordKeysByFields` takes a record key apart at commas and colons."""
+    return "," in text or (fields > 1 and (":" in text or text in {"__null__", "__empty__"}))
+
+
+def _within(table: Table, keys: Sequence[str]) -> None:
+    if not table.hash_fields or not set(table.hash_fields) <= set(keys):
+        raise NotColocatedError(f"the key {list(keys)} does not hold the hash fields {list(table.hash_fields)}")
+
+
+def _narrowed(
+    keys: Sequence[str], columns: Sequence[str] | None, where: Column | None
+) -> Callable[[DataFrame], DataFrame]:
+    def narrowed(rows: DataFrame) -> DataFrame:
+        kept = rows if where is None else rows.where(where)
+        if columns is None:
+            return kept
+        return kept.select(*dict.fromkeys([*keys, *columns]))
+
+    return narrowed
+
+
+def _result(spark: SparkSession, rows: DataFrame, scans: Sequence[Any]) -> Result:
+    plan = rows._jdf.queryExecution().executedPlan().toString()
+    skew = [
+        max(found.bytes_of_buckets) * len(found.bytes_of_buckets) / (sum(found.bytes_of_buckets) or 1)
+        for found in scans
+    ]
+    return Result(sealed(spark, rows), None, tuple(found.snapshot.instant for found in scans), tuple(skew), str(plan))
+
+
+def _either(by_buckets: Callable[[], Result], by_spark: Callable[[], DataFrame]) -> Result:
+    try:
+        return by_buckets()
+    except NotColocatedError as error:
+        reason = str(error)
+    except Exception as error:
+        # Another version of Spark or Hudi has other internals, which fail in any way. A mistake in the user's own
+        # columns fails in Spark's plan, too, and is raised from there.
+        first_line = next(iter(str(error).splitlines()), "")[:_LONGEST_REASON]
+        reason = f"the read by buckets cannot be planned: {type(error).__name__}: {first_line}"
+    _log.warning("Spark's own plan is used: %s", reason)
+    return Result(by_spark(), reason)

@@ -1,0 +1,183 @@
+"""Hudi's own read of a table with one task per bucket, and data sets over it with a declared partitioning.
+
+Hudi's relation plans a scan of file slices; the scan's file partitions are replaced by one for each bucket, so
+that Hudi's file group reader, the pushed filters and the pruned columns stay. `HashPartitioning` declares more than is
+true: rows are placed by Hudi's hash, not by Spark's. So no data set with it leaves this package; `sealed` hides it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from groundskeeper_spark.table import NotColocatedError, Snapshot, Table, bucket_of_file, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyspark.sql import SparkSession
+
+_TYPES = {"string", "tinyint", "smallint", "int", "bigint"}
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class GroupedScan:
+    """The rows of a table: partition i of `rdd` has the rows of bucket i, modulo `modulus`."""
+
+    table: Table
+    snapshot: Snapshot
+    attributes: Any
+    rdd: Any
+    bytes_of_buckets: list[int]
+
+
+def own_session(spark: SparkSession) -> Any:
+    """Returns a session of the JVM that plans joins of co-located buckets, with the user's other settings."""
+    session = spark._jsparkSession.cloneSession()
+    session.conf().set("spark.sql.adaptive.enabled", "false")
+    session.conf().set("spark.sql.requireAllClusterKeysForCoPartition", "false")
+    return session
+
+
+def key_types(rows: DataFrame, fields: Sequence[str]) -> list[str]:
+    """Returns the types of the hash fields. Raises `NotColocatedError` unless equal values have equal texts."""
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    for name in fields:
+        if types.get(name) not in _TYPES:
+            raise NotColocatedError(f"the hash field {name} has the type {types.get(name)}, whose text is not fixed")
+    return [types[name] for name in fields]
+
+
+def read(spark: SparkSession, session: Any, table: Table) -> DataFrame:
+    return DataFrame(session.read().format("hudi").load(table.path), spark)
+
+
+def scan(
+    spark: SparkSession,
+    session: Any,
+    table: Table,
+    modulus: int,
+    narrowed: Any,
+    *,
+    only: Collection[int] | None = None,
+) -> GroupedScan:
+    """Plans the read of one snapshot, narrowed by columns and filters, of all buckets or `only` of some.
+
+    Raises `NotColocatedError` if commits keep landing meanwhile, or a file group is not of the layout.
+    """
+    for _ in range(_ATTEMPTS):
+        before = snapshot(spark, table)
+        rows = read(spark, session, table)
+        place = F.pmod(_hash(spark, table.hash_fields), F.lit(modulus)) == F.spark_partition_id()
+        wrong = (
+            f"groundskeeper: {table.path} has a row outside of its bucket. Check the declared buckets and hash fields."
+        )
+        checked = F.when(place, F.lit(True)).otherwise(F.raise_error(F.lit(wrong)).cast("boolean"))
+        # Where buckets are left out, all rows of the others are checked: a filter by key would hide the misplaced ones.
+        rows = narrowed(rows).where(checked) if only is None else narrowed(rows.where(checked))
+        query = rows._jdf.queryExecution()
+        sizes = _regroup(spark, query.executedPlan(), modulus, only)
+        if snapshot(spark, table) == before:
+            return GroupedScan(table, before, query.analyzed().output(), query.toRdd(), sizes)
+    raise NotColocatedError(f"commits kept landing in {table.path} while it was planned")
+
+
+def _hash(spark: SparkSession, fields: Sequence[str]) -> Column:
+    """Returns `BucketIdentifier`'s hash: `List.hashCode()` of Java's texts."""
+    code = F.lit(1).cast("bigint")
+    for name in fields:
+        of_text = _java_hash_code(spark, F.coalesce(F.col(name).cast("string"), F.lit(""))).cast("bigint")
+        # The sum stays a 32-bit number, as in Java.
+        code = (code * 31 + of_text).bitwiseAND(0xFFFFFFFF)
+    return code.bitwiseAND(0x7FFFFFFF)
+
+
+def _java_hash_code(spark: SparkSession, text: Column) -> Column:
+    """Returns `String.hashCode()` in generated code; `java_method` would call it by reflection for each row."""
+    jvm: Any = spark._jvm
+    nothing = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
+    types = jvm.org.apache.spark.sql.types
+    invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke
+    of_java = types.ObjectType(jvm.java.lang.Class.forName("java.lang.String"))
+    integer = types.DataType.fromDDL("int")
+    string = invoke(text._jc.expr(), "toString", of_java, nothing, nothing, True, True, True)
+    return Column(
+        jvm.org.apache.spark.sql.Column(invoke(string, "hashCode", integer, nothing, nothing, True, False, True))
+    )
+
+
+def _regroup(spark: SparkSession, plan: Any, modulus: int, only: Collection[int] | None) -> list[int]:
+    """Gives the scan of a plan one partition for each bucket, and returns the bytes of their files."""
+    jvm: Any = spark._jvm
+    leaves = plan.collectLeaves()
+    if leaves.size() != 1 or leaves.apply(0).getClass().getSimpleName() != "FileSourceScanExec":
+        raise NotColocatedError("Hudi has planned no scan of file slices")
+    leaf = leaves.apply(0)
+    old = leaf.inputRDD()
+    if old.getClass().getSimpleName() != "FileScanRDD":
+        raise NotColocatedError(f"Hudi reads by {old.getClass().getSimpleName()}")
+    buckets: list[list[Any]] = [[] for _ in range(modulus)]
+    sizes = [0] * modulus
+    partitions = old.filePartitions()
+    for at in range(partitions.size()):
+        for file in partitions.apply(at).files():
+            bucket = bucket_of_file(str(file.filePath())) % modulus
+            if only is None or bucket in only:
+                buckets[bucket].append(file)
+                sizes[bucket] += int(file.length())
+    gateway: Any = spark.sparkContext._gateway
+    datasources = jvm.org.apache.spark.sql.execution.datasources
+    grouped = jvm.java.util.ArrayList()
+    for at, files in enumerate(buckets):
+        array = gateway.new_array(datasources.PartitionedFile, len(files))
+        for index, file in enumerate(files):
+            array[index] = file
+        grouped.add(datasources.FilePartition(at, array))
+    field = _field(old, "filePartitions")
+    field.set(old, jvm.PythonUtils.toSeq(grouped))
+    return sizes
+
+
+def _field(of: Any, name: str) -> Any:
+    field = of.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field
+
+
+def declared(spark: SparkSession, session: Any, found: GroupedScan) -> DataFrame:
+    """Returns rows that Spark takes for partitioned by the hash fields. Such rows must be sealed before they leave."""
+    jvm: Any = spark._jvm
+    by_name = {found.attributes.apply(at).name(): found.attributes.apply(at) for at in range(found.attributes.size())}
+    keys = jvm.java.util.ArrayList()
+    for name in found.table.hash_fields:
+        keys.add(by_name[name])
+    physical = jvm.org.apache.spark.sql.catalyst.plans.physical
+    partitioning = physical.HashPartitioning(jvm.PythonUtils.toSeq(keys), len(found.bytes_of_buckets))
+    return _rows(spark, session, found.attributes, found.rdd, partitioning)
+
+
+def sealed(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """Returns the rows without the declared partitioning, by which Spark would misplace the rows of a third table.
+
+    Raises `NotColocatedError` if the plan moves rows between tasks.
+    """
+    query = rows._jdf.queryExecution()
+    if "Exchange" in query.executedPlan().toString():
+        raise NotColocatedError("Spark plans an exchange although the rows are co-located")
+    rdd = query.toRdd()
+    physical: Any = spark._jvm.org.apache.spark.sql.catalyst.plans.physical  # type: ignore[union-attr]
+    unknown = physical.UnknownPartitioning(rdd.getNumPartitions())
+    return _rows(spark, spark._jsparkSession, query.analyzed().output(), rdd, unknown)
+
+
+def _rows(spark: SparkSession, session: Any, attributes: Any, rdd: Any, partitioning: Any) -> DataFrame:
+    jvm: Any = spark._jvm
+    none = jvm.scala.Option.empty()
+    empty = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
+    relation = jvm.org.apache.spark.sql.execution.LogicalRDD
+    plan = relation(attributes, rdd, partitioning, empty, False, session, none, none)
+    return DataFrame(jvm.org.apache.spark.sql.Dataset.ofRows(session, plan), spark)

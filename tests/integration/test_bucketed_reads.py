@@ -1,0 +1,188 @@
+"""Reads by buckets have Spark's own rows, without an exchange, or say why they fall back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from groundskeeper_spark import Table, bucketed
+from groundskeeper_spark.table import NotColocatedError, snapshot
+from tests.integration.tables import writer_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+KEY = ("id",)
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, Table]:
+    """A partitioned table with logs and deletes and four buckets, and one without partitions and eight."""
+    folder = tmp_path_factory.mktemp("bucketed")
+    rows = spark.range(600).select(
+        F.when(F.col("id") % 7 == 0, F.concat(F.lit("é😀"), "id")).otherwise(F.col("id").cast("string")).alias("id"),
+        F.lit(1).alias("ts"),
+        F.concat(F.lit("d"), F.col("id") % 2).alias("dt"),
+        F.when(F.col("id") % 5 != 0, F.col("id")).alias("v"),
+    )
+    left, right = folder / "left", folder / "right"
+    _write(rows.where("ts = 1"), left, num_buckets=4)
+    _write(rows.where("v % 3 = 0").withColumn("ts", F.lit(2)).withColumn("v", F.col("v") * 10), left, num_buckets=4)
+    _write(rows.where("v % 11 = 0"), left, num_buckets=4, **{"hoodie.datasource.write.operation": "delete"})
+    other = rows.where("v is null or v > 200").withColumnRenamed("v", "w").drop("dt")
+    _write(other, right, num_buckets=8, partitioned=False, table_type="COPY_ON_WRITE")
+    return Table(str(left), KEY, 4), Table(str(right), KEY, 8)
+
+
+def _write(rows: DataFrame, path: Path, **options: Any) -> None:
+    rows.write.format("hudi").options(**writer_options(path, metadata=False, **options)).mode("append").save(str(path))
+
+
+def _sorted(rows: DataFrame) -> list[str]:
+    return sorted(map(str, rows.collect()))
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["full", *(pytest.param(how, marks=pytest.mark.exhaustive) for how in ("inner", "left", "right", "semi", "anti"))],
+)
+def test_a_join_has_the_rows_of_spark_without_an_exchange(
+    spark: SparkSession, tables: tuple[Table, Table], how: str
+) -> None:
+    found = bucketed.join(spark, *tables, ["id"], how, columns=(["v"], ["w"]))
+    left, right = (spark.read.format("hudi").load(table.path) for table in tables)
+    assert found.fallback is None
+    assert "Exchange" not in found.plan
+    assert "SortMergeJoin" in found.plan
+    assert found.rows.rdd.getNumPartitions() == 4
+    assert _sorted(found.rows) == _sorted(left.select("id", "v").join(right.select("id", "w"), "id", how))
+
+
+def test_a_third_table_loses_no_rows_because_the_result_is_sealed(
+    spark: SparkSession, tables: tuple[Table, Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    third = spark.read.format("hudi").load(tables[0].path).select("id", F.col("ts").alias("third"))
+
+    def joined() -> int:
+        found = bucketed.join(spark, *tables, ["id"], "left", columns=(["v"], ["w"]))
+        assert found.fallback is None
+        return found.rows.hint("merge").join(third.repartition(4, "id"), "id").count()
+
+    expected = third.count()
+    assert joined() == expected
+    monkeypatch.setattr(bucketed, "sealed", lambda _, rows: rows)
+    assert joined() < expected, "the trap is open no more: nothing proves the seal"
+
+
+def test_groups_have_the_rows_of_spark_without_an_exchange(spark: SparkSession, tables: tuple[Table, Table]) -> None:
+    aggregates = [F.count("*").alias("n"), F.sum("v").alias("sum")]
+    found = bucketed.group_by(spark, tables[0], ["id"], aggregates, where=F.col("ts") >= 1)
+    assert found.fallback is None
+    assert "Exchange" not in found.plan
+    assert _sorted(found.rows) == _sorted(spark.read.format("hudi").load(tables[0].path).groupBy("id").agg(*aggregates))
+
+
+def test_a_look_up_reads_the_buckets_of_its_keys_only(spark: SparkSession, tables: tuple[Table, Table]) -> None:
+    found = bucketed.lookup(spark, tables[0], ["1", "é😀14", "none"], columns=["v"])
+    assert found.fallback is None
+    assert {row.id for row in found.rows.collect()} == {"1", "é😀14"}
+
+
+def test_a_wrong_number_of_buckets_is_an_error_and_no_wrong_answer(
+    spark: SparkSession, tables: tuple[Table, Table]
+) -> None:
+    wrong = Table(tables[0].path, KEY, 16)
+    with pytest.raises(Exception, match="outside of its bucket"):
+        bucketed.group_by(spark, wrong, ["id"], [F.count("*")]).rows.collect()
+
+
+def test_what_is_not_co_located_falls_back_with_the_reason(spark: SparkSession, tables: tuple[Table, Table]) -> None:
+    left, right = tables
+    reasons = {
+        "hash fields differ": bucketed.join(spark, left, Table(right.path, ("w",), 8), ["id"]),
+        "multiple of the other": bucketed.join(spark, left, Table(right.path, KEY, 6), ["id"]),
+        "is not known": bucketed.join(spark, left, Table(right.path, KEY), ["id"]),
+        "does not hold the hash fields": bucketed.join(spark, left, right, ["ts"]),
+    }
+    for reason, found in reasons.items():
+        assert reason in (found.fallback or "")
+    assert reasons["is not known"].rows.count() == bucketed.join(spark, left, right, ["id"]).rows.count()
+
+
+def test_another_spark_or_hudi_falls_back(
+    spark: SparkSession, tables: tuple[Table, Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def renamed(*_: object) -> None:
+        spark._jvm.org.apache.spark.sql.execution.RenamedRDD(1)  # type: ignore[union-attr]
+
+    monkeypatch.setattr(bucketed, "declared", renamed)
+    found = bucketed.group_by(spark, tables[0], ["id"], [F.count("*")])
+    assert "cannot be planned: TypeError" in (found.fallback or "")
+    assert found.rows.count() > 0
+
+
+def test_a_look_up_never_skips_the_bucket_of_a_row(spark: SparkSession, tables: tuple[Table, Table]) -> None:
+    wrong = bucketed.lookup(spark, Table(tables[0].path, KEY, 1024), ["1"])
+    assert "has no file" in (wrong.fallback or "")
+    assert wrong.rows.count() == 1
+    assert "splits" in (bucketed.lookup(spark, tables[0], ["a:1,b:2"]).fallback or "")
+    assert "not of the types" in (bucketed.lookup(spark, tables[0], [1]).fallback or "")
+
+
+def test_other_layouts_and_types_fall_back(spark: SparkSession, tables: tuple[Table, Table], tmp_path: Path) -> None:
+    rows = spark.range(8).select("id", F.lit(1).alias("ts"), F.concat(F.lit("d"), F.col("id")).alias("dt"))
+    plain, ranges = tmp_path / "plain", tmp_path / "ranges"
+    _write(rows, plain, num_buckets=None, **{"hoodie.datasource.write.operation": "bulk_insert"})
+    engine = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING", "hoodie.bucket.index.max.num.buckets": "4"}
+    _write(rows.drop("dt"), ranges, partitioned=False, **{"hoodie.bucket.index.min.num.buckets": "2", **engine})
+    unlike, consistent = Table(str(plain), KEY, 4), Table(str(ranges), KEY, 4)
+    count = [F.count("*")]
+    found = {
+        "types of the keys differ": bucketed.join(spark, tables[0], unlike, ["id"]),
+        "does not belong to a simple bucket": bucketed.group_by(spark, unlike, ["id"], count),
+        "has a consistent hashing index": bucketed.group_by(spark, consistent, ["id"], count),
+    }
+    for reason, result in found.items():
+        assert reason in (result.fallback or "")
+    for instant in (plain / ".hoodie" / "timeline").glob("*commit*"):
+        instant.unlink()
+    with pytest.raises(NotColocatedError, match="no completed commit"):
+        snapshot(spark, unlike)
+
+
+def test_partitions_with_other_numbers_and_composite_keys_with_a_null_part(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(60).select(
+        F.col("id").cast("string").alias("id"),
+        F.when(F.col("id") % 3 != 0, F.col("id") % 4).alias("sub"),
+        F.lit(1).alias("ts"),
+        F.concat(F.lit("d"), F.col("id") % 2).alias("dt"),
+    )
+    path = tmp_path / "several"
+    for partition, number in (("d0", 4), ("d1", 6)):
+        _write(rows.where(F.col("dt") == partition), path, num_buckets=number, record_key="id,sub")
+    configs = path / ".hoodie" / ".bucket_index" / "partition_bucket_index_meta" / "configs"
+    configs.mkdir(parents=True)
+    config = {"rule": "regex", "expressions": "d1,6", "defaultBucketNumber": 4}
+    (configs / "00000000000000.hashing_config").write_text(json.dumps(config))
+    table = Table(str(path), ("id", "sub"))
+    found = bucketed.group_by(spark, table, ["id", "sub"], [F.count("*")])
+    assert found.fallback is None
+    assert found.rows.rdd.getNumPartitions() == 2
+    assert _sorted(found.rows) == _sorted(rows.groupBy("id", "sub").agg(F.count("*")))
+    with_null = bucketed.lookup(spark, table, [("3", None)])
+    assert "not of the types" in (with_null.fallback or "")
+    assert [row.id for row in with_null.rows.collect()] == ["3"]
+    both = bucketed.lookup(spark, table, [("5", 1), ("7", 3), ("7", 2)])
+    assert both.fallback is None
+    assert {row.id for row in both.rows.collect()} == {"5", "7"}
+
+    pending = "20990101000000000"
+    (path / ".hoodie" / "timeline" / f"{pending}.replacecommit.requested").touch()
+    (configs / f"{pending}.hashing_config").write_text(json.dumps({**config, "expressions": "d1,12"}))
+    with pytest.raises(NotColocatedError, match="uncommitted expansion"):
+        snapshot(spark, table)
