@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import groundskeeper_client
 from groundskeeper_spark.table import NotColocatedError, bucket_of_file, java_hash, numbers_of_config
 from jobs.format.bucket_hash import hash_codes
 from jobs.format.file_names import bucket_of
 from jobs.format.hashing_config import HashingConfig
 
+ROOT = Path(__file__).parents[2]
 # A comma or colon splits a composite record key, and a single one with both of them.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=",:"), min_size=1)
 
@@ -52,3 +56,8 @@ def test_the_numbers_of_a_hashing_config_are_those_of_the_format(default: int, n
 def test_a_damaged_hashing_config_is_not_co_located(content: str) -> None:
     with pytest.raises(NotColocatedError, match="damaged"):
         numbers_of_config(content)
+
+
+def test_its_version_is_that_of_the_service() -> None:
+    project = tomllib.loads((ROOT / "jobs/bucketed_reads/pyproject.toml").read_text())["project"]
+    assert project["version"] == groundskeeper_client.__version__
