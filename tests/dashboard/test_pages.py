@@ -80,8 +80,11 @@ def test_declarations_about_a_table_are_changed_on_its_page(
     assert table["lock"]["provider"] == "zookeeper"
     assert table["lock"]["options"] == {"hoodie.write.lock.zookeeper.lock_key": "x"}
     # Somebody else changes it after the form was opened: nothing of theirs is overwritten.
+    version = page.get_by_label("Hudi version of the writers")
+    version.fill("1.0.2")
     installation.api.patch(url, json={"writers": {"hudi_version": "1.2.0"}}).raise_for_status()
-    page.get_by_label("Hudi version of the writers").fill("1.0.2")
+    # No event about the change takes away what was typed.
+    expect(version).to_have_value("1.0.2")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator("details[data-key=declarations] .problem")).to_contain_text("has changed since")
     assert installation.api.get(url).json()["writers"]["hudi_version"] == "1.2.0"
