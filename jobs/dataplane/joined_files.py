@@ -98,7 +98,10 @@ class _NewFile:
         self._counts = MergeCounts()
 
     def joined(self, *, copies: bool) -> JoinedFile:
-        decoded = [files for files in self._slices if not (copies and self._is_copied(files))]
+        copied: list[SliceFiles] = []
+        decoded: list[SliceFiles] = []
+        for files in self._slices:
+            (copied if copies and self._is_copied(files) else decoded).append(files)
         if self._form is None:
             self._begin_decoded(decoded)
         with AppendedRows(self._layout, self._writer, self._name) as rows:
@@ -119,8 +122,7 @@ class _NewFile:
             str(KeyDigest()),
             copied=not decoded,
         )
-        copied = tuple(files for files in self._slices if files not in decoded)
-        return JoinedFile(written, copied, tuple(decoded), self._copied_rows + self._decoded_rows, self._counts)
+        return JoinedFile(written, tuple(copied), tuple(decoded), self._copied_rows + self._decoded_rows, self._counts)
 
     def _is_copied(self, files: SliceFiles) -> bool:
         """Copies the row groups of a slice, and returns whether that was allowed."""

@@ -79,9 +79,13 @@ def rehash_slices(
     """
     families = families_of(chosen, buckets)
     rehash = _Rehash(table, work, everything, buckets, context, merging)
-    direct = [family for family in families if family.size.is_direct]
-    twice = [family for family in families if way is Way.THROUGH_MULTIPLE and family.size.has_two_ways]
-    once = [family for family in families if family not in direct and family not in twice]
+    direct: list[Family] = []
+    once: list[Family] = []
+    twice: list[Family] = []
+    for family in families:
+        size = family.size
+        is_twice = way is Way.THROUGH_MULTIPLE and size.has_two_ways
+        (direct if size.is_direct else twice if is_twice else once).append(family)
     return rehash.split(direct, buckets) + rehash.once(once, outputs) + rehash.twice(twice)
 
 
@@ -125,7 +129,7 @@ class _Rehash:
         pieces = self.split(uniform, finer)
         self._require_equal({family.key: read[family.key] for family in uniform}, pieces)
         pieces += self.split(at_once, finer, all_merged=True)
-        many = [family for family in mixed if family not in at_once]
+        many = [family for family in mixed if family.outputs > MOST_OUTPUTS]
         paths = self._settled(many, read)
         alone = [(self._source([item], finer, paths), item.bytes) for family in many for item in family.slices]
         pieces += self._written(in_parts(alone, MOST_OUTPUTS), {family.key: read[family.key] for family in many})
