@@ -115,7 +115,7 @@ class Glue:
 
     def change(self, name: str, changes: PartitionChanges) -> None:
         """Adds, moves and drops partitions, without touching their files."""
-        of_table = {"DatabaseName": self._database, "TableName": name}
+        of_table = self._of(name)
         for some in _batches(changes.dropped, _DELETED_AT_ONCE):
             dropped = [{"Values": list(values)} for values in some]
             self._client.call_for_many(
@@ -161,8 +161,9 @@ class Glue:
     def _change_partitions(self, name: str, changed: Mapping[tuple[str, ...], Mapping[str, Any]]) -> None:
         for some in _batches(changed.items(), _CREATED_AT_ONCE):
             entries = [{"PartitionValueList": list(values), "PartitionInput": new} for values, new in some]
-            of_table = {"DatabaseName": self._database, "TableName": name}
-            self._client.call_for_many("batch_update_partition", "EntityNotFoundException", **of_table, Entries=entries)
+            self._client.call_for_many(
+                "batch_update_partition", "EntityNotFoundException", **self._of(name), Entries=entries
+            )
 
     def _replace(self, found: Mapping[str, Any], **changes: Any) -> None:
         kept = {name: value for name, value in found.items() if name in self._members}
@@ -180,7 +181,7 @@ class Glue:
         columns, keys = self._wanted_columns
         lists_files = str("files" in self._table.metadata_partitions).upper()
         return {
-            "Name": wanted.name,
+            "Name": wanted.name.lower(),
             "TableType": "EXTERNAL_TABLE",
             "Parameters": {"EXTERNAL": "TRUE", _LISTS_FILES: lists_files, **formats.table_properties},
             "PartitionKeys": self._described(keys, []),
@@ -239,13 +240,16 @@ class Glue:
     def _database(self) -> str:
         return self.target.database.lower()
 
+    def _of(self, name: str) -> dict[str, str]:
+        """Returns the arguments that name a table. Glue keeps all names in lower case."""
+        return {"DatabaseName": self._database, "TableName": name.lower()}
+
     def _entry(self, name: str) -> dict[str, Any] | None:
         found = self._client.find("get_table", DatabaseName=self._database, Name=name.lower())
         return None if found is None else found["Table"]
 
     def _partitions(self, name: str) -> Iterator[tuple[tuple[str, ...], str]]:
-        of_table = {"DatabaseName": self._database, "TableName": name}
-        for page in self._client.pages("get_partitions", **of_table, ExcludeColumnSchema=True):
+        for page in self._client.pages("get_partitions", **self._of(name), ExcludeColumnSchema=True):
             for each in page["Partitions"]:
                 yield tuple(each["Values"]), (each.get("StorageDescriptor") or {}).get("Location") or ""
 

@@ -78,11 +78,13 @@ def test_a_sync_brings_glue_up_to_the_table_and_keeps_what_others_have_set(
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=30, **PLAIN)
-    planned = run_job(spark, base, "sync", of(server, "Lake"), dry_run=True).details
+    # Glue keeps names in lower case.
+    target = of(server, "Lake", table="Trips")
+    planned = run_job(spark, base, "sync", target, dry_run=True).details
     [table] = planned["tables"]
     assert (planned["refusals"], table["created"], table["partitions_added"]) == ([], True, 3)
 
-    done = run_job(spark, base, "sync", of(server, "Lake")).details
+    done = run_job(spark, base, "sync", target).details
 
     found, partitions = in_glue(server, "lake", "trips")
     assert partitions == {day: day for day in DAYS}
@@ -100,7 +102,7 @@ def test_a_sync_brings_glue_up_to_the_table_and_keeps_what_others_have_set(
     new = tables.rows(spark, 30, 33).withColumn("dt", F.lit("2026-02-01")).withColumn("extra", F.expr("nullif(7, 0)"))
     tables.upsert(new, base, options)
 
-    [table] = run_job(spark, base, "sync", of(server, "Lake")).details["tables"]
+    [table] = run_job(spark, base, "sync", target).details["tables"]
 
     assert (table["columns_added"], table["added_partitions"]) == (["extra int"], ["2026-02-01"])
     assert table["dropped_partitions"] == ["2026-01-02"]
@@ -119,7 +121,7 @@ def test_a_sync_brings_glue_up_to_the_table_and_keeps_what_others_have_set(
     old = client.get_partition(DatabaseName="lake", TableName="trips", PartitionValues=["2026-01-01"])["Partition"]
     assert columns_of(old["StorageDescriptor"])["extra"] == "int"
     assert old["StorageDescriptor"]["Location"].endswith("/trips/2026-01-01")
-    again = run_job(spark, base, "sync", of(server, "Lake")).details
+    again = run_job(spark, base, "sync", target).details
     assert not again["changed"]
     assert in_glue(server, "lake", "trips")[0] == found
 
