@@ -169,8 +169,8 @@ def sealed(spark: SparkSession, rows: DataFrame) -> DataFrame:
     if "Exchange" in query.executedPlan().toString():
         raise NotColocatedError("Spark plans an exchange although the rows are co-located")
     rdd = query.toRdd()
-    physical: Any = spark._jvm.org.apache.spark.sql.catalyst.plans.physical  # type: ignore[union-attr]
-    unknown = physical.UnknownPartitioning(rdd.getNumPartitions())
+    jvm: Any = spark._jvm
+    unknown = jvm.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning(rdd.getNumPartitions())
     return _rows(spark, spark._jsparkSession, query.analyzed().output(), rdd, unknown)
 
 

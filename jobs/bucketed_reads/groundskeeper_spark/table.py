@@ -35,9 +35,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The last completed instant, and a number of buckets that divides the number of each partition."""
+    """The last completed instant, the number of completed ones, and a number of buckets that divides the number of each
+    partition. A commit that completes after a later one changes only the second."""
 
     instant: str
+    commits: int
     modulus: int
 
 
@@ -74,7 +76,7 @@ def snapshot(spark: SparkSession, table: Table) -> Snapshot:
         raise NotColocatedError(f"the number of buckets of {table.path} is not known: declare it")
     if min(numbers) < 1:
         raise NotColocatedError(f"{table.path} has at least one bucket, not {min(numbers)}")
-    return Snapshot(str(done.lastInstant().get().requestedTime()), gcd(*numbers))
+    return Snapshot(str(done.lastInstant().get().requestedTime()), int(done.countInstants()), gcd(*numbers))
 
 
 def numbers_of_config(config: str) -> list[int]:
