@@ -26,7 +26,7 @@ PATH_NOT_ALLOWED: Final = ProblemType(
 METASTORE_NOT_ALLOWED: Final = ProblemType(
     "metastore-not-allowed",
     "Jobs may not connect to this metastore",
-    why="A sync connects to the Hive metastore that its parameters or the policy name. Only hosts in the settings are "
+    why="A sync connects to the metastore that its parameters or the policy name. Only hosts in the settings are "
     "allowed, since otherwise a caller could make the workers connect to any address.",
     example="metastore:9083 is not one of the allowed hosts.",
     hint="An administrator can extend GROUNDSKEEPER_METASTORE_HOSTS, for the service and for each worker.",

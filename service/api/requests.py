@@ -49,7 +49,7 @@ OTHERWISE = {
     INSTANT: "must be an instant, such as 20260101120000000",
     MAIL_ADDRESS: "must be the address of a mailbox, such as ada@example.com, without a name",
     LOCK_PROVIDER: "must be filesystem, zookeeper or the class of a lock provider",
-    METASTORE_URIS: "must be thrift URIs, separated by commas, such as thrift://metastore:9083",
+    METASTORE_URIS: "must be thrift URIs with commas, such as thrift://metastore:9083, or glue:// and an endpoint",
     OWNER: "must be 1 to 200 characters on one line",
     TAG: "must be a tag, key or key=value, such as team=shop",
     TAG_KEY: "must be 1 to 63 letters, digits, dots, hyphens, slashes and underscores, with a letter or digit at both"
