@@ -16,7 +16,7 @@ buckets other numbers of buckets. The policy then compacts the metadata table, t
 
 The exit code is 0 only if three checks succeed. First, the table has exactly the acknowledged rows, read by the
 metadata table, by listing and with the writer's own version of Hudi (except Flink's). Second, an audit finds nothing.
-Third, no job is unfinished, and no two jobs of a kind ran at once.
+Third, no job is unfinished, and no two jobs that write ran at once.
 """
 
 from __future__ import annotations
@@ -103,22 +103,23 @@ class Submitter:
 
     def __init__(self, writer: Writer, table: str) -> None:
         self._writer, self._table = writer, table
-        self._left = cycle(ON_BUCKETS if writer.index else WITHOUT_BUCKETS)
+        self._orders = cycle(ON_BUCKETS if writer.index else WITHOUT_BUCKETS)
+        self._next = next(self._orders)
         self._last: str | None = None
         self.refused: Counter[str] = Counter()
 
     def submit(self, daemon: Daemon) -> None:
-        """Submits the next job if the last one has ended."""
+        """Submits the next job if the last one has ended and the service takes one more."""
         if self._last and daemon.job(self._last)["state"] not in ENDED:
             return
-        kind, params = next(self._left)
+        kind, params = self._next
         if params.get("action") == "build":
             planned = daemon.wait(daemon.submit(self._table, kind, dry_run=True, **params))["result"] or {}
             options = {each["name"]: each["value"] for each in planned.get("writer_options") or ()}
             self._writer.changed(options)
         answer = daemon.call("POST", f"/v1/tables/{self._table}/jobs", {"kind": kind, "params": params})
         if answer.is_success:
-            self._last = str(answer.json()["id"])
+            self._last, self._next = str(answer.json()["id"]), next(self._orders)
         else:
             self.refused[f"{kind}: {answer.json()['type']}"] += 1
 
@@ -250,8 +251,12 @@ def _told(job: dict[str, Any]) -> str:
 
 
 def _at_once(jobs: list[dict[str, Any]]) -> int:
-    """Returns the maximum number of concurrent jobs of the table."""
-    held = [(job["leased_at"], job["finished_at"]) for job in jobs if job["leased_at"] and job["finished_at"]]
+    """Returns the maximum number of concurrent jobs that write to the table."""
+    held = [
+        (job["leased_at"], job["finished_at"])
+        for job in jobs
+        if job["leased_at"] and job["finished_at"] and not (job["dry_run"] or job["params"].get("action") == "verify")
+    ]
     return max((sum(start <= moment < end for start, end in held) for moment, _ in held), default=0)
 
 
