@@ -152,6 +152,7 @@ def run(
         left = _settled(daemon, table)
         jobs = _jobs(daemon, table)
         incidents = _incidents(daemon, table)
+        at_once = _at_once(daemon, jobs)
         services.close()
         spark = start_session(master="local[2,4]", app_name="by itself", conf={"spark.sql.shuffle.partitions": "2"})
         compared = writer.compared(spark, base)
@@ -170,7 +171,7 @@ def run(
         "kills": kills,
         "refused": dict(submitter.refused),
         "jobs_left": left,
-        "at_once": _at_once(jobs),
+        "at_once": at_once,
     }
     ok = compared["ok"] and bool(audit["clean"]) and not left and outcome["at_once"] <= 1
     return {**outcome, "ok": ok}
@@ -250,13 +251,11 @@ def _told(job: dict[str, Any]) -> str:
     return f"{job['state']}: {job['error']['type']}" if job["state"] == "failed" else str(job["state"])
 
 
-def _at_once(jobs: list[dict[str, Any]]) -> int:
-    """Returns the maximum number of concurrent jobs that write to the table."""
-    held = [
-        (job["leased_at"], job["finished_at"])
-        for job in jobs
-        if job["leased_at"] and job["finished_at"] and not (job["dry_run"] or job["params"].get("action") == "verify")
-    ]
+def _at_once(daemon: Daemon, jobs: list[dict[str, Any]]) -> int:
+    """Returns the maximum number of concurrent attempts of jobs that write to the table."""
+    writing = [job for job in jobs if not (job["dry_run"] or job["params"].get("action") == "verify")]
+    attempts = [each for job in writing for each in daemon.job(job["id"])["attempts"]]
+    held = [(each["started_at"], each["ended_at"]) for each in attempts if each["ended_at"]]
     return max((sum(start <= moment < end for start, end in held) for moment, _ in held), default=0)
 
 
