@@ -11,6 +11,8 @@ import { address } from "./route.js";
 
 const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];
 const SHOWN_JOBS = 4;
+// From this ratio on, a percentage would be hard to read.
+const MANY_TIMES = 10;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 /** The columns: key, heading, order of the tables, and the content for a row. The column of owners is shown if a table
@@ -113,7 +115,10 @@ function ratio({ name: of, log_ratio: value, log_ratios: values, backlog, table_
   ];
 }
 
-const percent = (value) => (value > 0 && value < 0.01 ? "< 1 %" : `${number(Math.round(value * 100))} %`);
+function percent(value) {
+  if (value >= MANY_TIMES) return `${number(Math.round(value))} times`;
+  return value > 0 && value < 0.01 ? "< 1 %" : `${number(Math.round(value * 100))} %`;
+}
 
 function jobs({ jobs: every, name: of }) {
   if (!every.length) return h("span", { class: "quiet" }, "none yet");

@@ -76,6 +76,9 @@ def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     page.get_by_role("button", name="Add a window").focus()
     page.keyboard.press("Enter")
     page.get_by_label("Start of window 1").fill("21:00")
+    # The buttons of the long form stay in the window.
+    page.evaluate("scrollTo(0, 0)")
+    expect(page.get_by_role("button", name="Preview 3 changes")).to_be_in_viewport()
     page.get_by_role("button", name="Preview 3 changes").focus()
     page.keyboard.press("Enter")
     preview = page.get_by_role("region", name="Effect of the edit")
