@@ -3,7 +3,7 @@
 
 import { drawing, steps, WIDTH } from "./chart.js";
 import { h } from "./dom.js";
-import { ago, bytes, count, kindName, number, tableType } from "./format.js";
+import { ago, bytes, count, kindName, number, plain, tableType } from "./format.js";
 import { LETTERS } from "./kinds.js";
 import { jobLink, link, lookOf, outcome, tableLink, time } from "./components.js";
 import { tag } from "./problems.js";
@@ -99,7 +99,7 @@ function health({ health: severity, problems: [first], problem_count: all, warni
 }
 
 function now({ problems: [first] }) {
-  return first ? h("span", { title: first.remedy }, first.remedy) : h("span", { class: "quiet" }, "–");
+  return first ? h("span", { title: plain(first.remedy) }, plain(first.remedy)) : h("span", { class: "quiet" }, "–");
 }
 
 function ratio({ name: of, log_ratio: value, log_ratios: values, backlog, table_type: type }) {

@@ -86,7 +86,7 @@ export function tablePage(id, changed, query = {}) {
       ),
       recent.draw(false, changed),
     ],
-    policy: () => [advice.draw(), upkeep.draw(changed)],
+    policy: () => (advice.isOpen ? [advice.draw(), upkeep.draw(changed)] : [upkeep.draw(changed), advice.draw()]),
     writers: () => [writerFacts(table), options.draw(table), may("admin") && declarations.draw()],
     timeline: () => [timeline.draw(changed), commits.draw()],
     files: () => [layout.draw(), shapeFacts(table, may("operator") && h("div", { class: "actions" }, h("button", { type: "button", onclick: poll }, "Poll it now"))), columns(table)],

@@ -102,6 +102,16 @@ def test_the_log_in_is_open_to_everybody(new_page: OpenPage, faults_of: dict[Pag
             assert barriers(page) == []
             assert not is_wider_than_the_window(page)
             page.goto("about:blank")
+        # A page that is open asks for another token once its own is revoked.
+        faults_of[first].allow("ERR_")
+        first.goto(made.address("overview"))
+        first.wait_for_selector("#pulse.live")
+        [token] = re.findall(r"tok_\w+", ended("token", "list", cwd=tmp_path, env=os.environ).stdout)
+        ended("token", "revoke", token, cwd=tmp_path, env=os.environ)
+        first.reload()
+        expect(first.locator("main input")).to_be_focused()
+        expect(first.locator("main")).not_to_contain_text("trips")
+        first.goto("about:blank")
     finally:
         made.close()
 
