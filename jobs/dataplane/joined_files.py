@@ -24,7 +24,7 @@ from jobs.dataplane.appended_rows import AppendedRows
 from jobs.dataplane.column_chunks import CopyWriter, RawFile
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter, filter_kind
-from jobs.dataplane.not_copyable import EncryptedError, NotCopyableError
+from jobs.dataplane.not_copyable import DamagedFooterError, EncryptedError, NotCopyableError
 from jobs.dataplane.row_group_copy import file_of
 from jobs.dataplane.slice_merge import MergeCounts, merge_slice
 from jobs.errors import NotProvedError, RefusedError
@@ -35,6 +35,8 @@ from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    import pyarrow.parquet as pq
 
     from jobs.dataplane.compacted_file import Compaction
     from jobs.dataplane.merge_rules import SliceFiles
@@ -72,6 +74,10 @@ def join(work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> Joined
     except EncryptedError as error:
         where = f"partition '{slices[0].partition_path}'"
         raise RefusedError([ENCRYPTED_BASE_FILES.because(f"{where}: {error}")]) from error
+    except RefusedError as error:
+        raise NotProvedError(error.detail) from error
+    except DamagedFooterError as error:
+        raise NotProvedError(f"a base file has {error}") from error
     except NotCopyableError:
         # The row groups are other than a footer says, or the decoded rows would be stored in another form.
         with _NewFile(work, slices, token) as new:
@@ -135,7 +141,9 @@ class _NewFile:
                 form = self._form or _Form.of(self._work, files, raw, file)
                 form.require(raw)
                 self._require_large(raw)
-            except EncryptedError:
+                with storage.read_parquet(files.base, opened=file) as reader:
+                    _require_calendar(reader)
+            except (EncryptedError, DamagedFooterError):
                 raise
             except (NotCopyableError, NotProvedError, RefusedError):
                 # Nothing was written yet, so its rows can still be decoded.
@@ -180,6 +188,9 @@ class _NewFile:
 
     def _decode(self, files: SliceFiles, rows: AppendedRows) -> None:
         schema, storage = self._layout.schema, self._work.storage
+        if files.base:
+            with storage.read_parquet(f"{storage.root}/{files.base}") as reader:
+                _require_calendar(reader)
         # Without dictionaries, the batches of all slices have one schema.
         merged = merge_slice(storage, files, self._work.rules, schema, batch_rows=BATCH_ROWS, plain=tuple(schema.names))
         for batch in merged.batches():
@@ -232,6 +243,11 @@ class _Form:
         _, is_old, legacy, _ = footer_entries.calendar(raw.entries)
         if is_old or legacy:
             raise NotCopyableError("dates or timestamps of Spark's old calendar")
+
+
+def _require_calendar(reader: pq.ParquetFile) -> None:
+    if parquet_layout.has_unknown_calendar(reader):
+        raise NotProvedError("nothing tells the calendar of the base file's old dates or timestamps")
 
 
 def _leaves(raw: RawFile) -> object:

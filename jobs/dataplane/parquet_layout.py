@@ -37,6 +37,8 @@ _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.s
 # these are files of 100 KB.
 _SMALL_COLUMN = 16 * 1024
 _MOST_SCHEMAS = 64
+# 1582-10-15 in days and 1900-01-01 in microseconds, since when the calendars agree (`RebaseDateTime` of Spark 3.5).
+_SAME_SINCE = {"INT32": -141_427, "INT64": -2_208_988_800_000_000}
 _reproducible: set[tuple[str, str]] = set()  # Schemas that have passed `require_reproducible`.
 
 
@@ -158,6 +160,32 @@ def has_old_calendar(reader: pq.ParquetFile) -> bool:
     """Returns whether readers of Spark convert dates or timestamps of this file to today's calendar."""
     _, is_old, legacy, _ = footer_entries.calendar(reader.metadata.metadata)
     return bool(is_old or legacy) and any(_is_temporal(field.type) for field in reader.schema_arrow)
+
+
+def has_unknown_calendar(reader: pq.ParquetFile) -> bool:
+    """Returns whether no entry tells the calendar of dates or timestamps that are so old that the calendars differ.
+
+    Spark's readers convert such values or not as their session says, and by default they refuse them. Avro records are
+    written without such an entry, and so were the files of Spark before 3.0, in the old calendar.
+    """
+    footer = reader.metadata
+    if not footer_entries.calendar(footer.metadata)[0]:
+        return False
+    columns = [reader.schema.column(number) for number in range(footer.num_columns)]
+    places = [
+        number
+        for number, column in enumerate(columns)
+        if column.physical_type == "INT96" or column.logical_type.type in {"DATE", "TIMESTAMP"}
+    ]
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    return any(_may_be_old(group.column(place)) for group in groups if group.num_rows for place in places)
+
+
+def _may_be_old(chunk: pq.ColumnChunkMetaData) -> bool:
+    found = chunk.statistics
+    if found is None or not found.has_min_max:
+        return found is None or found.null_count != chunk.num_values
+    return bool(found.min_raw < _SAME_SINCE.get(chunk.physical_type, found.min_raw + 1))
 
 
 def _is_temporal(kind: pa.DataType) -> bool:

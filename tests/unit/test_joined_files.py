@@ -11,18 +11,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.dataplane import bloom_filter, joined_files, parquet_layout
+from jobs.dataplane import bloom_filter, column_chunks, joined_files, parquet_layout
 from jobs.dataplane.bloom_filter import BloomFilter, FilterKind
 from jobs.dataplane.compacted_file import Compaction
 from jobs.dataplane.joined_files import JoinedFile, join
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.dataplane.merge_rules import SliceFiles
 from jobs.errors import NotProvedError, RefusedError
+from jobs.format.compact_thrift import I64, Field, read_struct, write_struct
 from jobs.storage.paths import of_hadoop
 from tests.unit.test_slice_merge import META, RULES, T3
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from jobs.format.compact_thrift import Struct
 
 SCHEMA = pa.schema(
     [
@@ -64,7 +68,7 @@ def write(folder: Path, name: str, table: pa.Table, *, footer: bool = True, **op
         if footer:
             keys = KeyFooter(KIND)
             keys.add(table[KEY].combine_chunks())
-            writer.add_key_value_metadata(keys.entries())
+            writer.add_key_value_metadata({**keys.entries(), **(table.schema.metadata or {})})
     return SliceFiles("p", f"{name}-0", f"p/{path.name}", (), path.stat().st_size)
 
 
@@ -181,6 +185,57 @@ def test_pages_that_are_other_than_the_footer_says_are_left_to_hudi(tmp_path: Pa
         join(made, slices, "0-1-0")
     with pytest.raises((NotProvedError, OSError, pa.ArrowException)):
         join(replace(made, copies_from=1 << 20), slices, "0-2-0")
+    assert not list((tmp_path / "p").glob("*_0-2-0_*"))
+
+
+def _drop_group(footer: Struct) -> None:
+    footer[column_chunks.ROW_GROUPS].value.values.pop()
+
+
+def _lose_rows(footer: Struct) -> None:
+    """Makes the first row group shorter, and the whole file."""
+    first = footer[column_chunks.ROW_GROUPS].value.values[0]
+    first[3] = Field(I64, 20)
+    footer[column_chunks.NUM_ROWS] = Field(I64, 70)
+
+
+def _lose_column(footer: Struct) -> None:
+    footer[column_chunks.ROW_GROUPS].value.values[1][1].value.values.pop(3)
+
+
+@pytest.mark.parametrize("change", [_drop_group, _lose_rows, _lose_column])
+def test_a_footer_that_contradicts_itself_is_left_to_hudi(tmp_path: Path, change: Callable[[Struct], None]) -> None:
+    slices = (write(tmp_path, "a", rows(0, 300)), write(tmp_path, "b", rows(300, 400)))
+    path = tmp_path / (slices[1].base or "")
+    content = path.read_bytes()
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer, _ = read_struct(content[begin:-8])
+    change(footer)
+    changed = write_struct(footer)
+    path.write_bytes(content[:begin] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(NotProvedError, match="a base file has"):
+        join(work(tmp_path, slices[0]), slices, "0-1-0")
+    assert not list((tmp_path / "p").glob("*_0-1-0_*"))
+
+
+@pytest.mark.parametrize("copies_from", [0, 1 << 20])
+@pytest.mark.parametrize(("day", "kind"), [("1582-10-14", pa.date32()), ("1899-12-31T00Z", pa.timestamp("us", "UTC"))])
+def test_old_dates_whose_calendar_nothing_tells_are_left_to_hudi(
+    tmp_path: Path, day: str, kind: pa.DataType, copies_from: int
+) -> None:
+    def written(name: str, day: str, first: int, version: bytes | None = None) -> SliceFiles:
+        table = rows(first, first + 20).append_column(pa.field("day", kind), pa.array([day] * 20).cast(kind))
+        entries = {"org.apache.spark.version": version} if version else None
+        return write(tmp_path, name, table.replace_schema_metadata(entries))
+
+    known, today = written("known", day, 0, b"3.5.9"), day.replace(day[:10], "1970-01-01")
+    settings = work(tmp_path, known, copies_from)
+    like = SCHEMA.append(pa.field("day", kind)).with_metadata({"org.apache.spark.version": "3.5.9"})
+    settings = replace(settings, layout=replace(settings.layout, schema=like))
+    made = join(settings, (known, written("today", today, 20)), "0-1-0")
+    assert (len(made.copied), made.written.rows) == (0 if copies_from else 2, 40)
+    with pytest.raises(NotProvedError, match="calendar"):
+        join(settings, (known, written("unknown", day, 40)), "0-2-0")
     assert not list((tmp_path / "p").glob("*_0-2-0_*"))
 
 
