@@ -22,6 +22,7 @@ import pyarrow as pa
 from jobs.dataplane import column_chunks, constant_column, footer_entries, parquet_layout
 from jobs.dataplane.appended_rows import AppendedRows
 from jobs.dataplane.column_chunks import CopyWriter, RawFile
+from jobs.dataplane.copied_keys import StoredKeys, stored_keys
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter, filter_kind
 from jobs.dataplane.not_copyable import DamagedFooterError, EncryptedError, NotCopyableError
@@ -102,6 +103,7 @@ class _NewFile:
         self._foreign: dict[bytes, bytes] = {}
         self._chunks = self._copied_rows = self._decoded_rows = 0
         self._counts = MergeCounts()
+        self._stored: list[StoredKeys] = []  # Those of the copied row groups.
 
     def joined(self, *, copies: bool) -> JoinedFile:
         copied: list[SliceFiles] = []
@@ -118,17 +120,29 @@ class _NewFile:
         if self._writer.rows != self._copied_rows + self._counts.rows:
             raise NotProvedError(f"{self._writer.rows} rows were written, which is not the number that was read")
         self._writer.close({**self._foreign, **self._layout.footer(self._keys)})
+        size = self._output.close()
+        self._require_same_keys()
         written = WrittenFile(
             self._partition,
             self._slices[0].file_id,
             self._file_id,
             self._name,
             self._writer.rows,
-            self._output.close(),
+            size,
             str(KeyDigest()),
             copied=not decoded,
         )
         return JoinedFile(written, tuple(copied), tuple(decoded), self._copied_rows + self._decoded_rows, self._counts)
+
+    def _require_same_keys(self) -> None:
+        """Reads the new file again, and raises NotProvedError unless it has all rows, and the same keys in those that
+        were copied."""
+        storage = self._work.storage
+        path = "/".join(part for part in (storage.root, self._partition, self._name) if part)
+        with storage.open_file(path) as file, storage.read_parquet(path, opened=file) as reader:
+            found = reader.metadata.num_rows, stored_keys(reader, file)[: len(self._stored)]
+        if found != (self._copied_rows + self._counts.rows, self._stored):
+            raise NotProvedError("the new file has other rows than were read")
 
     def _is_copied(self, files: SliceFiles) -> bool:
         """Copies the row groups of a slice, and returns whether that was allowed."""
@@ -143,6 +157,7 @@ class _NewFile:
                 self._require_large(raw)
                 with storage.read_parquet(files.base, opened=file) as reader:
                     _require_calendar(reader)
+                    stored = stored_keys(reader, file)
             except (EncryptedError, DamagedFooterError):
                 raise
             except (NotCopyableError, NotProvedError, RefusedError):
@@ -151,6 +166,7 @@ class _NewFile:
             if self._form is None:
                 self._form, self._layout = form, form.layout
                 self._keys = KeyFooter(form.layout.keys) if form.layout.keys else None
+            self._stored += stored
             self._add_keys(files, raw, file)
             self._foreign = {**footer_entries.foreign(raw.entries), **self._foreign}
             for number, group in enumerate(raw.groups):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,15 @@ import pytest
 
 from jobs.dataplane import bloom_filter, column_chunks, joined_files, parquet_layout
 from jobs.dataplane.bloom_filter import BloomFilter, FilterKind
+from jobs.dataplane.column_chunks import Chunk, CopyWriter, RawFile
 from jobs.dataplane.compacted_file import Compaction
 from jobs.dataplane.joined_files import JoinedFile, join
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.dataplane.merge_rules import SliceFiles
 from jobs.errors import NotProvedError, RefusedError
 from jobs.format.compact_thrift import I64, Field, read_struct, write_struct
-from jobs.storage.paths import of_hadoop
+from jobs.storage.paths import Output, of_hadoop
+from jobs.table_errors import DamagedFileError
 from tests.unit.test_slice_merge import META, RULES, T3
 
 if TYPE_CHECKING:
@@ -186,6 +189,35 @@ def test_pages_that_are_other_than_the_footer_says_are_left_to_hudi(tmp_path: Pa
     with pytest.raises((NotProvedError, OSError, pa.ArrowException)):
         join(replace(made, copies_from=1 << 20), slices, "0-2-0")
     assert not list((tmp_path / "p").glob("*_0-2-0_*"))
+
+
+def test_keys_that_an_error_of_the_copy_exchanges_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slices = tuple(write(tmp_path, f"f{first}", rows(first, first + 100)) for first in (0, 100))
+    copied = CopyWriter._copied
+
+    def of_the_first_group(self: CopyWriter, source: RawFile, chunk: Chunk) -> Struct:
+        same = next(each for each in source.groups[0].chunks if each.path == chunk.path)
+        return copied(self, source, same)
+
+    monkeypatch.setattr(CopyWriter, "_copied", of_the_first_group)
+    with pytest.raises(NotProvedError, match="other rows"):
+        join(work(tmp_path, slices[0]), slices, "0-1-0")
+    assert not list((tmp_path / "p").glob("*_0-1-0_*"))
+
+
+def test_a_new_file_that_the_storage_cuts_off_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slices = (write(tmp_path, "a", rows(0, 100)), write(tmp_path, "b", rows(100, 200)))
+    closed = Output.close
+
+    def cut_off(self: Output) -> int:
+        size = closed(self)
+        os.truncate(self._path, size // 2)
+        return size
+
+    monkeypatch.setattr(Output, "close", cut_off)
+    with pytest.raises(DamagedFileError):
+        join(work(tmp_path, slices[0]), slices, "0-1-0")
+    assert not list((tmp_path / "p").glob("*_0-1-0_*"))
 
 
 def _drop_group(footer: Struct) -> None:
