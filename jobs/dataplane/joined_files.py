@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from jobs.dataplane import column_chunks, constant_column, footer_entries, parquet_layout
 from jobs.dataplane.appended_rows import AppendedRows
+from jobs.dataplane.bloom_filter import SIMPLE
 from jobs.dataplane.column_chunks import CopyWriter, RawFile
 from jobs.dataplane.copied_keys import StoredKeys, stored_keys
 from jobs.dataplane.key_digest import KeyDigest
@@ -35,6 +36,7 @@ from jobs.problems.tables import ENCRYPTED_BASE_FILES
 from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     import pyarrow.parquet as pq
@@ -156,7 +158,7 @@ class _NewFile:
                 form.require(raw)
                 self._require_large(raw)
                 with storage.read_parquet(files.base, opened=file) as reader:
-                    _require_calendar(reader)
+                    _require_calendar(reader, raw.entries)
                     stored = stored_keys(reader, file)
             except (EncryptedError, DamagedFooterError):
                 raise
@@ -206,7 +208,7 @@ class _NewFile:
         schema, storage = self._layout.schema, self._work.storage
         if files.base:
             with storage.read_parquet(f"{storage.root}/{files.base}") as reader:
-                _require_calendar(reader)
+                _require_calendar(reader, reader.metadata.metadata)
         # Without dictionaries, the batches of all slices have one schema.
         merged = merge_slice(storage, files, self._work.rules, schema, batch_rows=BATCH_ROWS, plain=tuple(schema.names))
         for batch in merged.batches():
@@ -242,6 +244,8 @@ class _Form:
             layout = work.layout.compressed_like(reader, work.codec)
             parquet_layout.require_reproducible(layout, reader.schema, "the base file")
             kind = filter_kind(raw.entries) if work.layout.keys else None
+            if kind and kind.code == SIMPLE:
+                kind = None  # Such a filter cannot grow with the file.
         return cls(raw, replace(layout, keys=kind or work.layout.keys))
 
     def require(self, raw: RawFile) -> None:
@@ -261,8 +265,8 @@ class _Form:
             raise NotCopyableError("dates or timestamps of Spark's old calendar")
 
 
-def _require_calendar(reader: pq.ParquetFile) -> None:
-    if parquet_layout.has_unknown_calendar(reader):
+def _require_calendar(reader: pq.ParquetFile, entries: Mapping[bytes, bytes] | None) -> None:
+    if parquet_layout.has_unknown_calendar(reader, entries):
         raise NotProvedError("nothing tells the calendar of the base file's old dates or timestamps")
 
 

@@ -162,14 +162,15 @@ def has_old_calendar(reader: pq.ParquetFile) -> bool:
     return bool(is_old or legacy) and any(_is_temporal(field.type) for field in reader.schema_arrow)
 
 
-def has_unknown_calendar(reader: pq.ParquetFile) -> bool:
-    """Returns whether no entry tells the calendar of dates or timestamps that are so old that the calendars differ.
+def has_unknown_calendar(reader: pq.ParquetFile, entries: Mapping[bytes, bytes] | None) -> bool:
+    """Returns whether no entry of the footer tells the calendar of dates or timestamps that are so old that the
+    calendars differ.
 
     Spark's readers convert such values or not as their session says, and by default they refuse them. Avro records are
     written without such an entry, and so were the files of Spark before 3.0, in the old calendar.
     """
     footer = reader.metadata
-    if not footer_entries.calendar(footer.metadata)[0]:
+    if not footer_entries.calendar(entries)[0]:
         return False
     columns = [reader.schema.column(number) for number in range(footer.num_columns)]
     places = [

@@ -62,14 +62,16 @@ def rows(first: int, last: int) -> pa.Table:
     )
 
 
-def write(folder: Path, name: str, table: pa.Table, *, footer: bool = True, **options: Any) -> SliceFiles:
+def write(
+    folder: Path, name: str, table: pa.Table, *, footer: bool = True, kind: FilterKind = KIND, **options: Any
+) -> SliceFiles:
     (folder / "p").mkdir(exist_ok=True)
     path = folder / "p" / f"{name}-0_0-0-0_{T3}.parquet"
     options = {"compression": "gzip", "store_schema": False, "write_page_index": True, **options}
     with pq.ParquetWriter(path, table.schema, **options) as writer:
         writer.write_table(table, row_group_size=max(1, table.num_rows // 2))
         if footer:
-            keys = KeyFooter(KIND)
+            keys = KeyFooter(kind)
             keys.add(table[KEY].combine_chunks())
             writer.add_key_value_metadata({**keys.entries(), **(table.schema.metadata or {})})
     return SliceFiles("p", f"{name}-0", f"p/{path.name}", (), path.stat().st_size)
@@ -150,6 +152,14 @@ def test_a_file_that_differs_is_decoded(tmp_path: Path, other: dict[str, Any]) -
     # Without a filter in the footer only the keys are read.
     expected = (slices, ()) if "footer" in other else (slices[:1], slices[1:])
     assert (made.copied, made.decoded) == expected
+
+
+def test_a_filter_that_cannot_grow_is_replaced_by_one_that_can(tmp_path: Path) -> None:
+    small = FilterKind("SIMPLE", bits=100, hashes=3)
+    slices = tuple(write(tmp_path, f"f{first}", rows(first, first + 100), kind=small) for first in (0, 100))
+    made = join(work(tmp_path, slices[0]), slices, "0-1-0")
+    require_rows(tmp_path, made, rows(0, 200))
+    assert made.copied == slices
 
 
 def test_small_row_groups_are_decoded_to_large_ones(tmp_path: Path) -> None:
