@@ -154,10 +154,10 @@ class _NewFile:
         with storage.open_file(f"{storage.root}/{files.base}", whole=True) as file:
             try:
                 raw = RawFile(file)
-                form = self._form or _Form.of(self._work, files, raw, file)
-                form.require(raw)
-                self._require_large(raw)
                 with storage.read_parquet(files.base, opened=file) as reader:
+                    form = self._form or _Form.of(self._work, raw, reader)
+                    form.require(raw)
+                    self._require_large(raw)
                     _require_calendar(reader, raw.entries)
                     stored = stored_keys(reader, file)
             except (EncryptedError, DamagedFooterError):
@@ -238,15 +238,14 @@ class _Form:
     layout: Layout  # The layout of rows that are not copied.
 
     @classmethod
-    def of(cls, work: Compaction, files: SliceFiles, raw: RawFile, file: pa.NativeFile) -> Self:
+    def of(cls, work: Compaction, raw: RawFile, reader: pq.ParquetFile) -> Self:
         """Raises NotCopyableError or RefusedError if the file cannot be copied."""
-        with work.storage.read_parquet(files.base or "", opened=file) as reader:
-            layout = work.layout.compressed_like(reader, work.codec)
-            parquet_layout.require_reproducible(layout, reader.schema, "the base file")
-            kind = filter_kind(raw.entries) if work.layout.keys else None
-            if kind and kind.code == SIMPLE:
-                kind = None  # Such a filter cannot grow with the file.
-        return cls(raw, replace(layout, keys=kind or work.layout.keys))
+        layout = work.layout.compressed_like(reader, work.codec)
+        parquet_layout.require_reproducible(layout, reader.schema, "the base file")
+        kind = filter_kind(raw.entries) if work.layout.keys else None
+        # A filter of the type `SIMPLE` cannot grow with the file.
+        keys = work.layout.keys if kind is None or kind.code == SIMPLE else kind
+        return cls(raw, replace(layout, keys=keys))
 
     def require(self, raw: RawFile) -> None:
         """Raises NotCopyableError unless the row groups of a file can go to one file with those of the first."""

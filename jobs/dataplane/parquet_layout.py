@@ -134,10 +134,11 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     Raises `RefusedError` for a codec that cannot be written here (LZO).
     """
     footer = reader.metadata
-    entries = footer_entries.lasting(footer.metadata)
+    stored = footer.metadata
+    entries = footer_entries.lasting(stored)
     # `schema_arrow` would reflect the options of the reader.
     schema = reader.schema.to_arrow_schema().with_metadata(entries)
-    keys = filter_kind(footer.metadata or {})
+    keys = filter_kind(stored or {})
     annotations = Annotations.of(reader)
     if footer.num_row_groups == 0:
         return replace(_layout(schema, codec, DEFAULT_CODEC, keys=keys), annotations=annotations)

@@ -66,10 +66,9 @@ class Joining:
         try:
             rules = arrow_merge.rules_of(table)
             work = compaction_of(table, storage_of(table), instant, rules, None)
-        except (HudiError, RefusedError) as error:
+        except RefusedError as error:
             # Arrow cannot write files of the table's schema or of the owner's codec.
-            self._context.checkpoint()
-            self._merging.leave([failure(error.detail)])
+            self._merging.leave(error.reasons)
             return {}
         pieces = {
             number: in_files([files_of(item) for item in slices], outputs[number]) for number, slices in groups.items()
