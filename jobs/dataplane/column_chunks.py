@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.dataplane.chunk_pages import ChunkPages, moved_index, moved_pages
-from jobs.dataplane.not_copyable import EncryptedError, NotCopyableError
+from jobs.dataplane.not_copyable import DamagedFooterError, EncryptedError, NotCopyableError
 from jobs.format import compact_thrift as thrift
 from jobs.format.compact_thrift import (
     BINARY,
@@ -39,6 +39,7 @@ _MOST_INDEX_BYTES = 16 * 1024 * 1024
 _MOST_CHUNKS = 20_000
 BLOCK_BYTES = 8 * 1024 * 1024
 
+_NAME, _CHILDREN, _NONE = 4, 5, Field(thrift.I32, 0)  # of a `SchemaElement`
 # Fields and their types. A file with any other field is not copied, because that field may hold a position.
 VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
 _ENCRYPTION = 8
@@ -65,7 +66,8 @@ class RawFile:
     """A Parquet file whose footer was read. `footer` has all fields that the file has."""
 
     def __init__(self, source: pa.NativeFile) -> None:
-        """Raises `EncryptedError`, and `NotCopyableError` for other files with fields of a newer format."""
+        """Raises `EncryptedError`, `DamagedFooterError`, and `NotCopyableError` for other files with fields of a newer
+        format."""
         self._source = source
         self._block, self._block_at = b"", 0
         size = source.size()
@@ -83,12 +85,24 @@ class RawFile:
             _require_known(self.footer, _FILE_FIELDS)
             self.schema: Items = self.footer[SCHEMA].value
             self.groups = [RowGroup.of(group) for group in self.footer[ROW_GROUPS].value.values]
+            self._require_whole()
         except (ThriftError, KeyError, AttributeError, TypeError) as error:
             raise NotCopyableError(f"the footer: {error!r}") from error
         chunks = [chunk for group in self.groups for chunk in group.chunks]
         # If chunks overlapped, the copy could be many times as large as the file.
         if len(chunks) > _MOST_CHUNKS or sum(chunk.length for chunk in chunks) > self._end:
             raise NotCopyableError(f"{len(chunks)} column chunks, or such that overlap")
+
+    def _require_whole(self) -> None:
+        """Raises `DamagedFooterError` unless the footer agrees with itself about the number of rows and the columns."""
+        leaves = [each for each in self.schema.values if each.get(_CHILDREN, _NONE).value == 0]
+        if self.footer[NUM_ROWS].value != sum(group.rows for group in self.groups):
+            raise DamagedFooterError("row groups with other rows than the footer counts")
+        for group in self.groups:
+            if [chunk.path[-1] for chunk in group.chunks] != [each[_NAME].value for each in leaves]:
+                raise DamagedFooterError("a row group with other columns than the schema")
+            if any(len(chunk.path) == 1 and chunk.number(_NUM_VALUES) != group.rows for chunk in group.chunks):
+                raise DamagedFooterError("a column with another number of values than rows")
 
     @property
     def entries(self) -> dict[bytes, bytes]:
