@@ -1,4 +1,4 @@
-"""How much a clean keeps: what its parameters say, and what consumers and sessions need beside that."""
+"""The retention of a clean: what its parameters say, and what consumers and sessions need beside that."""
 
 from __future__ import annotations
 
