@@ -222,7 +222,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()  # type: ignore[union-attr]
     _forget_options_of_yarn(session)
-    # This gives logs small buffers.
+    # Making this object gives logs small buffers.
     _ = jvm_of(session).reads
     yield session
     session.stop()
