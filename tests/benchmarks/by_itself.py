@@ -149,8 +149,8 @@ def run(
                 elif _kill(daemon, victim):
                     daemon = services.enter_context(Daemon(folder / "service", **settings))
                     writer.registered(daemon, table)
-        left = _settled(daemon, table)
-        jobs = _jobs(daemon, table)
+        left = settled(daemon, table)
+        jobs = jobs_of(daemon, table)
         incidents = _incidents(daemon, table)
         at_once = _at_once(daemon, jobs)
         services.close()
@@ -224,18 +224,19 @@ def _kill(daemon: Daemon, victim: str) -> bool:
     return victim == "service"
 
 
-def _settled(daemon: Daemon, table: str) -> list[str]:
+def settled(daemon: Daemon, table: str) -> list[str]:
     """Pauses the policies, and returns the jobs that have not ended after a while."""
     daemon.call("PUT", "/v1/pause", {"reason": "the end of the benchmark"})
     deadline = time.monotonic() + SETTLING_SECONDS
-    while left := [job["id"] for job in _jobs(daemon, table) if job["state"] not in ENDED]:
+    while left := [job["id"] for job in jobs_of(daemon, table) if job["state"] not in ENDED]:
         if time.monotonic() > deadline:
             break
         time.sleep(0.5)
     return left
 
 
-def _jobs(daemon: Daemon, table: str) -> list[dict[str, Any]]:
+def jobs_of(daemon: Daemon, table: str) -> list[dict[str, Any]]:
+    """Returns all jobs of the table, the newest first."""
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
