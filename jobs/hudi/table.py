@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
+from jobs.format import index_definitions
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config, indexes
+from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_listing import ListedFile, listed
 from jobs.hudi.flink_mark import flink_mark
@@ -69,7 +70,7 @@ class HudiTable(OpenedTable):
     @property
     def indexes_of_keys(self) -> list[str]:
         """The metadata partitions that map keys to files."""
-        return indexes.of_keys(self.metadata_partitions)
+        return index_definitions.of_keys(self.metadata_partitions)
 
     # -- timeline
 

@@ -151,7 +151,8 @@ def _problem_in(message: Message, status: int) -> str | None:
 
 
 class Latencies:
-    """Measures the time until the head of each answer, by the template of its route."""
+    """Measures the time until the head of each answer, by the template of its route. The answer has the time, too, so
+    that a caller can tell it from the time of the network."""
 
     def __init__(self, app: ASGIApp, metrics: ProcessMetrics) -> None:
         self._app = app
@@ -173,6 +174,8 @@ class Latencies:
         async def watch(message: Message) -> None:
             if message["type"] == "http.response.start":
                 answered(message["status"])
+                took = (time.monotonic() - started) * 1000
+                message["headers"] = [*message.get("headers", ()), (b"server-timing", b"total;dur=%.1f" % took)]
             await send(message)
 
         awaited = turns.is_call.set(True)

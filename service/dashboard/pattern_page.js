@@ -1,6 +1,6 @@
 // The policy of a pattern: a form, and a preview of what an edit changes before it is saved.
 
-import { get, getTagged, NEW, post, problemOf, send } from "./api.js";
+import { get, getTagged, NEW, orNull, post, problemOf, send } from "./api.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
 import { card, grid, link, problem, tableLink } from "./components.js";
@@ -43,7 +43,8 @@ export function patternPage(pattern, changed) {
 
   async function fetchPolicy() {
     const schemas = settingsOf("PatternPolicyIn");
-    ({ document: policy, tag } = decides ? await getTagged(path) : { document: null, tag: NEW });
+    // A policy of the list may have been deleted since.
+    ({ document: policy, tag } = (decides && (await orNull(getTagged(path)))) || { document: null, tag: NEW });
     form.take(known(policy, schemas), schemas);
     isLoaded = true;
   }

@@ -15,7 +15,7 @@ from tests.support.browser import PHONE, barriers, is_wider_than_the_window
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from tests.dashboard.conftest import OpenPage
     from tests.dashboard.installation import Installation
@@ -46,6 +46,19 @@ def test_policies_are_listed_with_units_and_times_and_the_tables_that_they_decid
     page.get_by_role("textbox", name="Pattern").fill("tag:team=shop")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text("tag:team=shop")
+    expect(page.locator("main")).to_contain_text("no policy yet")
+
+
+def test_a_policy_that_is_deleted_while_its_page_loads_is_none(
+    page: Page, installation: Installation, pattern: str, faults: Faults
+) -> None:
+    def late(route: Route) -> None:
+        installation.api.delete(f"/policies/{PATTERN}").raise_for_status()
+        route.continue_()
+
+    page.route("**/v1/policies/tri*", late, times=1)
+    faults.allow("404")
+    page.goto(pattern)
     expect(page.locator("main")).to_contain_text("no policy yet")
 
 

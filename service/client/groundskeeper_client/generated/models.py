@@ -5855,6 +5855,8 @@ class TableProfile(Model, frozen=True, kw_only=True):
     """Class or type of the key generator; null if not stored"""
     metadata_partitions: list[str] | UnsetType = UNSET
     """Parts of the metadata table"""
+    index_options: dict[str, str] | UnsetType = UNSET
+    """Options without which a Spark writer deletes the table's indexes"""
     base_file_format: str | UnsetType = UNSET
     """Format of the base files"""
     populates_meta_fields: bool | UnsetType = UNSET
