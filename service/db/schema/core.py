@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy.engine import Dialect
 
 metadata = sa.MetaData(
@@ -31,6 +33,13 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+    def result_processor(self, dialect: Dialect, coltype: Any) -> Callable[[Any], datetime | None] | None:
+        if dialect.name != "sqlite":
+            return super().result_processor(dialect, coltype)
+        # One call for each value takes a third of the time of the three that the base class chains.
+        parse = datetime.fromisoformat
+        return lambda value: None if value is None else parse(f"{value}+00:00")
 
 
 # SQLite generates ids only for a column of the type INTEGER.
