@@ -79,6 +79,7 @@ def open_sqlite(url: sa.URL, *, options: dict[str, Any]) -> tuple[Engine, Databa
         )
     engine = sa.create_engine(url.set(drivername=_DRIVER), **options, **_POOL)
     assert isinstance(engine.dialect, GroundskeeperDialect)
+    engine.url = url  # The name of the dialect concerns nobody else.
     file = Path(str(url.database).removeprefix("file:").partition("?")[0])
     files = DatabaseFiles()
 
