@@ -42,7 +42,7 @@ _HELD = {state.value for state in HELD}
 # Every overview executes these statements, so they are built once.
 _NUMBERS = sa.select(_j.c.state, sa.func.count()).where(job_store.is_active()).group_by(_j.c.state)
 _BUSY = sa.select(_j.c.table_id).where(job_store.is_active(), _j.c.state.in_(_HELD)).distinct()
-_SHAPES = sa.select(_t.c.id, _t.c["index"], _t.c.profile).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
+_SHAPES = sa.select(_t.c.id, _t.c["index"], _t.c.profile).where(schema.among(_t.c.id, "of_tables"))
 _IS_DISABLED = _h.c.disabled_because.is_not(None)
 _WEBHOOKS = sa.select(
     sa.func.count(),
@@ -70,7 +70,7 @@ _OF_TABLE = (
 )
 # The query takes one index lookup for each table. A window function would read all jobs of these tables.
 _JOBS = sa.select(sa.func.aggregate_strings(_OF_TABLE.c.job, ",")).correlate(_t).scalar_subquery()
-_LAST = sa.select(_JOBS).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
+_LAST = sa.select(_JOBS).where(schema.among(_t.c.id, "of_tables"))
 # The query reads only parts of the result, because a plan may name thousands of files.
 _OF_RESULT = (
     _j.c.result.is_not(None).label("has_result"),
@@ -80,8 +80,16 @@ _OF_RESULT = (
 _TIMES = (_j.c.created_at, _j.c.started_at, _j.c.finished_at)
 _PAST = (
     sa.select(_j.c.id, _j.c.table_id, _j.c.kind, _j.c.state, _j.c.dry_run, *_TIMES, _j.c.error, *_OF_RESULT)
-    .where(_j.c.id.in_(sa.bindparam("of_ids", expanding=True)))
+    .where(schema.among(_j.c.id, "of_ids"))
     .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+)
+_MOST: sa.BindParameter[int] = sa.bindparam("most")
+_SUGGESTIONS = (
+    sa.select(_p.c.base_path, sa.func.max(_p.c.table_name), sa.func.count())
+    .where(_p.c.table_id.is_(None), _p.c.state == PlanState.UNREGISTERED.value)
+    .group_by(_p.c.base_path)
+    .order_by(_p.c.base_path)
+    .limit(_MOST)
 )
 
 
@@ -199,14 +207,7 @@ def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -
 
 def suggestions(connection: Connection, limit: int) -> list[Suggestion]:
     """Returns the tables that are not registered although their writers delegate plans, by path."""
-    query = (
-        sa.select(_p.c.base_path, sa.func.max(_p.c.table_name), sa.func.count())
-        .where(_p.c.table_id.is_(None), _p.c.state == PlanState.UNREGISTERED.value)
-        .group_by(_p.c.base_path)
-        .order_by(_p.c.base_path)
-        .limit(limit)
-    )
-    return [Suggestion(*row) for row in connection.execute(query)]
+    return [Suggestion(*row) for row in connection.execute(_SUGGESTIONS, {"most": limit})]
 
 
 def webhooks(connection: Connection) -> WebhookCounts:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from groundskeeper_client import calls
+from groundskeeper_client import calls, models
 from service.catalog.ownership import tag_words
 from service.cli.client import arguments, bulk, declarations, table_details
 from service.cli.client.arguments import TableName
@@ -170,7 +170,7 @@ def set_table(
         raise CommandError.usage("There is nothing to change.", "`groundskeeper tables set --help` lists the options.")
     changed = service.send(calls.change_table(stored["id"], change, if_match=tag)) if change else stored
     for name, instant in instants.items():
-        service.send(calls.put_consumer(stored["id"], name, {"instant": instant}))
+        service.send(calls.put_consumer(stored["id"], name, models.ConsumerIn(instant=instant)))
     for name in remove_consumer or ():
         service.send(calls.delete_consumer(stored["id"], name))
     out.document(changed)
