@@ -153,8 +153,8 @@ def _problem_in(message: Message, status: int) -> str | None:
 
 
 class Latencies:
-    """Measures the time until the head of each answer, by the template of its route. The answer to a call that reads
-    says how long its parts took."""
+    """Measures the time until the head of each answer, by the template of its route. The answer names the time and its
+    parts, so that a caller can tell them from the time of the network."""
 
     def __init__(self, app: ASGIApp, metrics: ProcessMetrics) -> None:
         self._app = app
@@ -173,13 +173,12 @@ class Latencies:
                 is_answered = True
                 self._metrics.answered(_route(scope), scope["method"], status, time.monotonic() - started)
 
-        times = CallTimes() if scope["method"] == "GET" and scope["path"].startswith("/v1/") else None
+        times = CallTimes()
 
         async def watch(message: Message) -> None:
             if message["type"] == "http.response.start":
                 answered(message["status"])
-                if times is not None:
-                    MutableHeaders(scope=message)["Server-Timing"] = times.header()
+                MutableHeaders(scope=message)["Server-Timing"] = times.header()
             await send(message)
 
         awaited, measured = turns.is_call.set(True), call_times.current.set(times)

@@ -1,6 +1,6 @@
 // The policy of a pattern: a form, and a preview of what an edit changes before it is saved.
 
-import { get, getTagged, NEW, post, problemOf, problemOfMissing, send } from "./api.js";
+import { get, getTagged, NEW, orNull, post, problemOf, send } from "./api.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
 import { card, grid, link, problem, tableLink } from "./components.js";
@@ -13,7 +13,6 @@ import { Shadow } from "./shadow.js";
 import { Simulation } from "./simulation.js";
 
 const CHANGED_MEANWHILE = 412;
-const ABSENT = { document: null, tag: NEW };
 const HEADINGS = ["Table", "Setting", "Before", "After", "From"];
 
 export function patternPage(pattern, changed) {
@@ -44,8 +43,8 @@ export function patternPage(pattern, changed) {
 
   async function fetchPolicy() {
     const schemas = settingsOf("PatternPolicyIn");
-    // The policy may have been deleted since it was listed.
-    ({ document: policy, tag } = decides ? await getTagged(path).catch((error) => problemOfMissing(error) && ABSENT) : ABSENT);
+    // A policy of the list may have been deleted since.
+    ({ document: policy, tag } = (decides && (await orNull(getTagged(path)))) || { document: null, tag: NEW });
     form.take(known(policy, schemas), schemas);
     isLoaded = true;
   }

@@ -16,16 +16,17 @@ class CallTimes:
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
-        self._waited = self._in_database = self._on_processor = 0.0
+        self._parts: dict[str, float] = {}
 
     @contextmanager
     def answering(self) -> Iterator[None]:
         """Measures the thread that answers the call. What came before it was waiting."""
-        on_processor, self._waited = time.thread_time(), time.perf_counter() - self._began
+        on_processor = time.thread_time()
+        self._parts = {"wait": time.perf_counter() - self._began, "database": 0.0}
         try:
             yield
         finally:
-            self._on_processor = time.thread_time() - on_processor
+            self._parts["cpu"] = time.thread_time() - on_processor
 
     @contextmanager
     def in_database(self) -> Iterator[None]:
@@ -33,19 +34,16 @@ class CallTimes:
         try:
             yield
         finally:
-            self._in_database += time.perf_counter() - began
+            if "database" in self._parts:
+                self._parts["database"] += time.perf_counter() - began
 
     def header(self) -> str:
-        """Returns the parts in milliseconds. `cpu` and `database` are parts of what remains of `total` after `wait`."""
-        parts = {
-            "wait": self._waited,
-            "database": self._in_database,
-            "cpu": self._on_processor,
-            "total": time.perf_counter() - self._began,
-        }
+        """Returns the parts that were measured and the total, in milliseconds. `cpu` and `database` are parts of what
+        remains of `total` after `wait`."""
+        parts = {**self._parts, "total": time.perf_counter() - self._began}
         return ", ".join(f"{name};dur={1000 * seconds:.1f}" for name, seconds in parts.items())
 
 
 # The threads in which calls of the API run inherit this variable.
 current: ContextVar[CallTimes | None] = ContextVar("call_times", default=None)
-"""The times of the current call, if it reads."""
+"""The times of the current call."""
