@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.hudi import base_files, indexes, metadata_table
+from jobs.format.index_definitions import COLUMN_STATISTICS
+from jobs.hudi import base_files, metadata_table
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Compared:
 def compare(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
     """Compares the statistics of a sample of base files with their values: at most `_MOST_FILES` files with about
     `_MOST_BYTES` bytes in total, and `_MOST_COLUMNS` columns."""
-    chosen = sample(slices) if indexes.COLUMN_STATISTICS in table.metadata_partitions else []
+    chosen = sample(slices) if COLUMN_STATISTICS in table.metadata_partitions else []
     if not chosen:
         return Compared(0, (), {})
     with translated("comparing the column statistics with the files"):

@@ -15,7 +15,7 @@ from jobs.hudi.metadata_table import reader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.hudi.indexes import IndexDefinition
+    from jobs.format.index_definitions import IndexDefinition
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.format.index_definitions import RECORDS, SECONDARY
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi import indexes
 from jobs.hudi.jvm import translated
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from jobs.hudi.indexes import IndexDefinition
+    from jobs.format.index_definitions import IndexDefinition
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
@@ -51,9 +52,9 @@ def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str
     every = -(-sum(item.bytes for item in slices) // _MOST_BYTES) or 1
     found = []
     for name in sorted(table.metadata_partitions.intersection(names) if names else table.metadata_partitions):
-        if name == indexes.RECORDS:
+        if name == RECORDS:
             compared = _of_records(table, every)
-        elif name.startswith(indexes.SECONDARY) and name in defined:
+        elif name.startswith(SECONDARY) and name in defined:
             compared = _of_values(table, defined[name], every)
         else:
             continue
@@ -68,8 +69,8 @@ def _of_records(table: HudiTable, every: int) -> Differences:
         group = F.substring_index(FILE_NAME, "_", 1)
         rows = current(table).select(F.col(PARTITION_PATH), F.col(RECORD_KEY), group)
         info = F.col("recordIndexMetadata")
-        entries = entries_of(table, indexes.RECORDS).select(info["partitionName"], F.col("key"), _file_id(info))
-        return _differences(indexes.RECORDS, rows, entries, ("partition", "key", "file"), every)
+        entries = entries_of(table, RECORDS).select(info["partitionName"], F.col("key"), _file_id(info))
+        return _differences(RECORDS, rows, entries, ("partition", "key", "file"), every)
 
 
 def _of_values(table: HudiTable, defined: IndexDefinition, every: int) -> Differences:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.hudi.indexes import Indexes, indexes_of
+from jobs.format.index_definitions import Indexes
+from jobs.hudi.indexes import indexes_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.small_file import read_object, write_object
 

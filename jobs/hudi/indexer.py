@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jobs.format.index_definitions import FILES, RECORDS
 from jobs.hudi import indexes
 from jobs.hudi.jvm import translated
 from jobs.hudi.metadata_table import FOLDER, MetadataTable
@@ -25,7 +26,7 @@ from jobs.kinds.index import IndexShown
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from jobs.hudi.indexes import Indexes
+    from jobs.format.index_definitions import Indexes
     from jobs.hudi.table import HudiTable
 
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.indexing", "the note of an unfinished index"
@@ -66,11 +67,11 @@ def shown(table: HudiTable) -> tuple[IndexShown, ...]:
     with translated("reading the indexes"):
         builder = hudi.common.table.HoodieTableMetaClient.builder().setBasePath(f"{table.base_path}/{FOLDER}")
         meta = builder.setConf(table.jvm.storage_conf()).build()
-        for name in sorted(table.metadata_partitions - {indexes.FILES}):
+        for name in sorted(table.metadata_partitions - {FILES}):
             slices = list(util.getPartitionLatestFileSlices(meta, nothing, name))
             made = hudi.storage.StoragePath(f"{table.base_path}/{FOLDER}/{name}/.hoodie_partition_metadata")
             since = int(table.storage.getPathInfo(made).getModificationTime()) if table.storage.exists(made) else None
-            columns = defined[name].columns if name in defined and name != indexes.RECORDS else ()
+            columns = defined[name].columns if name in defined and name != RECORDS else ()
             shown = IndexShown(
                 partition=name,
                 columns=columns,

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import HudiError
+from jobs.format.index_definitions import (
+    BLOOM_FILTERS,
+    COLUMN_STATISTICS,
+    EXPRESSION,
+    PARTITION_STATISTICS,
+    RECORDS,
+    SECONDARY,
+)
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import index_note, indexes
 from jobs.hudi.jvm import translated
@@ -18,14 +26,19 @@ from jobs.table_errors import MetadataTableBusyError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from jobs.hudi.indexes import Indexes
+    from jobs.format.index_definitions import Indexes
     from jobs.hudi.table import HudiTable
 
 FOLDER = ".hoodie/metadata"
 
 # Partition statistics are computed from column statistics.
-_IN_ORDER = (indexes.COLUMN_STATISTICS, indexes.BLOOM_FILTERS, indexes.RECORDS, indexes.PARTITION_STATISTICS)
-_NAMED = (indexes.SECONDARY, indexes.EXPRESSION)
+_IN_ORDER = (
+    COLUMN_STATISTICS,
+    BLOOM_FILTERS,
+    RECORDS,
+    PARTITION_STATISTICS,
+)
+_NAMED = (SECONDARY, EXPRESSION)
 # A compaction is due at once, and cleaning follows it.
 COMPACTED_AT_ONCE = {
     "hoodie.metadata.compact.trigger.strategy": "NUM_COMMITS",

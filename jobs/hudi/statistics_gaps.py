@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.format.index_definitions import COLUMN_STATISTICS, PARTITION_STATISTICS
 from jobs.format.meta_columns import PARTITION_PATH
 from jobs.hudi import column_stats, indexes
 from jobs.hudi.hadoop import storage_of
@@ -28,7 +29,7 @@ _MOST_COLUMNS, _MOST_PARTITIONS = 32, 64
 def find(table: HudiTable, partition: str, slices: Sequence[FileSlice]) -> tuple[str, ...]:
     """Returns texts for users about what these statistics lack or hide, at most `_MOST_NAMED`. Compares a sample of
     files, or of partitions."""
-    found = _of_files(table, slices) if partition == indexes.COLUMN_STATISTICS else _of_partitions(table, slices)
+    found = _of_files(table, slices) if partition == COLUMN_STATISTICS else _of_partitions(table, slices)
     return tuple(found[:_MOST_NAMED])
 
 
@@ -54,7 +55,7 @@ def _of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> list[str]:
         frame = current(table).where(F.col(PARTITION_PATH).isin(paths))
         types = {name: kind for name, kind in frame.dtypes if name in _columns(table)}
         record = F.col("ColumnStatsMetadata")
-        stored = entries_of(table, indexes.PARTITION_STATISTICS).where(record["fileName"].isin(paths))
+        stored = entries_of(table, PARTITION_STATISTICS).where(record["fileName"].isin(paths))
         rows = stored.select(F.to_json(record)).collect()
         known = {(each["fileName"], each["columnName"]): each for each in (_record(row[0]) for row in rows)}
         wanted = [figure for name, kind in types.items() for figure in column_stats.figures(name, kind)]
@@ -71,7 +72,7 @@ def _of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> list[str]:
 
 def _columns(table: HudiTable) -> list[str]:
     """Returns the columns that have statistics, without meta fields and nested ones."""
-    defined = indexes.definitions(table).get(indexes.COLUMN_STATISTICS)
+    defined = indexes.definitions(table).get(COLUMN_STATISTICS)
     names = defined.columns if defined else ()
     return [name for name in names if not name.startswith("_hoodie_") and "." not in name][:_MOST_COLUMNS]
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
+from jobs.format import index_definitions
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config, indexes
+from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_listing import ListedFile, listed
 from jobs.hudi.flink_mark import flink_mark
@@ -32,6 +33,7 @@ from jobs.hudi.slice_listing import SliceListing
 from jobs.hudi.table_clock import TableClock
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -69,7 +71,7 @@ class HudiTable(OpenedTable):
     @property
     def indexes_of_keys(self) -> list[str]:
         """The metadata partitions that map keys to files."""
-        return indexes.of_keys(self.metadata_partitions)
+        return index_definitions.of_keys(self.metadata_partitions)
 
     # -- timeline
 
@@ -216,9 +218,10 @@ class HudiTable(OpenedTable):
         `partitions` and `file_slices` list with it, unless an instant completes."""
         return self._listing.reading()
 
-    def file_slices(self) -> list[FileSlice]:
-        """Returns the latest file slices; lists them again only if an instant has completed since."""
-        return self._listing.latest()
+    def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
+        """Returns the latest file slices; lists them again only if an instant has completed since. Those of some
+        `partitions` only are listed each time, and are not marked with late writes."""
+        return self._listing.latest() if partitions is None else self._listing.latest_in(partitions)
 
     def file_slices_by_listing(self) -> list[FileSlice]:
         """Returns the latest file slices by listing the storage, whatever the metadata table says."""

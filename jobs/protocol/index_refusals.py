@@ -6,8 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.hudi_versions import release
+from jobs.format.index_definitions import (
+    BLOOM_FILTERS,
+    COLUMN_STATISTICS,
+    EXPRESSION,
+    FILES,
+    PARTITION_STATISTICS,
+    RECORDS,
+    SECONDARY,
+    Indexes,
+)
 from jobs.hudi import indexes
-from jobs.hudi.indexes import Indexes
 from jobs.problems.indexes import (
     INDEX_IN_USE,
     INDEX_NOT_KEPT,
@@ -29,12 +38,12 @@ if TYPE_CHECKING:
 
 PARTITIONED = "partitioned_record"
 _PARTITION = {
-    "record": indexes.RECORDS,
-    PARTITIONED: indexes.RECORDS,
-    "column_stats": indexes.COLUMN_STATISTICS,
-    "bloom_filters": indexes.BLOOM_FILTERS,
+    "record": RECORDS,
+    PARTITIONED: RECORDS,
+    "column_stats": COLUMN_STATISTICS,
+    "bloom_filters": BLOOM_FILTERS,
 }
-_PREFIX = {"secondary": indexes.SECONDARY, "expression": indexes.EXPRESSION}
+_PREFIX = {"secondary": SECONDARY, "expression": EXPRESSION}
 _PROVED_SINCE = (1, 2)
 # Table versions on which a build was tried with writers of Hudi 1.2 before and after it.
 _PROVED_ON = {
@@ -59,9 +68,9 @@ def partitions_of(table: HudiTable, params: IndexParams) -> tuple[str, ...]:
         return (name if name.startswith(prefix) else prefix + name,)
     partition = _PARTITION[kind]
     is_partitioned = bool(table.properties.get("hoodie.table.partition.fields"))
-    if partition != indexes.COLUMN_STATISTICS or not is_partitioned or table.version < _WITH_PARTITION_STATISTICS:
+    if partition != COLUMN_STATISTICS or not is_partitioned or table.version < _WITH_PARTITION_STATISTICS:
         return (partition,)
-    return partition, indexes.PARTITION_STATISTICS
+    return partition, PARTITION_STATISTICS
 
 
 def wanted(table: HudiTable, params: IndexParams) -> Indexes:
@@ -69,11 +78,11 @@ def wanted(table: HudiTable, params: IndexParams) -> Indexes:
     had = indexes.indexes_of(table)
     new = partitions_of(table, params)
     stored: dict[str, Any] = {name: each for name, each in had.stored.items() if name not in new}
-    if indexes.RECORDS in new:
+    if RECORDS in new:
         is_by_partition = str(params.index == PARTITIONED).lower()
-        stored[indexes.RECORDS] = {"indexOptions": {"isPartitioned": is_by_partition}}
+        stored[RECORDS] = {"indexOptions": {"isPartitioned": is_by_partition}}
     if params.columns:
-        stored[indexes.COLUMN_STATISTICS] = {"sourceFields": list(params.columns)}
+        stored[COLUMN_STATISTICS] = {"sourceFields": list(params.columns)}
     return Indexes(had.partitions | set(new), stored)
 
 
@@ -82,12 +91,12 @@ def of_build(table: HudiTable, params: IndexParams) -> list[Problem]:
     kind = str(params.index)
     if kind in _PREFIX:
         return [INDEX_NOT_OFFERED.because(kind)]
-    if indexes.FILES not in table.metadata_partitions:
+    if FILES not in table.metadata_partitions:
         return [NO_METADATA_TABLE.because()]
     problems = [*missing_parts.missing(table), *preflight.of_lock(table), *of_indexing(table), *_of_users(table)]
     problems += [INDEX_NOT_PROVED.because(detail) for detail in _not_proved(table, kind)]
     problems += _of_columns(table, params)
-    if indexes.RECORDS in partitions_of(table, params):
+    if RECORDS in partitions_of(table, params):
         problems += _of_records(table, params)
     return problems
 
@@ -96,13 +105,13 @@ def of_drop(table: HudiTable, params: IndexParams) -> list[Problem]:
     """Returns all reasons why the index cannot be dropped."""
     problems = [*missing_parts.of_metadata_table(table), *preflight.of_lock(table), *of_indexing(table)]
     gone = set(partitions_of(table, params))
-    if indexes.RECORDS in gone:
-        needs = sorted(each for each in table.metadata_partitions if each.startswith(indexes.SECONDARY))
+    if RECORDS in gone:
+        needs = sorted(each for each in table.metadata_partitions if each.startswith(SECONDARY))
         kind = table.declared.hudi_options.get("hoodie.index.type", "")
         if kind in ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX"):
             needs.append(f"writers with hoodie.index.type={kind}")
         if needs:
-            problems.append(INDEX_IN_USE.because(f"{indexes.RECORDS} is needed by {', '.join(needs)}"))
+            problems.append(INDEX_IN_USE.because(f"{RECORDS} is needed by {', '.join(needs)}"))
     return problems
 
 
@@ -120,7 +129,7 @@ def of_indexing(table: HudiTable) -> list[Problem]:
 def is_other_record_index(table: HudiTable, params: IndexParams) -> bool:
     """Returns whether the table has a record index of the type that is not asked for."""
     is_by_partition = indexes.has_record_index_by_partition(table)
-    is_of_records = indexes.RECORDS in partitions_of(table, params) and indexes.RECORDS in table.metadata_partitions
+    is_of_records = RECORDS in partitions_of(table, params) and RECORDS in table.metadata_partitions
     return is_of_records and is_by_partition != (params.index == PARTITIONED)
 
 
@@ -163,7 +172,7 @@ def _of_columns(table: HudiTable, params: IndexParams) -> Iterator[Problem]:
 def _of_records(table: HudiTable, params: IndexParams) -> list[Problem]:
     if is_other_record_index(table, params):
         there = "partitioned" if params.index == "record" else "global"
-        return [OTHER_RECORD_INDEX.because(f"{indexes.RECORDS} is {there}")]
-    if indexes.RECORDS in table.metadata_partitions or not table.has_meta_fields:
+        return [OTHER_RECORD_INDEX.because(f"{RECORDS} is {there}")]
+    if RECORDS in table.metadata_partitions or not table.has_meta_fields:
         return []
     return unique_keys.refusals(table, had=wanted(table, params))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.errors import refuse
+from jobs.format.index_definitions import RECORDS
 from jobs.hudi import indexes, rows
 from jobs.problems.plans import KEYS_NOT_UNIQUE
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from jobs.contract import Problem
-    from jobs.hudi.indexes import Indexes
+    from jobs.format.index_definitions import Indexes
     from jobs.hudi.table import HudiTable
 
 _NAMED = 5
@@ -26,7 +27,7 @@ def refusals(
     """Returns the refusal if these partitions have duplicate keys. Reads the keys only if the table has a record index,
     or if there is one in `had`, the indexes of before. Without `partitions` it reads all partitions that the storage
     lists, without the metadata table."""
-    found_in = [each for each in (indexes.indexes_of(table), had) if each and indexes.RECORDS in each.partitions]
+    found_in = [each for each in (indexes.indexes_of(table), had) if each and RECORDS in each.partitions]
     if not found_in:
         return []
     by_partition = found_in[0].has_records_by_partition

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
 from jobs.errors import LeaseLostError, WritersActiveError, refuse
-from jobs.hudi import index_entries, indexer, indexes, statistics_gaps
+from jobs.format.index_definitions import COLUMN_STATISTICS, FILES, PARTITION_STATISTICS
+from jobs.hudi import index_entries, indexer, statistics_gaps
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.kinds.index import IndexDifference, IndexParams, IndexResult
+from jobs.kinds.index import IndexDifference, IndexParams, IndexResult, WriterOption
 from jobs.lock_errors import LockLostError
 from jobs.protocol import index_refusals, missing_parts
 from jobs.protocol.writers import roll_back_dead
 from jobs.services.checks import file_values
-from jobs.services.index_cost import cost_of, writer_options
+from jobs.services.index_cost import cost_of
 from jobs.table_errors import IndexDiffersError, IndexTooSlowError
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def run(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext) ->
         bytes=sum(item.bytes for item in slices),
     )
     if is_build and not problems:
-        found = found.having(writer_options=writer_options(table, index_refusals.wanted(table, params)))
+        kept = index_refusals.wanted(table, params).keeping()
+        found = found.having(writer_options=tuple(WriterOption(name=name, value=kept[name]) for name in kept))
     if order.dry_run:
         if is_build and not problems:
             cost, estimated = cost_of(table, slices, params)
@@ -90,7 +92,7 @@ def _verify(table: HudiTable, order: WorkOrder[IndexParams], context: JobContext
         if order.dry_run:
             return Result(Outcome.SUCCEEDED, details=IndexResult(refusals=tuple(problems)))
         refuse(problems)
-    names = table.metadata_partitions - {indexes.FILES}
+    names = table.metadata_partitions - {FILES}
     if params.index is not None:
         chosen = index_refusals.partitions_of(table, params)
         # Without a name all indexes of the type are compared.
@@ -247,7 +249,7 @@ def _differences(table: HudiTable, names: Collection[str]) -> Sequence[IndexDiff
         [*index_entries.compare(table, slices, names), *file_values.compare(table, slices, names)] if names else []
     )
     found = [IndexDifference(partition=each.index, missing=each.missing, beyond=each.beyond) for each in compared]
-    for partition in (indexes.COLUMN_STATISTICS, indexes.PARTITION_STATISTICS):
+    for partition in (COLUMN_STATISTICS, PARTITION_STATISTICS):
         if partition in names and (missing := statistics_gaps.find(table, partition, slices)):
             found.append(IndexDifference(partition=partition, missing=missing, beyond=()))
     return found

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from jobs.hudi import column_stats, file_indexes, indexes
+from jobs.format.index_definitions import BLOOM_FILTERS, COLUMN_STATISTICS, PARTITION_STATISTICS, RECORDS
+from jobs.hudi import column_stats, file_indexes
 from jobs.hudi.hadoop import storage_of
-from jobs.kinds.index import IndexCost, IndexParams, WriterOption
+from jobs.kinds.index import IndexCost, IndexParams
 from jobs.kinds.results import EstimatedCost
 from jobs.protocol import index_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.hudi.indexes import Indexes
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
@@ -26,7 +26,11 @@ _BYTES_OF_RECORD = 48
 _BYTES_OF_STATISTICS = 65
 _BYTES_OF_BLOCK, _BYTES_OF_BASE_FILE = 15_700, 8_700
 # Hudi's default numbers of file groups.
-_FILE_GROUPS = {indexes.RECORDS: 10, indexes.COLUMN_STATISTICS: 2, indexes.BLOOM_FILTERS: 4}
+_FILE_GROUPS = {
+    RECORDS: 10,
+    COLUMN_STATISTICS: 2,
+    BLOOM_FILTERS: 4,
+}
 _DEFAULT_COLUMNS = 32
 
 
@@ -37,13 +41,13 @@ def cost_of(table: HudiTable, slices: Sequence[FileSlice], params: IndexParams) 
     files = sum(len(each.file_names) for each in latest)
     names = index_refusals.partitions_of(table, params)
     groups = params.file_groups or _FILE_GROUPS[names[0]]
-    if indexes.RECORDS in names:
+    if RECORDS in names:
         size, entries = _BYTES_OF_RECORD, sum(sum(each.rows.values()) for each in latest)
         of_table = _rows(table, slices)
-    elif indexes.COLUMN_STATISTICS in names:
+    elif COLUMN_STATISTICS in names:
         columns = len(params.columns or json.loads(table.schema())["fields"][:_DEFAULT_COLUMNS])
         size, entries, of_table = _BYTES_OF_STATISTICS, files * columns, len(slices) * columns
-        if indexes.PARTITION_STATISTICS in names:
+        if PARTITION_STATISTICS in names:
             groups += 1
             entries += sum(len(each.files) for each in latest) * columns
             of_table += len({item.partition for item in slices}) * columns
@@ -72,11 +76,3 @@ def _bytes_of_filter(table: HudiTable, slices: Sequence[FileSlice]) -> int:
     for item in column_stats.sample(slices)[:1]:
         return file_indexes.filter_bytes(table, item)
     return 0
-
-
-def writer_options(table: HudiTable, wanted: Indexes) -> tuple[WriterOption, ...]:
-    """Returns the options that a Spark writer needs to keep these indexes."""
-    chosen = indexes.options(table, wanted)
-    enabled = {name: value for name, value in chosen.items() if name.endswith(".enable") and value == "true"}
-    listed = {name: value for name, value in chosen.items() if name.endswith(".column.list")}
-    return tuple(WriterOption(name=name, value=value) for name, value in {**enabled, **listed}.items())

@@ -19,8 +19,8 @@ import msgspec
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import CommitStateUnknownError, HudiError, JobError, LeaseLostError, refuse
 from jobs.format.file_names import is_fixed
+from jobs.format.index_definitions import SECONDARY
 from jobs.hudi.client import WriteClient
-from jobs.hudi.indexes import SECONDARY
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import OPERATION, keeping

@@ -34,6 +34,7 @@ from service.api.freezes import FreezeIn
 from service.api.notification_forms import NotificationIn
 from service.api.params import model_of
 from service.api.policy_models import PatternPolicyIn, PolicyIn
+from service.health.problem import ProblemKind
 
 FOLDER = Path(__file__).resolve().parent.parent / "dashboard"
 _HEADERS = {
@@ -100,13 +101,18 @@ def scripts(folder: Path) -> dict[str, str]:
 
 
 def modules() -> dict[str, str]:
-    """Returns the text of the generated modules by name: `kinds.js` for every page, `job_kinds.js` for the form of jobs
-    (its `params` are the JSON Schema of the parameters), and `form_schemas.js` for all other forms."""
+    """Returns the text of the generated modules by name: `kinds.js` (of jobs, and of the problems of tables) for every
+    page, `job_kinds.js` for the form of jobs (its `params` are the JSON Schema of the parameters), and
+    `form_schemas.js` for all other forms."""
     names = {kind.value: each.title for kind, each in KINDS.items()}
     letters = {kind.value: each.letters for kind, each in KINDS.items()}
+    problems = [kind.value for kind in ProblemKind if kind.is_of_table]
     forms = {kind.value: _form(each) for kind, each in KINDS.items()}
     return {
-        "kinds.js": f"export const KINDS = {json.dumps(names)};\nexport const LETTERS = {json.dumps(letters)};\n",
+        "kinds.js": "".join(
+            f"export const {name} = {json.dumps(each)};\n"
+            for name, each in {"KINDS": names, "LETTERS": letters, "PROBLEMS": problems}.items()
+        ),
         "job_kinds.js": f"export const JOB_KINDS = {json.dumps(forms)};\n",
         "form_schemas.js": f"export const SCHEMAS = {json.dumps(_schemas())};\n",
     }

@@ -30,7 +30,8 @@ def install(app: FastAPI) -> None:
         ).decode()
         return HTMLResponse(rendered, headers=_headers(rendered))
 
-    app.add_api_route("/docs", page, methods=["GET", "HEAD"], include_in_schema=False)
+    for path in ("/docs", "/docs/"):
+        app.add_api_route(path, page, methods=["GET", "HEAD"], include_in_schema=False)
 
 
 def _headers(page: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 // The queued and running jobs, with their progress and a button to cancel them.
 
-import { all, get, jobPath, post, Refused } from "./api.js";
+import { all, get, jobPath, post, problemOfMissing } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { between, bytes, isActive, kindName, moment, number, seconds } from "./format.js";
@@ -74,14 +74,7 @@ function byTurn(one, other) {
 }
 
 /** Returns the job; null if it was deleted with its table. */
-async function found(id) {
-  try {
-    return await get(jobPath(id));
-  } catch (error) {
-    if (error instanceof Refused && error.status === 404) return null;
-    throw error;
-  }
-}
+const found = (id) => get(jobPath(id)).catch((error) => problemOfMissing(error) && null);
 
 function item(job, isOfMany, changed) {
   return h(

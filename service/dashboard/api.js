@@ -93,6 +93,12 @@ export async function attempt(call, changed, failed) {
   }
 }
 
+/** Returns the problem of a call to an object that does not exist. Throws any other error. */
+export function problemOfMissing(error) {
+  if (error instanceof Refused && error.status === 404) return error.problem;
+  throw error;
+}
+
 /** The title, detail and hint to show for any error. */
 export function problemOf(error) {
   if (error.problem) return error.problem;

@@ -5,6 +5,7 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 import { count, number } from "./format.js";
 import { field, link, select } from "./components.js";
+import { PROBLEMS } from "./kinds.js";
 import { pauseNotice } from "./pause.js";
 import { ProblemGroups } from "./problem_groups.js";
 import { may } from "./role.js";
@@ -29,30 +30,6 @@ const ORDERS = [
   ["registered", "newest"],
 ];
 const STATES = ["unreadable", "unpolled", "busy", "idle"];
-// The kinds of problems that tables have (`service.health.problem`).
-const PROBLEMS = {
-  "table-unreadable": "cannot be read",
-  "table-not-polled": "not polled",
-  "commits-missed": "commits missed",
-  "incident-standing": "misplaced rows",
-  "dead-writer": "dead writer",
-  "plan-stuck": "stuck plan",
-  "other-runner": "two runners",
-  "clocks-disagree": "clocks disagree",
-  "compaction-behind": "compaction behind",
-  "cleaning-behind": "cleaning behind",
-  "timeline-long": "long timeline",
-  "bucket-too-large": "large bucket",
-  "buckets-skewed": "skewed buckets",
-  "small-files": "small files",
-  "policy-cannot-act": "policy cannot act",
-  "policy-warning": "policy warns",
-  "jobs-held-up": "jobs held up",
-  "job-failing": "failing job",
-  "job-held-back": "job held back",
-  "job-unsettled": "unsettled job",
-  "lock-awaited": "waits for a lock",
-};
 const FILTERS = ["q", "health", "kind", "table_type", "state", "owner", "tag", "sort"];
 
 /** `query` is the query of the address: the filter, the order and the page. */
@@ -155,7 +132,7 @@ export function overview(changed, query = {}) {
         "div",
         { class: "filters tight" },
         chooser("Health", "health", any("any", HEALTHS.map((each) => [each, each]))),
-        chooser("Problem", "kind", any("any", Object.entries(PROBLEMS))),
+        chooser("Problem", "kind", any("any", PROBLEMS.map((kind) => [kind, kind.replaceAll("-", " ")]))),
         chooser("Type", "table_type", any("any", [["MERGE_ON_READ", "merge on read"], ["COPY_ON_WRITE", "copy on write"]])),
         chooser("State", "state", any("any", STATES.map((each) => [each, each]))),
         ...text("Owner", "owner", ".*\\S.*", ({ owner }) => owner ?? []),

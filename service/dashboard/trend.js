@@ -1,6 +1,6 @@
 // The development of the backlog and the files of a table.
 
-import { get, Refused, tablePath } from "./api.js";
+import { get, problemOfMissing, tablePath } from "./api.js";
 import { asTable, box, drawing, plot, rounded, scale, steps, ticks } from "./chart.js";
 import { h } from "./dom.js";
 import { DAY_MS, bytes, moment, number } from "./format.js";
@@ -42,7 +42,7 @@ export class Trend {
       this.asked = asked;
     } catch (error) {
       // A service of an earlier version keeps no history.
-      if (!(error instanceof Refused) || error.status !== 404) throw error;
+      problemOfMissing(error);
       this.isUnknown = true;
     }
   }

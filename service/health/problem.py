@@ -68,6 +68,22 @@ class ProblemKind(StrEnum):
     DELIVERIES_GIVEN_UP = "deliveries-given-up"
     JOBS_PAUSED = "jobs-paused"
 
+    @property
+    def is_of_table(self) -> bool:
+        return self not in _OF_OTHERS
+
+
+_OF_OTHERS = frozenset(
+    {
+        ProblemKind.GROUP_WITHOUT_WORKER,
+        ProblemKind.WORKER_LOST,
+        ProblemKind.WEBHOOK_FAILING,
+        ProblemKind.WEBHOOK_DISABLED,
+        ProblemKind.DELIVERIES_GIVEN_UP,
+        ProblemKind.JOBS_PAUSED,
+    }
+)
+
 
 class ObjectType(StrEnum):
     TABLE = "table"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
@@ -68,6 +69,13 @@ class TableProfile(JsonMapped):
     ordering_fields: Annotated[tuple[str, ...], Spec("Fields that order rows of a key", examples=(["ts"],))] = ()
     key_generator: Annotated[str | None, Spec("Class or type of the key generator; null if not stored")] = None
     metadata_partitions: Annotated[tuple[str, ...], Spec("Parts of the metadata table", examples=(["files"],))] = ()
+    index_options: Annotated[
+        Mapping[str, str],
+        Spec(
+            "Options without which a Spark writer deletes the table's indexes",
+            examples=({"hoodie.metadata.record.index.enable": "true"},),
+        ),
+    ] = field(default_factory=dict)
     base_file_format: Annotated[str, Spec("Format of the base files", examples=("PARQUET",))] = "PARQUET"
     populates_meta_fields: Annotated[bool, Spec("Whether rows have Hudi's meta columns")] = True
     drops_partition_columns: Annotated[bool, Spec("Whether files lack the partition columns")] = False

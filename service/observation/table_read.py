@@ -14,8 +14,6 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from jobs.format.appearance import appearances, inversions
 from jobs.format.table_version import UPGRADE_NOTE
 from jobs.storage.permissions import Permissions
@@ -28,6 +26,7 @@ from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import with_marks
 from service.lake.metadata_table import metadata_table_of
 from service.lake.pending import read_pending, with_heartbeats
+from service.lake.polled_profile import polled_profile
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.table_lock import polled_lock
@@ -314,7 +313,7 @@ def _changed(
         vanished=vanished,
         undone=undone,
         clock=config.frame.to_json(),
-        profile=msgspec.json.decode(msgspec.json.encode(config.profile(len(pending)))),
+        profile=polled_profile(storage, config, len(pending), before.table.profile),
         # The first poll leaves it out, since many tables are polled then.
         metadata_table=metadata_table_of(storage, config, timeline, stored.snapshot.metadata_table, now)
         if stored

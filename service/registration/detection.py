@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from service.lake.engine_marks import marks_of_table
 from service.lake.file_slices import read_snapshot
 from service.lake.hashing_config import HashingConfigs, read_hashing_configs
+from service.lake.index_options import index_options
 from service.lake.location import canonical
 from service.lake.storage import open_storage
 from service.lake.table import TableProfile
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import BucketIndex
     from service.lake.engine_sighting import Mark
+    from service.lake.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,22 @@ def examine(
         has_consistent_hashing=storage.exists(CONSISTENT_HASHING_FOLDER),
     )
     finding = verify(claimed, evidence) if claimed else detect(evidence)
-    profile = _profile(config, timeline, sample, finding, (*_warnings(hashing), *_of_parts(config)))
+    profile = _profile(storage, config, timeline, sample, finding, (*_warnings(hashing), *_of_parts(config)))
     return Examination(
         base_path, config.name or base_path.rpartition("/")[2], profile, finding.index, tuple(marks_of_table(storage))
     )
 
 
 def _profile(
-    config: TableConfig, timeline: Timeline, sample: Sample, finding: Finding, warnings: tuple[str, ...]
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    sample: Sample,
+    finding: Finding,
+    warnings: tuple[str, ...],
 ) -> TableProfile:
     return TableProfile(
+        index_options=index_options(storage, config, {}),
         bucket_layout=finding.layout,
         columns=sample.columns,
         warnings=finding.warnings + warnings,

@@ -19,6 +19,8 @@ _SINCE: Mapping[str, tuple[tuple[int, int], str | None]] = {
     "hoodie.clean.async.enabled": ((1, 0), "hoodie.clean.async"),
     # Without this option a writer cleans eagerly, and so rolls back every other inflight instant.
     "hoodie.clean.failed.writes.policy": ((1, 0), "hoodie.cleaner.policy.failed.writes"),
+    "hoodie.metadata.index.partition.stats.enable": ((1, 0), None),
+    "hoodie.metadata.record.level.index.enable": ((1, 1), None),
     "hoodie.metadata.streaming.write.enabled": ((1, 1), None),
     "hoodie.metadata.table.service.manager.enabled": ((1, 2), None),
     "hoodie.table.ordering.fields": ((1, 1), None),

@@ -119,7 +119,7 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
         options["hoodie.write.commit.callback.http.custom.headers"] = callback.headers
     options |= _index(target, engine)
     if engine is not WriterEngine.FLINK:
-        options |= _NO_DATA_SKIPPING
+        options |= {**_NO_DATA_SKIPPING, **target.index_options}
     if target.has_flink and engine is not WriterEngine.FLINK:
         options |= _METADATA_AT_THE_END
     notes = (*_notes(target, engine), *delegation.notes(engine, manager, target.index))

@@ -41,6 +41,7 @@ class Target:
     num_buckets: int = 0  # The current number; 0 without an index.
     lock_provider: str = "filesystem"
     lock_options: Mapping[str, str] = field(default_factory=dict)  # Secrets are masked.
+    index_options: Mapping[str, str] = field(default_factory=dict)  # Without these Spark deletes the table's indexes.
     is_non_blocking: bool = False  # Whether file groups have the fixed ids of NBCC.
     has_consistent_hashing: bool = False
     has_flink: bool = False  # Whether Flink writes the table as well.
@@ -73,6 +74,7 @@ class Target:
             num_buckets=num_buckets,
             lock_provider=table.lock.provider,
             lock_options=lock_options,
+            index_options=profile.get("index_options") or {},
             is_non_blocking=bool(layout.get("fixed_file_ids")),
             has_consistent_hashing=layout.get("kind") == BucketIndexKind.CONSISTENT_HASHING.value,
             has_flink=has_flink,

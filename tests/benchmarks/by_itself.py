@@ -11,9 +11,12 @@ Flink's default index.
 
 All have the options that the service prints. `--zone` and `--skew-seconds` are of the writer's processes alone.
 `--kills` are SIGKILLs of the service or its worker, in turn and at random moments; a killed service is started again on
-its database. The exit code is 0 only if three checks succeed. First, the table has exactly the acknowledged rows, read
-by the metadata table, by listing and with the writer's own version of Hudi (except Flink's). Second, an audit finds
-nothing. Third, no job is unfinished, and no two jobs of a kind ran at once.
+its database. `--submitted` submits other jobs one after the other meanwhile: index builds and drops, and on tables with
+buckets other numbers of buckets. The policy then compacts the metadata table, too.
+
+The exit code is 0 only if three checks succeed. First, the table has exactly the acknowledged rows, read by the
+metadata table, by listing and with the writer's own version of Hudi (except Flink's). Second, an audit finds nothing.
+Third, no job is unfinished, and no two jobs that write ran at once.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.benchmarks.beside.writer import Writer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -74,9 +79,54 @@ SETTINGS = {
     "max_attempts": "30",
 }
 SETTLING_SECONDS = 300.0
+SUBMIT_SECONDS = 5.0
+_BUILD, _DROP = {"action": "build", "wait_seconds": 60}, {"action": "drop", "wait_seconds": 60}
+_STATISTICS, _RECORDS, _FILTERS = {"index": "column_stats"}, {"index": "record"}, {"index": "bloom_filters"}
+ON_BUCKETS = (
+    ("index", _BUILD | _STATISTICS),
+    ("bucket_count", {"num_buckets": 5, "wait_seconds": 60}),
+    ("index", {"action": "verify"}),
+    ("bucket_count", {"num_buckets": 3, "way": "through_multiple", "wait_seconds": 60}),
+    ("index", _DROP | _STATISTICS),
+)
+WITHOUT_BUCKETS = (
+    ("index", _BUILD | _RECORDS),
+    ("index", _BUILD | _FILTERS),
+    ("index", {"action": "verify"}),
+    ("index", _DROP | _RECORDS),
+    ("index", _DROP | _FILTERS),
+)
 
 
-def run(minutes: float, kills: int, writer: Writer, kept: Path | None = None) -> dict[str, Any]:
+class Submitter:
+    """Submits jobs one after the other. Before a build the writer gets the options that the dry run names."""
+
+    def __init__(self, writer: Writer, table: str) -> None:
+        self._writer, self._table = writer, table
+        self._orders = cycle(ON_BUCKETS if writer.index else WITHOUT_BUCKETS)
+        self._next = next(self._orders)
+        self._last: str | None = None
+        self.refused: Counter[str] = Counter()
+
+    def submit(self, daemon: Daemon) -> None:
+        """Submits the next job if the last one has ended and the service takes one more."""
+        if self._last and daemon.job(self._last)["state"] not in ENDED:
+            return
+        kind, params = self._next
+        if params.get("action") == "build":
+            planned = daemon.wait(daemon.submit(self._table, kind, dry_run=True, **params))["result"] or {}
+            options = {each["name"]: each["value"] for each in planned.get("writer_options") or ()}
+            self._writer.changed(options)
+        answer = daemon.call("POST", f"/v1/tables/{self._table}/jobs", {"kind": kind, "params": params})
+        if answer.is_success:
+            self._last, self._next = str(answer.json()["id"]), next(self._orders)
+        else:
+            self.refused[f"{kind}: {answer.json()['type']}"] += 1
+
+
+def run(
+    minutes: float, kills: int, writer: Writer, kept: Path | None = None, *, submits: bool = False
+) -> dict[str, Any]:
     rng = random.Random()
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as name, ExitStack() as services:
         folder = Path(name)
@@ -87,16 +137,22 @@ def run(minutes: float, kills: int, writer: Writer, kept: Path | None = None) ->
             daemon = services.enter_context(Daemon(folder / "service", **settings))
             buckets = writer.index.num_buckets if writer.index else None
             table = daemon.register(base, buckets, writers=writer.declared)
-            answer = daemon.call("PUT", f"/v1/tables/{table}/policy", _policy(writer))
+            metadata_table = {"metadata_table": {"enabled": True, "commits": 3, "min_interval_seconds": 0}}
+            policy = {**_policy(writer), **(metadata_table if submits else {})}
+            answer = daemon.call("PUT", f"/v1/tables/{table}/policy", policy)
             assert answer.is_success, answer.text
             writer.registered(daemon, table)
-            for victim in _moments(minutes * 60, kills, rng):
-                if _kill(daemon, victim):
+            submitter = Submitter(writer, table)
+            for victim in _moments(minutes * 60, kills, rng, pause=SUBMIT_SECONDS if submits else None):
+                if victim is None:
+                    submitter.submit(daemon)
+                elif _kill(daemon, victim):
                     daemon = services.enter_context(Daemon(folder / "service", **settings))
                     writer.registered(daemon, table)
         left = settled(daemon, table)
         jobs = jobs_of(daemon, table)
         incidents = _incidents(daemon, table)
+        at_once = _at_once(daemon, jobs)
         services.close()
         spark = start_session(master="local[2,4]", app_name="by itself", conf={"spark.sql.shuffle.partitions": "2"})
         compared = writer.compared(spark, base)
@@ -113,8 +169,9 @@ def run(minutes: float, kills: int, writer: Writer, kept: Path | None = None) ->
         "incidents": incidents,
         "attempts": sum(job["attempt"] for job in jobs),
         "kills": kills,
+        "refused": dict(submitter.refused),
         "jobs_left": left,
-        "at_once": _at_once(jobs),
+        "at_once": at_once,
     }
     ok = compared["ok"] and bool(audit["clean"]) and not left and outcome["at_once"] <= 1
     return {**outcome, "ok": ok}
@@ -138,14 +195,22 @@ def _incidents(daemon: Daemon, table: str) -> dict[str, int]:
     return dict(Counter(f"{each['kind']} {each['state']}" for each in found))
 
 
-def _moments(seconds: float, kills: int, rng: random.Random) -> Any:
-    """Waits for each random time, and yields the process to kill."""
+def _moments(seconds: float, kills: int, rng: random.Random, *, pause: float | None) -> Iterator[str | None]:
+    """Waits for each random time, and yields the process to kill, or None after each `pause`."""
     ends = time.monotonic() + seconds
+
+    def waited(until: float) -> Iterator[None]:
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, pause or left))
+            if pause:
+                yield None
+
     for number, victim in zip(range(kills), cycle(("worker", "service", "jvm")), strict=False):
-        time.sleep(max(0.0, (ends - time.monotonic()) / (kills - number) * rng.uniform(0.5, 1.5)))
+        now = time.monotonic()
+        yield from waited(now + (ends - now) / (kills - number) * rng.uniform(0.5, 1.5))
         print(f"kill {number + 1}: {victim}", file=sys.stderr, flush=True)
         yield victim
-    time.sleep(max(0.0, ends - time.monotonic()))
+    yield from waited(ends)
 
 
 def _kill(daemon: Daemon, victim: str) -> bool:
@@ -187,9 +252,11 @@ def _told(job: dict[str, Any]) -> str:
     return f"{job['state']}: {job['error']['type']}" if job["state"] == "failed" else str(job["state"])
 
 
-def _at_once(jobs: list[dict[str, Any]]) -> int:
-    """Returns the maximum number of concurrent jobs of the table."""
-    held = [(job["leased_at"], job["finished_at"]) for job in jobs if job["leased_at"] and job["finished_at"]]
+def _at_once(daemon: Daemon, jobs: list[dict[str, Any]]) -> int:
+    """Returns the maximum number of concurrent attempts of jobs that write to the table."""
+    writing = [job for job in jobs if not (job["dry_run"] or job["params"].get("action") == "verify")]
+    attempts = [each for job in writing for each in daemon.job(job["id"])["attempts"]]
+    held = [(each["started_at"], each["ended_at"]) for each in attempts if each["ended_at"]]
     return max((sum(start <= moment < end for start, end in held) for moment, _ in held), default=0)
 
 
@@ -226,6 +293,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--submitted", action="store_true", help="index builds and numbers of buckets meanwhile")
     parser.add_argument("--overlapping", action="store_true", help="batches: a second writer, on other partitions")
     parser.add_argument("--careless", action="store_true", help="sql: a session that caches what it has read")
     parser.add_argument("--seed", type=int, default=1, help="sql: of the order of statements")
@@ -234,6 +302,6 @@ if __name__ == "__main__":
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty one, for the table and all logs")
     parser.add_argument("--json", action="store_true", help="the result as one line of JSON, the last one")
     arguments = parser.parse_args()
-    result = run(arguments.minutes, arguments.kills, _writer(arguments), arguments.keep)
+    result = run(arguments.minutes, arguments.kills, _writer(arguments), arguments.keep, submits=arguments.submitted)
     print(json.dumps(result, indent=None if arguments.json else 2))
     sys.exit(0 if result["ok"] else 1)

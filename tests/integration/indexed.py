@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.format.index_definitions import EXPRESSION, SECONDARY
 from jobs.hudi import index_entries
-from jobs.hudi.indexes import EXPRESSION, SECONDARY, definitions
+from jobs.hudi.indexes import definitions
 from jobs.services.checks import file_values
 from tests.integration import tables
 from tests.integration.run import hudi_table

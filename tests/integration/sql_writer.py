@@ -193,9 +193,11 @@ def run(
     ledger.save(path)
     while not options.exists():  # the service has to see the table before it can say how to write it
         time.sleep(0.2)
-    for key, value in json.loads(options.read_text()).items():
-        spark.sql(f"SET {key}={value}")
+    chosen: dict[str, str] = {}
     while not stop.exists():
+        before, chosen = chosen, json.loads(options.read_text())
+        for key, value in chosen.items() - before.items():
+            spark.sql(f"SET {key}={value}")
         statement = next_statement(spark, rng, ledger)
         for attempt in range(TRIES):
             try:
@@ -260,13 +262,15 @@ def running(
 
 @dataclass(frozen=True)
 class Writing:
-    """A running user, who begins with the statements when the options are known."""
+    """A running user, who begins with the statements when the options are known, and sets those that change later."""
 
     path: Path
     options: Path
 
-    def begin(self, options: Mapping[str, str]) -> None:
-        self.options.write_text(json.dumps(dict(options)))
+    def give(self, options: Mapping[str, str]) -> None:
+        unfinished = self.options.with_suffix(".new")
+        unfinished.write_text(json.dumps(dict(options)))
+        unfinished.replace(self.options)
 
     def ledger(self) -> Ledger:
         return Ledger.load(self.path)

@@ -67,7 +67,7 @@ def test_a_diagnosis_finds_nothing_beside_a_session_of_spark_sql(
 ) -> None:
     base = tmp_path / "sales"
     with sql_writer.running(tmp_path / "user", base, table_type=table_type, version=version, seed=SEED) as user:
-        user.begin({**tables.LOCK, "hoodie.bucket.index.query.pruning": "false"})
+        user.give({**tables.LOCK, "hoodie.bucket.index.query.pruning": "false"})
         declared: dict[str, Any] = {"index": BucketIndex(2, ("id",)), "writers_query_pruning_off": True}
         found = diagnosed(spark, base, lambda: user.ledger().done.keys() >= STATEMENTS, **declared)
     assert found == []

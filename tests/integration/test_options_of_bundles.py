@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import BucketIndex, WriterEngine
+from jobs.format.index_definitions import Indexes
 from service.lake.table import TableType
 from service.writer_options.known_options import name_in
 from service.writer_options.options import writer_options
@@ -18,6 +19,10 @@ from tests.integration.old_writer import bundle
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_INDEXES = {
+    name: {"sourceFields": ["a"], "indexOptions": {"isPartitioned": "true"}}
+    for name in ("files", "column_stats", "partition_stats", "bloom_filters", "record_index")
+}
 _UTF8, _WIDE, _REFERENCES = 1, (5, 6), {7: 3, 8: 3, 15: 4, 16: 3, 19: 3, 20: 3}
 
 
@@ -42,6 +47,7 @@ def test_a_bundle_reads_every_option_that_is_printed_for_its_version(version: st
                     has_flink=True,
                     hudi_version=version,
                     exists=exists,
+                    index_options=Indexes(frozenset(_INDEXES), _INDEXES).keeping(),
                 )
                 callback = Callback("http://gk", key="k", headers="h")
                 printed |= writer_options(target, engine, callback=callback, manager="http://gk").options.keys()

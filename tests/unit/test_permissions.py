@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import JobKind, Table, TableLock
-from jobs.format import hudi_options, lock_providers
+from jobs.format import hudi_options, index_definitions, lock_providers
 from jobs.format.hudi_options import CLASSES, FORMS, MAX_TEXT
 from jobs.hudi import indexes
 from jobs.hudi import options as forced
@@ -111,7 +111,7 @@ def test_no_allowed_option_undoes_what_a_job_sets() -> None:
         **forced.MULTI_WRITER,
         **forced.LENT_LOCK,
         **forced.LOCKED_WITHOUT_ROLLBACKS,
-        **dict.fromkeys(indexes._ENABLE.values()),
+        **index_definitions.Indexes(frozenset(), {}).options(),
     }
     assert options.keys().isdisjoint({*FORMS, *CLASSES})
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.dataplane.bloom_filter import BloomFilter
+from jobs.format.index_definitions import BLOOM_FILTERS, EXPRESSION
 from jobs.format.meta_columns import RECORD_KEY
 from jobs.hudi import base_files, column_stats, file_indexes, indexes
 from jobs.hudi.index_entries import MOST_NAMED, SAME_TEXT, Differences
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from jobs.hudi.indexes import IndexDefinition
+    from jobs.format.index_definitions import IndexDefinition
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
@@ -34,7 +35,7 @@ def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str
     """Returns the indexes, among those of these names or among all, that lack values of the sampled base files
     (`column_stats.sample`)."""
     among = table.metadata_partitions.intersection(names) if names else table.metadata_partitions
-    names = {name for name in among if name.startswith((indexes.BLOOM_FILTERS, indexes.EXPRESSION))}
+    names = {name for name in among if name.startswith((BLOOM_FILTERS, EXPRESSION))}
     files = column_stats.sample(slices) if names else []
     if not files:
         return []
@@ -42,9 +43,9 @@ def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str
     found = []
     for name in sorted(names):
         missing: list[str] = []
-        if name in defined and name.startswith(indexes.EXPRESSION):
+        if name in defined and name.startswith(EXPRESSION):
             missing = _of_expression(table, defined[name], files)
-        elif name == indexes.BLOOM_FILTERS and table.has_meta_fields:
+        elif name == BLOOM_FILTERS and table.has_meta_fields:
             missing = _of_keys(table, files)
         if missing:
             found.append(Differences(name, tuple(missing[:MOST_NAMED]), ()))
@@ -52,7 +53,7 @@ def compare(table: HudiTable, slices: Sequence[FileSlice], names: Collection[str
 
 
 def _of_keys(table: HudiTable, files: Sequence[FileSlice]) -> list[str]:
-    filters = file_indexes.filters(table, indexes.BLOOM_FILTERS, files)
+    filters = file_indexes.filters(table, BLOOM_FILTERS, files)
     without = [item for item in files if item.base_name not in filters and file_indexes.has_filter(table, item)]
     lacking = _beyond(table, filters, files, "key", F.col(RECORD_KEY))
     return [f"the Bloom filter of file {item.base_name}" for item in without] + lacking
@@ -69,7 +70,7 @@ def _of_expression(table: HudiTable, index: IndexDefinition, files: Sequence[Fil
     what = f"{index.function}({', '.join(index.columns)})"
     if is_by_zone:
         return []
-    if index.kind == indexes.BLOOM_FILTERS:
+    if index.kind == BLOOM_FILTERS:
         filters = file_indexes.filters(table, index.name, files)
         return _beyond(table, filters, files, what, value) if kind in SAME_TEXT else []
     entries = file_indexes.ranges(table, index, files)

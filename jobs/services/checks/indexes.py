@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.format.index_definitions import BLOOM_FILTERS, EXPRESSION, RECORDS
 from jobs.hudi import index_entries
-from jobs.hudi.indexes import BLOOM_FILTERS, EXPRESSION, RECORDS, definitions
+from jobs.hudi.indexes import definitions
 from jobs.kinds.results import Cure
 from jobs.services.checks import file_values
 from jobs.services.checks.finding import Examined, Finding

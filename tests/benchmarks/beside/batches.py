@@ -12,7 +12,7 @@ from tests.benchmarks.beside.writer import printed_options
 from tests.integration import ceaseless_writer, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -87,8 +87,13 @@ class Batches:
     def registered(self, daemon: Daemon, table: str) -> None:
         printed = printed_options(daemon, table, "spark")
         kept = {key: value for key, value in self._options.items() if key == "hoodie.bucket.index.num.buckets"}
+        self._options |= {**printed, **self._type, **kept}
+        self.changed({})
+
+    def changed(self, options: Mapping[str, str]) -> None:
+        self._options |= options
         for folder in self._folders:
-            ceaseless_writer.change_options(folder, {**self._options, **printed, **self._type, **kept})
+            ceaseless_writer.change_options(folder, self._options)
 
     def compared(self, spark: SparkSession, base: Path) -> Json:
         lines = [line for folder in self._folders for line in ceaseless_writer.read(ceaseless_writer.ledger_of(folder))]

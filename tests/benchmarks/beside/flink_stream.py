@@ -21,7 +21,7 @@ from tests.flink.job import FlinkJob
 from tests.integration import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -155,6 +155,9 @@ class FlinkStream:
 
     def registered(self, daemon: Daemon, table: str) -> None:
         self._daemon, self._table = daemon, table
+
+    def changed(self, options: Mapping[str, str]) -> None:
+        """Does nothing: an index is not built on a table that Flink writes."""
 
     def compared(self, spark: SparkSession, base: Path) -> Json:
         assert self._job

@@ -12,7 +12,7 @@ from tests.benchmarks.beside.writer import printed_options
 from tests.integration import sql_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -50,6 +50,7 @@ class SqlUser:
         self._clock = clock or Clock()
         self._shape = {"table_type": table_type, "version": version, "seed": seed, "refresh": not careless}
         self._index = index
+        self._options: dict[str, str] = {}
         self._writing: sql_writer.Writing | None = None
 
     @contextmanager
@@ -65,8 +66,12 @@ class SqlUser:
             yield
 
     def registered(self, daemon: Daemon, table: str) -> None:
+        self.changed(printed_options(daemon, table, "spark-sql"))
+
+    def changed(self, options: Mapping[str, str]) -> None:
         assert self._writing
-        self._writing.begin(printed_options(daemon, table, "spark-sql"))
+        self._options |= options
+        self._writing.give(self._options)
 
     def compared(self, spark: SparkSession, base: Path) -> Json:
         assert self._writing

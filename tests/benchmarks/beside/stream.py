@@ -23,7 +23,7 @@ from tests.benchmarks.beside.writer import printed_options
 from tests.integration import streaming_sink, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -83,7 +83,11 @@ class Stream:
             process.wait()
 
     def registered(self, daemon: Daemon, table: str) -> None:
-        self._set({**self._options, **printed_options(daemon, table, "spark"), **self._type})
+        self.changed({**printed_options(daemon, table, "spark"), **self._type})
+
+    def changed(self, options: Mapping[str, str]) -> None:
+        self._options |= options
+        self._set(self._options)
         (self._folder / "restart").touch()
 
     def _set(self, options: dict[str, str]) -> None:

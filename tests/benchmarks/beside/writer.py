@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -33,6 +34,9 @@ class Writer(Protocol):
 
     def registered(self, daemon: Daemon, table: str) -> None:
         """Tells the writer that the table is registered, so that it can request its options."""
+
+    def changed(self, options: Mapping[str, str]) -> None:
+        """Adds these options to those of the writer, as its owner does before an index is built."""
 
     def compared(self, spark: SparkSession, base: Path) -> Json:
         """Compares the table with the expected rows after the writer's end; returns `ok` and the counts."""

@@ -424,6 +424,7 @@ def test_a_browser_shows_the_documentation_of_the_api_by_its_own_scripts_alone(
 def test_the_page_of_the_api_loads_nothing_from_other_hosts(client: TestClient) -> None:
     page = client.get("/docs")
     assert page.status_code == 200
+    assert client.get("/docs/").text == page.text
     policy = page.headers["content-security-policy"]
     assert "default-src 'self'" in policy
     assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.format.index_definitions import DEFINITIONS_FILE
 from service.catalog import table_store
 from service.db.engine import reading, writing
 from service.runtime import retention
@@ -153,6 +154,35 @@ def test_a_profile_follows_the_properties_and_keeps_what_an_examination_found(wa
         profile = table_store.get(connection, table_id).profile
     assert {name: profile[name] for name in found} == {**found, "table_version": 9}
     assert (profile["table_type"], profile["pending_instants"]) == ("MERGE_ON_READ", 1)
+
+
+def test_new_indexes_become_options_of_writers_and_damaged_definitions_none(
+    watched: Watched, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = SmallTable(tmp_path / "t", version=9)
+    table_id = watched.register(table)
+    with writing(watched.engine) as connection:
+        table_store.set_profile(connection, table_id, {"table_version": 9})
+
+    def options_with(partitions: str, definitions: str) -> object:
+        file = table.base / DEFINITIONS_FILE
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(definitions)
+        with (table.base / ".hoodie/hoodie.properties").open("a") as properties:
+            properties.write(f"hoodie.table.metadata.partitions={partitions}\n")
+        table.commit(f"{len(list((table.base / table.timeline).iterdir())):03}")
+        watched.poll()
+        with reading(watched.engine) as connection:
+            return table_store.get(connection, table_id).profile["index_options"]
+
+    kept = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.level.index.enable": "true"}
+    by_partition = '{"indexDefinitions": {"record_index": {"indexOptions": {"isPartitioned": "true"}}}}'
+    assert options_with("files,record_index", by_partition) == kept
+    # The same indexes are not read again.
+    assert options_with("files,record_index", "{") == kept
+    assert options_with("files,record_index,column_stats", '{"indexDefinitions": {"column_stats": 7}}') == {}
+    assert "damaged" in caplog.text
+    assert options_with("files", "{") == {}
 
 
 def test_archived_commits_are_not_published(watched: Watched, tmp_path: Path, version: int) -> None:

@@ -59,6 +59,7 @@ def parsed(words: list[str]) -> Any:
 
 def test_there_is_a_problem_of_every_kind_here() -> None:
     assert {problem.kind for problem in PROBLEMS} == set(ProblemKind)
+    assert all(problem.kind.is_of_table == (problem.table_id is not None) for problem in PROBLEMS)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda each: each.kind)

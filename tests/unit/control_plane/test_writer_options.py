@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
+from jobs.format.index_definitions import Indexes
 from service.catalog.registration import Registration
 from service.lake.table import TableType
 from service.writer_options.options import WriterOptions, writer_options
@@ -71,6 +72,23 @@ def test_a_table_of_non_blocking_writers_gets_options_of_non_blocking_writers(en
     assert found.options["hoodie.clean.failed.writes.policy"] == "LAZY"
     assert RETRIES not in found.options
     assert any("never conflict" in note for note in found.notes)
+
+
+def test_spark_keeps_the_indexes_of_the_table() -> None:
+    kept = Indexes.of(
+        ["files", "column_stats", "record_index"],
+        b'{"indexDefinitions": {"column_stats": '
+        b'{"sourceFields": ["_hoodie_record_key", "a", "b"]}, "record_index": {"indexOptions": {}}}}',
+    ).keeping()
+    assert kept == {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.column.stats.column.list": "a,b",
+        "hoodie.metadata.record.index.enable": "true",
+    }
+    for engine in (SPARK, SPARK_SQL):
+        assert kept.items() <= options(engine, profile={"index_options": kept}).options.items()
+    assert kept.keys().isdisjoint(options(FLINK, profile={"index_options": kept}).options)
 
 
 def test_a_table_of_consistent_hashing_is_written_with_it() -> None:

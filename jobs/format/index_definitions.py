@@ -1,0 +1,118 @@
+"""The indexes of a table: partitions of its metadata table, and their definitions (Hudi 1.2.0).
+
+A definition has the columns and the function of an index, and whether a record index is global or partitioned.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jobs.contract import Json
+
+FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
+PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"
+SECONDARY, EXPRESSION = "secondary_index_", "expr_index_"  # the prefix; the name that the owner gave follows
+# `HoodieTableMetaClient.getIndexDefinitionPath`, relative to the base path.
+DEFINITIONS_FILE = ".hoodie/.index_defs/index.json"
+
+_OF_KEYS = (RECORDS, SECONDARY.rstrip("_"), EXPRESSION.rstrip("_"), BLOOM_FILTERS)
+_ENABLE = {
+    FILES: "hoodie.metadata.enable",
+    COLUMN_STATISTICS: "hoodie.metadata.index.column.stats.enable",
+    PARTITION_STATISTICS: "hoodie.metadata.index.partition.stats.enable",
+    BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
+}
+_ENABLE_RECORDS = {
+    False: "hoodie.metadata.record.index.enable",
+    True: "hoodie.metadata.record.level.index.enable",
+}
+_STATISTICS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
+
+
+@dataclass(frozen=True)
+class IndexDefinition:
+    """Hudi's `HoodieIndexDefinition`. `columns` are the source fields, including meta fields. `kind` is the type of an
+    expression index: `column_stats` or `bloom_filters`."""
+
+    name: str
+    columns: tuple[str, ...]
+    options: Mapping[str, str]
+    kind: str = ""
+    function: str = ""
+
+    @property
+    def is_by_partition(self) -> bool:
+        """Whether the record index has entries by partition path and key (`HoodieRecordIndex`, since Hudi 1.1)."""
+        return self.options.get("isPartitioned") == "true"
+
+
+@dataclass(frozen=True)
+class Indexes:
+    """The indexes that a table has or had: the partitions of its metadata table, and all definitions by name, as Hudi
+    stores them."""
+
+    partitions: frozenset[str]
+    stored: Mapping[str, Json]
+
+    @classmethod
+    def of(cls, partitions: Iterable[str], content: str | bytes | None) -> Indexes:
+        """`content` is that of the file of definitions, if there is one. Raises ValueError if it is damaged."""
+        try:
+            stored = json.loads(content)["indexDefinitions"] if content else {}
+            found = cls(frozenset(partitions), dict(stored))
+            _ = found.defined
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the definitions of the indexes are damaged: {error!r}") from error
+        return found
+
+    @cached_property
+    def defined(self) -> dict[str, IndexDefinition]:
+        return {
+            name: IndexDefinition(
+                name,
+                tuple(each.get("sourceFields") or ()),
+                each.get("indexOptions") or {},
+                (each.get("indexType") or "").lower(),
+                each.get("indexFunction") or "",
+            )
+            for name, each in self.stored.items()
+        }
+
+    @property
+    def has_records_by_partition(self) -> bool:
+        return RECORDS in self.partitions & self.defined.keys() and self.defined[RECORDS].is_by_partition
+
+    def options(self) -> dict[str, str]:
+        """Returns the options by which a writer builds and keeps these indexes, or deletes others."""
+        by_partition = self.has_records_by_partition
+        chosen = {option: _flag(partition in self.partitions) for partition, option in _ENABLE.items()}
+        # A client that is configured for the other kind of record index would update the wrong file groups.
+        chosen |= {
+            option: _flag(RECORDS in self.partitions and kind is by_partition)
+            for kind, option in _ENABLE_RECORDS.items()
+        }
+        statistics = self.defined.get(COLUMN_STATISTICS)
+        columns = [name for name in statistics.columns if not name.startswith("_hoodie_")] if statistics else []
+        if columns and not any("," in name for name in columns):
+            # A client without this option indexes the first 32 columns, and changes the definition accordingly.
+            chosen[_STATISTICS_COLUMNS] = ",".join(columns)
+        return chosen
+
+    def keeping(self) -> dict[str, str]:
+        """Returns the options without which a writer deletes these indexes. It may build others."""
+        return {name: value for name, value in self.options().items() if value != _flag(False)}
+
+
+def of_keys(partitions: Iterable[str]) -> list[str]:
+    """Returns the partitions among these that map keys to files."""
+    return sorted(name for name in partitions if name.startswith(_OF_KEYS))
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()
