@@ -125,15 +125,6 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Cleanable:
-    """What a clean would delete. `files` maps partition paths to absolute paths. `partitions` are dropped partitions
-    without any other file, whose folders Hudi deletes with everything in them."""
-
-    files: dict[str, list[str]] = field(default_factory=dict)
-    partitions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class CleanSummary:
     """The result of a clean: its instant, the number of files deleted, and the number of files it failed to delete."""
 
