@@ -22,6 +22,7 @@ from jobs.services.checks.finding import Examined, Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import CompletedWrite, Group
     from jobs.hudi.records import Commit
     from jobs.hudi.stale_slices import DeletedKey
@@ -108,12 +109,24 @@ def _suspects(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Commit]:
         write = commit.write
         if write.operation == RESCALE:
             # The config of this instant is the first before a text that begins with the instant.
-            now, *before = hashing_config.rules_before(table, f"{write.instant}.")
-            switch = Switch(frozenset(), BucketChange(before[0], now), earlier=tuple(before)) if before else None
+            found = hashing_config.rules_before(table, f"{write.instant}.")
+            changed = BucketChange(found[1], found[0]) if len(found) > 1 else None
+            switch = Switch(frozenset(), changed, earlier=found[1:]) if changed else None
         elif switch and write.brings_rows and not write.repaired and write.instant not in repaired:
             groups = {path: dict.fromkeys(files, 0) for path, files in commit.files.items()}
-            if switch.verdict(Touched(groups, {})) is not Verdict.FRESH:
+            # A delete by an old number finds some file group, unless buckets are gone since.
+            if (groups or _had_more(switch)) and switch.verdict(Touched(groups, {})) is not Verdict.FRESH:
                 yield commit
+
+
+def _had_more(switch: Switch) -> bool:
+    """Returns whether a partition may have had buckets that it no longer has."""
+    now = switch.buckets.new if switch.buckets else None
+    return now is not None and any(max(_numbers(rules)) > min(_numbers(now)) for rules in switch.earlier)
+
+
+def _numbers(rules: BucketRules) -> list[int]:
+    return [number for _, number in rules.rules] or [rules.default]
 
 
 def _names(commits: Sequence[Commit]) -> dict[tuple[Group, str], str]:
