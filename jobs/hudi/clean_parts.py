@@ -75,6 +75,7 @@ public class CleanParts {
   private final String earlier;
   private final Set noted;
   private final boolean isRemembered;
+  private final int replacements;
   private int at;
   // How many paths of the partition `at` are in this part or in one before it.
   private int taken;
@@ -98,6 +99,7 @@ public class CleanParts {
     lastCommit = planner.getLastCompletedCommitTimestamp();
     partitions = new ArrayList(planner.getPartitionPathsToClean(earliest));
     Collections.sort(partitions);
+    replacements = table.getActiveTimeline().getCompletedReplaceTimeline().countInstants();
     Option last = table.getCleanTimeline().filterCompletedInstants().lastInstant();
     HoodieCleanMetadata before =
         last.isPresent() ? table.getActiveTimeline().readCleanMetadata((HoodieInstant) last.get()) : null;
@@ -126,10 +128,13 @@ public class CleanParts {
     this.taken = taken;
   }
 
-  // Whether the retained instant still holds. Hudi's planner finds nothing on a timeline that is too short.
+  // Whether the decisions of the beginning still hold. Hudi's planner finds nothing on a timeline that is too short. If
+  // the last clean names no retained instant, archival takes the files of all earlier replacements for deleted.
   public boolean holdsFor(HoodieTable table, HoodieWriteConfig config) {
-    return !earliest.isPresent()
-        || table.getCompletedCommitsTimeline().countInstants() > config.getCleanerCommitsRetained();
+    if (!earliest.isPresent()) {
+      return table.getActiveTimeline().getCompletedReplaceTimeline().countInstants() == replacements;
+    }
+    return table.getCompletedCommitsTimeline().countInstants() > config.getCleanerCommitsRetained();
   }
 
   // Adds files to the part. False if it is to be called again with a new table, because this one holds too much.

@@ -177,6 +177,9 @@ def test_hudi_refuses_old_instants_and_keeps_replacements_between_two_cleans(
 def test_hudi_would_never_look_at_the_rest_without_our_note(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = with_garbage(spark, base, table_type="COPY_ON_WRITE")
+    # The retained instant and the one after it have written only one partition.
+    frame = tables.rows(spark, 0, 60, ts=11).where("dt = '2026-01-01'")
+    tables.upsert(frame, base, options)
     expected, _ = cleaned_at_once(spark, base, RETAIN)
 
     def forget(plan: CleanPlan | None) -> None:
@@ -184,9 +187,6 @@ def test_hudi_would_never_look_at_the_rest_without_our_note(spark: SparkSession,
         plan.record.getExtraMetadata().clear()
 
     interrupted(spark, base, IN_PARTS, forget)
-    # Only one partition gets a new commit.
-    frame = tables.rows(spark, 0, 60, ts=11).where("dt = '2026-01-01'")
-    tables.upsert(frame, base, options)
     tables.upsert(frame, base, options)
     clean_by_hudi(spark, base)
     older = data_files(base) - expected
@@ -226,11 +226,13 @@ def test_a_killed_cleaning_goes_on_where_it_was(spark: SparkSession, tmp_path: P
 @pytest.mark.parametrize("kept", ["savepoint", "consumer", "nothing"])
 def test_parts_keep_what_a_single_clean_keeps(spark: SparkSession, tmp_path: Path, policy: str, kept: str) -> None:
     base = tmp_path / "trips"
-    with_garbage(spark, base, table_type="COPY_ON_WRITE")
-    instants = sorted(commit.write.instant for commit in hudi_table(spark, base, INDEX).commits())
+    options = with_garbage(spark, base, table_type="COPY_ON_WRITE")
     params: dict[str, Any] = {"policy": policy, "retain": 2}
     if kept == "savepoint":
-        run_job(spark, base, "savepoint", {"instant": instants[1]})
+        run_job(spark, base, "savepoint")
+    for ts in (8, 9, 10):
+        tables.upsert(tables.rows(spark, 0, 60, ts=ts), base, options)
+    instants = sorted(commit.write.instant for commit in hudi_table(spark, base, INDEX).commits())
     if kept == "consumer":
         params["consumers"] = [{"name": "warehouse", "instant": instants[-2]}]
     before = proved(spark, base, 4)
