@@ -205,6 +205,7 @@ def _no_contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     # Tests without a session do not even import PySpark.
+    from jobs.hudi.jvm import jvm_of
     from jobs.hudi.session import ABFS, GS, S3A, start_session
 
     # A process runs more different queries than the default cache holds, and would compile most of them again.
@@ -221,7 +222,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()  # type: ignore[union-attr]
     _forget_options_of_yarn(session)
-    _read_logs_through_small_buffers(session)
+    # Making this object gives logs small buffers.
+    _ = jvm_of(session).reads
     yield session
     session.stop()
 
@@ -246,13 +248,6 @@ def _forget_options_of_yarn(session: Any) -> None:
     for prefix in ("yarn.", "mapreduce."):
         for name in list(hadoop.getPropsWithPrefix(prefix)):
             hadoop.unset(prefix + name)
-
-
-def _read_logs_through_small_buffers(session: Any) -> None:
-    option = session._jvm.org.apache.hudi.common.config.HoodieCommonConfig.MAX_DFS_STREAM_BUFFER_SIZE
-    default = option.getClass().getDeclaredField("defaultValue")
-    default.setAccessible(True)
-    default.set(option, _BUFFER)
 
 
 @pytest.fixture(scope="session")

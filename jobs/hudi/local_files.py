@@ -2,7 +2,8 @@
 of Hadoop, so `RawLocalFileSystem` (3.3.4) starts `chmod` for each new file and folder: about fifty times in a small
 compaction of a table on a local disk, mostly with the table's lock held. When a caller needs permissions, as each
 recursive listing does, it starts `ls` for each file, and it accesses the disk five times for the rest of a file's
-status."""
+status. It gives each reader a buffer of the size that is asked for, and Hudi asks for 16 MB for a log and for 32 MB for
+an HFile, also if the file has some KB."""
 
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.FilterFileSystem;
@@ -43,6 +45,7 @@ import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.io.nativeio.NativeIO;
 
 public class LocalFiles extends RawLocalFileSystem {
+  private static final int MOST_BUFFERED = 128 << 10;
   private static final String READ =
       "unix:size,isDirectory,lastModifiedTime,lastAccessTime,mode,uid,gid";
   // By their numbers.
@@ -55,6 +58,10 @@ public class LocalFiles extends RawLocalFileSystem {
   public void initialize(URI uri, Configuration conf) throws IOException {
     super.initialize(uri, conf);
     blockBytes = getDefaultBlockSize(new Path(uri));
+  }
+
+  public FSDataInputStream open(Path path, int buffered) throws IOException {
+    return super.open(path, Math.min(buffered, MOST_BUFFERED));
   }
 
   public FileStatus getFileStatus(Path path) throws IOException {

@@ -33,6 +33,10 @@ _NOTHING_BY_ITSELF = {
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
 
 
+# Hudi's default, which `jobs.hudi.storage_reads` changes for other logs than those that a compaction by Hudi reads.
+_BUFFER_OF_MERGES = {"hoodie.memory.dfs.buffer.max.size": str(16 << 20)}
+
+
 def lock_options(lock: TableLock) -> dict[str, str]:
     """Returns the options of the writers' lock. Retries are short and many: a service may wait, a writer must not."""
     kind = lock_providers.class_of(lock.provider)
@@ -54,6 +58,7 @@ def lock_options(lock: TableLock) -> dict[str, str]:
 def client_options(table: HudiTable) -> dict[str, str]:
     """Returns the options of every client of a table. The owner's options may add to them but not undo them."""
     options = {
+        **_BUFFER_OF_MERGES,
         **table.declared.hudi_options,
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,

@@ -29,6 +29,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hudi.common.config.ConfigProperty;
+import org.apache.hudi.common.config.HoodieMemoryConfig;
 import org.apache.hudi.common.config.HoodieMetadataConfig;
 import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.model.FileSlice;
@@ -143,6 +145,14 @@ public class StorageReads {
     Field sources = Configuration.class.getDeclaredField("updatingResource");
     sources.setAccessible(true);
     ((Map) sources.get(conf)).keySet().removeAll(dropped);
+  }
+
+  // Hudi reads each log of a metadata table through two buffers of this size, which no option changes, and by default
+  // through 16 MB: to allocate and clear these costs more than all else that reading a small metadata table needs.
+  public void bufferLogs(int bytes) throws Exception {
+    Field usual = ConfigProperty.class.getDeclaredField("defaultValue");
+    usual.setAccessible(true);
+    usual.set(HoodieMemoryConfig.MAX_DFS_STREAM_BUFFER_SIZE, Integer.valueOf(bytes));
   }
 
   public HoodieTableMetaClient opened(String basePath, StorageConfiguration conf) {
@@ -268,7 +278,13 @@ public class StorageReads {
 """
 
 
+# The blocks of most logs of a metadata table have some KB. Longer ones are read past the buffer.
+_LOG_BUFFER = 256 << 10
+
+
 def storage_reads(jvm: JavaView) -> Any:
-    """Returns the Java object of these calls."""
+    """Returns the Java object of these calls, and gives the logs of metadata tables small buffers."""
     beside = jvm.java.org.apache.hudi.storage.HoodieStorage
-    return janino.instance(jvm, _SOURCE, "groundskeeper.StorageReads", beside=beside)
+    found = janino.instance(jvm, _SOURCE, "groundskeeper.StorageReads", beside=beside)
+    found.bufferLogs(_LOG_BUFFER)
+    return found

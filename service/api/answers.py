@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_type_hints
 
@@ -17,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from jobs.spec import Spec
 from service.db.page import Page
+from service.model import call_times
 from service.model.calls import calls
 
 if TYPE_CHECKING:
@@ -33,15 +35,16 @@ def made(model: type[_Model], source: object, **members: Any) -> _Model:
     """Returns the model with the attributes of a dataclass or named tuple; `members` replace some of them, or add those
     that `source` lacks."""
     kind: Any = type(source)
-    given = [(name, getattr(source, name)) for name in _shared(model, kind) if name not in members]
-    return model.model_validate(dict(given) | members, from_attributes=True)
+    given = vars(source) if kind.__dictoffset__ else {}
+    others = {name: getattr(source, name) for name in _others(model, kind) if name not in members}
+    return model.model_validate({**given, **others, **members}, from_attributes=True)
 
 
 @cache
-def _shared(model: type[BaseModel], source: type) -> Sequence[str]:
-    """Returns the names of the model's members that a dataclass or named tuple has as fields or properties."""
-    own = getattr(source, "__dataclass_fields__", ())
-    return [name for name in model.model_fields if name in own or hasattr(source, name)]
+def _others(model: type[BaseModel], source: type) -> Sequence[str]:
+    """Returns the names of the model's members that the source has, but not in its dictionary."""
+    own = getattr(source, "__dataclass_fields__", ()) if source.__dictoffset__ else ()
+    return [name for name in model.model_fields if name not in own and hasattr(source, name)]
 
 
 class _OfDeclaration(ModelMetaclass):
@@ -109,7 +112,8 @@ def written(operation: Callable[..., Any], *, status: int, model: Any = None) ->
 
     @wraps(operation)
     def answer(**arguments: Any) -> Any:
-        with calls.answering():
+        times = call_times.current.get()
+        with calls.answering(), times.answering() if times else nullcontext():
             found = operation(**arguments)
             if found is None or isinstance(found, Response):
                 return found

@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -40,7 +39,7 @@ is rounded to the beginning of a sample of the next step, so that there is no ga
 _OF_LAST_DAY = (
     sa.select(_s.c.table_id, _s.c.at, _s.c.log_bytes, _s.c.base_bytes)
     .where(
-        _s.c.table_id.in_(sa.bindparam("of_tables", expanding=True)),
+        schema.among(_s.c.table_id, "of_tables"),
         sa.or_(
             sa.and_(_s.c.step == _HOUR, _s.c.at >= sa.bindparam("since")),
             sa.and_(_s.c.step == _SHORT, _s.c.at >= sa.bindparam("lately")),
@@ -137,8 +136,10 @@ def _at_intervals(
     if len(samples) == 1:
         return [round(samples[0][1], 4)] * points
     begin = max(begin, samples[0][0])
-    moments = [begin + (end - begin) * number / (points - 1) for number in range(points)]
-    return [round(samples[max(0, bisect_right(samples, at, key=itemgetter(0)) - 1)][1], 4) for at in moments]
+    # Numbers take a fifth of the time of dates.
+    times = [(at - begin).total_seconds() for at, _ in samples]
+    between = (end - begin).total_seconds() / (points - 1)
+    return [round(samples[max(0, bisect_right(times, between * number) - 1)][1], 4) for number in range(points)]
 
 
 def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:

@@ -195,18 +195,16 @@ _SKEW = sa.cast(_LARGEST * _number("num_buckets"), sa.Float) / sa.func.nullif(
 )
 _TOTALS = _totals()
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
-_OF_TABLES = sa.select(_s).where(_s.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))
+_OF_TABLES = sa.select(_s).where(schema.among(_s.c.table_id, "of_tables"))
 _CLOCKS, _TOTALS_OF_TABLES = (
-    sa.select(_s.c.table_id, _s.c.summary[name].label(name)).where(
-        _s.c.table_id.in_(sa.bindparam("of_tables", expanding=True))
-    )
+    sa.select(_s.c.table_id, _s.c.summary[name].label(name)).where(schema.among(_s.c.table_id, "of_tables"))
     for name in ("clock", "totals")
 )
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
 _STATES = sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)
 _DELETE_PARTITIONS = _p.delete().where(_IS_OF_TABLE)
-_DELETE_LISTED = _DELETE_PARTITIONS.where(_p.c.path.in_(sa.bindparam("listed", expanding=True)))
+_DELETE_LISTED = _DELETE_PARTITIONS.where(schema.among(_p.c.path, "listed"))
 
 
 def forget(connection: Connection, table_id: str) -> None:

@@ -47,8 +47,8 @@ def register(connection: Connection, table: Registration) -> None:
 # Every poll executes this statement, so it is built once.
 _GET = sa.select(_t).where(_t.c.id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update()
-_GET_ALL = sa.select(_t).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
-_NAMES = sa.select(_t.c.id, _t.c.name).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
+_GET_ALL = sa.select(_t).where(schema.among(_t.c.id, "of_tables"))
+_NAMES = sa.select(_t.c.id, _t.c.name).where(schema.among(_t.c.id, "of_tables"))
 _PROFILE = sa.select(_t.c.profile).where(_t.c.id == sa.bindparam("of_table"))
 _UPDATE = _t.update().where(_t.c.id == sa.bindparam("of_table"))
 

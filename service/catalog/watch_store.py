@@ -167,9 +167,9 @@ def _joined() -> sa.Select[Any]:
 # Every poll executes these statements, so they are built once.
 _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
-_CLAIMED = _joined().where(_w.c.table_id.in_(sa.bindparam("claimed", expanding=True)))
+_CLAIMED = _joined().where(schema.among(_w.c.table_id, "claimed"))
 _CLAIMED_LOCKED = _CLAIMED.order_by(_w.c.table_id).with_for_update(of=_w)
-_ENGINES = sa.select(_w.c.table_id, _w.c.engines).where(_w.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))
+_ENGINES = sa.select(_w.c.table_id, _w.c.engines).where(schema.among(_w.c.table_id, "of_tables"))
 _ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
 _LOCK = [_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder")]
 _SEEN_LOCK = sa.select(*_LOCK).where(_s.c.table_id == sa.bindparam("of_table"))
@@ -178,7 +178,7 @@ _SEEN_LOCK = sa.select(*_LOCK).where(_s.c.table_id == sa.bindparam("of_table"))
 @cache
 def _claim_due(*, are_requested: bool) -> sa.Update:
     def among(name: str) -> sa.ColumnElement[bool]:
-        return _w.c.table_id.in_(sa.bindparam(name, expanding=True))
+        return schema.among(_w.c.table_id, name)
 
     is_due = _w.c.next_poll_at <= sa.bindparam("now")
     due = sa.select(_w.c.table_id).where(sa.not_(among("without"))).limit(sa.bindparam("most"))

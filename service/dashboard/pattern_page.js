@@ -72,7 +72,7 @@ export function patternPage(pattern, changed) {
     const many = form.edits.size;
     return h(
       "div",
-      { class: "actions line", "data-key": "actions" },
+      { class: "actions line kept", "data-key": "actions" },
       h("button", { class: "primary", disabled: !many }, many ? `Preview ${many === 1 ? "the change" : `${many} changes`}` : "Nothing to preview"),
       many > 0 && h("button", { type: "button", onclick: discard }, "Discard"),
       policy && h("button", { type: "button", class: "danger", onclick: () => ask(null, true) }, "Delete this policy"),
@@ -161,7 +161,9 @@ function known(policy, schemas) {
       const value = valueOf(own, name);
       const isOwn = value !== undefined;
       const usual = name === "precedence" ? 0 : (schema["x-default"] ?? null);
-      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : "weaker levels", isOwn }];
+      // No other level has the precedence of a pattern.
+      const other = name === "precedence" ? "default" : "weaker levels";
+      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : other, isOwn }];
     }),
   );
 }

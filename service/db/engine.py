@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing, contextmanager, nullcontext, suppress
-from pathlib import Path
+from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -26,9 +25,9 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from service.db import audit_record
-from service.db.database_files import DatabaseFiles
+from service.db.sqlite import WRITES, open_sqlite
 from service.db.turns import Turns
-from service.model import private_file
+from service.model import call_times
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-_WRITES = "groundskeeper_writes"
-_BUSY_TIMEOUT_MS = 10_000
+    from service.db.database_files import DatabaseFiles
 
 
 def decoded(document: str | bytes, kind: Any = Any) -> Any:
@@ -53,13 +51,7 @@ def decoded(document: str | bytes, kind: Any = Any) -> Any:
 
 # Errors and the log at DEBUG must not contain the parameters of statements.
 _OPTIONS: dict[str, Any] = {"hide_parameters": True, "json_deserializer": decoded}
-# The connection that was used last has the newest pages in its cache.
-_OF_SQLITE = {"pool_size": 10, "max_overflow": 30, "pool_use_lifo": True}
 _CONNECTIONS = 15
-_CACHE_KIB = 16 * 1024
-# Once the write-ahead log has this number of pages, the transaction that ends copies them into the database, while
-# others wait. `checkpoint` usually does so earlier, without keeping others waiting.
-_LOG_PAGES = 8000
 # Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
 _turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
@@ -76,7 +68,8 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
         parsed = sa.make_url(_with_driver(url))
         backend = parsed.get_backend_name()
         if backend == "sqlite":
-            return _sqlite(parsed)
+            engine, _files[engine] = open_sqlite(parsed, options=_OPTIONS)
+            return engine
         if backend == "postgresql":
             # The driver of PostgreSQL is an optional dependency.
             from service.db.postgresql import open_postgresql
@@ -93,7 +86,9 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Opens a transaction that only reads."""
-    with _reachable(engine), engine.connect() as connection, connection.begin():
+    times = call_times.current.get()
+    measured = times.in_database() if times else nullcontext()
+    with measured, _reachable(engine), engine.connect() as connection, connection.begin():
         yield connection
 
 
@@ -104,7 +99,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
     Raises DatabaseUnavailableError, also if the files of an SQLite database are no longer where they were opened.
     """
     with _reachable(engine), _turn_of(engine), engine.connect() as connection:
-        connection.execution_options(**{_WRITES: True})
+        connection.info[WRITES] = True
         accompanying = audit_record.current.get()
         with connection.begin():
             if accompanying is not None:
@@ -176,66 +171,6 @@ def _is_of_statement(error: DBAPIError) -> bool:
     the database, for example because its file was deleted."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return code == sqlite3.SQLITE_ERROR and not str(error.orig).startswith("no such table")
-
-
-def _sqlite(url: sa.URL) -> Engine:
-    if url.database in (None, "", ":memory:") or str(url.database).startswith("file::memory:"):
-        raise SettingsError(
-            "An SQLite database in memory would be a separate one for every thread.", hint="Use sqlite:///file.db."
-        )
-    engine = sa.create_engine(url, **_OPTIONS, **_OF_SQLITE)
-    file = Path(str(url.database).removeprefix("file:").partition("?")[0])
-    files = _files[engine] = DatabaseFiles()
-
-    @sa.event.listens_for(engine, "do_connect")
-    def _check(*_: object) -> None:
-        files.check()
-        # SQLite makes its other files with the rights of the database file. If the file cannot be created, connecting
-        # fails for the same reason.
-        with suppress(OSError):
-            private_file.create(file)
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            private_file.tighten(file.with_name(file.name + suffix))
-
-    @sa.event.listens_for(engine, "close")
-    def _forget(dbapi_connection: Any, _record: object) -> None:
-        files.closed(dbapi_connection)
-
-    @sa.event.listens_for(engine, "connect")
-    def _prepare(dbapi_connection: Any, _record: object) -> None:
-        # The driver must not open transactions by itself, because they would be deferred (see `_begin`).
-        dbapi_connection.isolation_level = None
-        cursor = dbapi_connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
-        cursor.execute("PRAGMA journal_mode = WAL")
-        # NORMAL is safe with WAL: a power cut may lose the last commits, but does not damage the database. Workers
-        # report again.
-        cursor.execute("PRAGMA synchronous = NORMAL")
-        # Without this, an insert of several rows writes a temporary file, by which it undoes the rows if one of them
-        # fails.
-        cursor.execute("PRAGMA temp_store = MEMORY")
-        cursor.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        cursor.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        # The first read opens all files.
-        cursor.execute("PRAGMA schema_version")
-        cursor.close()
-        files.opened(dbapi_connection)
-
-    @sa.event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        # A writer takes its lock at once. A deferred transaction that reads first and writes later fails with "database
-        # is locked" when another one wrote in between, whatever the busy timeout.
-        writes = connection.get_execution_options().get(_WRITES, False)
-        begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
-        try:
-            # The driver is called directly, because SQLAlchemy would take as long for this as for a query.
-            connection.connection.driver_connection.execute(begin)  # type: ignore[union-attr]  # open, and SQLite's
-        except sqlite3.Error:
-            # SQLAlchemy repeats the statement, so that its own error is raised.
-            connection.exec_driver_sql(begin)
-
-    return engine
 
 
 def _with_driver(url: str) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _e = schema.events
-_KNOWN = sa.select(_e.c.id).where(_e.c.id.in_(sa.bindparam("ids", expanding=True)))
+_KNOWN = sa.select(_e.c.id).where(schema.among(_e.c.id, "ids"))
 _WRITE = _e.insert().returning(_e.c.seq, sort_by_parameter_order=True)
 
 # The key of the advisory lock: any number that no other lock in the same database uses.

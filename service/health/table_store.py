@@ -90,9 +90,7 @@ def _versions(dialect: str) -> sa.Select[Any]:
 
 
 # The search for problems asks for all tables, and SQLAlchemy looks at each value of a list that is part of a statement.
-_TABLES = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(
-    _t.c.id.in_(sa.bindparam("of_tables", expanding=True))
-)
+_TABLES = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags).where(schema.among(_t.c.id, "of_tables"))
 # The expression keeps SQLite from using the index of this column, by which it would read all decisions.
 _TABLE_ID = (_d.c.table_id + "").label("table_id")
 _DECIDED = (

@@ -30,7 +30,7 @@ _COUNT_OPEN = sa.select(sa.func.count()).where(
 )
 _COUNTS = (
     sa.select(_i.c.table_id, _i.c.state, sa.func.count())
-    .where(_i.c.table_id.in_(sa.bindparam("of_tables", expanding=True)), schema.INCIDENT_IS_STANDING)
+    .where(schema.among(_i.c.table_id, "of_tables"), schema.INCIDENT_IS_STANDING)
     .group_by(_i.c.table_id, _i.c.state)
 )
 _COUNT_UNRESOLVED = (

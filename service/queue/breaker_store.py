@@ -25,7 +25,7 @@ _t = schema.turns
 # Every decision or job executes these statements, so they are built once.
 _MENDED_AT = sa.select(_t.c.mended_at).where(_t.c.table_id == sa.bindparam("of_table"))
 _OF_TABLES = sa.select(_b).where(
-    _b.c.table_id.in_(sa.bindparam("of_tables", expanding=True)), _b.c.failed_at > sa.bindparam("failed_after")
+    schema.among(_b.c.table_id, "of_tables"), _b.c.failed_at > sa.bindparam("failed_after")
 )
 _REMOVE = (
     _b.delete()

@@ -216,9 +216,7 @@ _UNKNOWN = (
     .order_by(_j.c.created_at)
     .with_for_update()
 )
-_WITH_UNKNOWN = sa.select(_j.c.table_id).where(
-    _j.c.table_id.in_(sa.bindparam("of_tables", expanding=True)), schema.JOB_IS_UNKNOWN
-)
+_WITH_UNKNOWN = sa.select(_j.c.table_id).where(schema.among(_j.c.table_id, "of_tables"), schema.JOB_IS_UNKNOWN)
 
 
 def unknown(connection: Connection, table_id: str) -> list[Job]:

@@ -304,9 +304,7 @@ _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HE
 _IS_OF_ATTEMPT = sa.and_(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
 _OF_ID = sa.select(_j).where(_j.c.id == sa.bindparam("of_job"))
 _HELD = sa.select(_j).where(_IS_OF_ATTEMPT).with_for_update()
-_ON_TABLES = (
-    sa.select(_j).where(_j.c.table_id.in_(sa.bindparam("of_tables", expanding=True)), _IS_HELD).order_by(_j.c.leased_at)
-)
+_ON_TABLES = sa.select(_j).where(schema.among(_j.c.table_id, "of_tables"), _IS_HELD).order_by(_j.c.leased_at)
 _WRITE = _j.update().where(_IS_OF_ATTEMPT)
 _ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))

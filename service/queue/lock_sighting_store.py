@@ -91,4 +91,4 @@ def is_any_due(connection: Connection, now: datetime) -> bool:
 
 _WATCHED = sa.select(_l.c.table_id)
 _ANY_DUE = _WATCHED.where(_l.c.next_look_at <= sa.bindparam("now")).limit(1)
-_OF_TABLES = sa.select(_l).where(_l.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))
+_OF_TABLES = sa.select(_l).where(schema.among(_l.c.table_id, "of_tables"))

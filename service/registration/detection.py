@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from jobs.contract import BucketIndex
     from service.lake.engine_sighting import Mark
-    from service.lake.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -67,22 +66,30 @@ def examine(
         has_consistent_hashing=storage.exists(CONSISTENT_HASHING_FOLDER),
     )
     finding = verify(claimed, evidence) if claimed else detect(evidence)
-    profile = _profile(storage, config, timeline, sample, finding, (*_warnings(hashing), *_of_parts(config)))
+    profile = _profile(
+        config,
+        timeline,
+        sample,
+        finding,
+        index_options=index_options(storage, config, {}),
+        warnings=(*_warnings(hashing), *_of_parts(config)),
+    )
     return Examination(
         base_path, config.name or base_path.rpartition("/")[2], profile, finding.index, tuple(marks_of_table(storage))
     )
 
 
 def _profile(
-    storage: Storage,
     config: TableConfig,
     timeline: Timeline,
     sample: Sample,
     finding: Finding,
+    *,
+    index_options: Mapping[str, str],
     warnings: tuple[str, ...],
 ) -> TableProfile:
     return TableProfile(
-        index_options=index_options(storage, config, {}),
+        index_options=index_options,
         bucket_layout=finding.layout,
         columns=sample.columns,
         warnings=finding.warnings + warnings,

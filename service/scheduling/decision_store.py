@@ -50,7 +50,7 @@ def _current() -> sa.Select[Any]:
     return (
         sa.select(_d)
         .select_from(tables.join(kinds, sa.true()).join(_d, _d.c.id == last))
-        .where(_d.c.last_at > since, tables.c.id.in_(sa.bindparam("of_tables", expanding=True)))
+        .where(_d.c.last_at > since, schema.among(tables.c.id, "of_tables"))
     )
 
 

@@ -70,6 +70,10 @@ class Daemon:
         assert answer.status_code == 201, answer.text
         return str(answer.json()["id"])
 
+    def unregister(self, table_id: str) -> None:
+        answer = self.call("DELETE", f"/v1/tables/{table_id}")
+        assert answer.status_code == 204, answer.text
+
     def submit(self, table_id: str, kind: str, *, dry_run: bool = False, **params: Any) -> str:
         """Submits a job, and returns its id."""
         body = {"kind": kind, "params": params, "dry_run": dry_run}

@@ -192,6 +192,9 @@ def _of_kind(daemon: Daemon, fleet: Fleet, place: Path, kind: str, slots: int, t
     with measured(pid) as cost:
         _run(daemon, kind, ids[warm_up:])
     found = Figures.of(kind, f"{slots} slots", tables, cost, (before >> 20, process_tree.memory(pid) >> 20))
+    # The service would look for tables that are gone while it serves the jobs of the next kind.
+    for each in ids:
+        daemon.unregister(each)
     shutil.rmtree(place)
     return found
 

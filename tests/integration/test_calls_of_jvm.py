@@ -63,6 +63,15 @@ def test_options_that_no_file_system_reads_are_not_copied_about(spark: SparkSess
     assert hudi.engine_context.getStorageConf().unwrap().get("yarn.acl.enable") is None
 
 
+def test_logs_have_large_buffers_only_where_hudi_merges_them(spark: SparkSession, tmp_path: Path) -> None:
+    tables.write_table(spark, tmp_path / "trips", count=30, partitioned=False)
+    table = hudi_table(spark, tmp_path / "trips", INDEX)
+    size = table.jvm.hudi.common.config.HoodieMemoryConfig.MAX_DFS_STREAM_BUFFER_SIZE
+    assert size.defaultValue() == 256 << 10
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        assert client._config.getProps().getProperty(size.key()) == str(16 << 20)
+
+
 def test_hudis_client_is_opened_when_it_is_needed(spark: SparkSession, tmp_path: Path) -> None:
     tables.write_table(spark, tmp_path / "trips", count=30, partitioned=False)
     table = hudi_table(spark, tmp_path / "trips", INDEX)

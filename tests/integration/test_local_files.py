@@ -42,6 +42,21 @@ def test_permissions_are_set_by_the_jvm_itself(files: Any, shared: Any, tmp_path
     assert [oct((tmp_path / name).stat().st_mode) for name in ("file", "folder")] == ["0o100640", "0o41750"]
 
 
+def test_a_file_is_read_through_a_small_buffer(spark: SparkSession, files: Any, shared: Any, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 2000
+    (tmp_path / "file").write_bytes(content)
+    path, asked = files.Path(f"{tmp_path}/file"), 32 << 20
+    buffer = Jvm(spark).java.java.lang.Class.forName("java.io.BufferedInputStream").getDeclaredField("buf")
+    buffer.setAccessible(True)
+    with_buffer = shared.getRawFileSystem().open(path, asked).getWrappedStream()
+    assert len(buffer.get(with_buffer)) == 128 << 10
+    with_buffer.close()
+    read = shared.open(path, asked)
+    read.seek(1000)
+    assert read.getWrappedStream().readNBytes(len(content)) == content[1000:]
+    read.close()
+
+
 def test_errors_are_hadoops(files: Any, shared: Any, tmp_path: Path) -> None:
     with pytest.raises(Py4JJavaError, match=r"chmod: cannot access .*No such file or directory"):
         shared.setPermission(files.Path(f"{tmp_path}/none"), files.permission.FsPermission("640"))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.compiler import compiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy.engine import Dialect
+    from sqlalchemy.sql.compiler import SQLCompiler
 
 metadata = sa.MetaData(
     naming_convention={
@@ -32,6 +38,52 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
+    def result_processor(self, dialect: Dialect, coltype: Any) -> Callable[[Any], datetime | None] | None:
+        if dialect.name != "sqlite":
+            return super().result_processor(dialect, coltype)
+        # One call for each value takes a third of the time of the three that the base class chains.
+        parse = datetime.fromisoformat
+        return lambda value: None if value is None else parse(f"{value}+00:00")
+
 
 # SQLite generates ids only for a column of the type INTEGER.
 Serial = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+
+class _Words(sa.TypeDecorator[Any]):
+    """A list of words as one parameter: an array, or a document where the database has no arrays."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> Any:
+        return dialect.type_descriptor(ARRAY(sa.Text()) if dialect.name == "postgresql" else sa.Text())
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return list(value) if dialect.name == "postgresql" else msgspec.json.encode(list(value)).decode()
+
+
+class _Among(sa.sql.functions.GenericFunction[bool]):
+    name = "among"
+    type = sa.Boolean()
+    inherit_cache = True
+    # Otherwise SQLite would compare the condition with 1, and not use an index.
+    _is_implicitly_boolean = True
+
+
+@compiles(_Among, "sqlite")
+def _of_document(element: _Among, compiler: SQLCompiler, **more: Any) -> str:
+    column, words = (compiler.process(each, **more) for each in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({words}))"  # noqa: S608 - compiled expressions
+
+
+@compiles(_Among, "postgresql")
+def _of_array(element: _Among, compiler: SQLCompiler, **more: Any) -> str:
+    column, words = (compiler.process(each, **more) for each in element.clauses)
+    return f"{column} = ANY ({words})"
+
+
+def among(column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+    """Returns the condition that the column is one of the words of a parameter. SQLAlchemy's own `IN` writes the
+    statement anew for each call, which takes longer than its execution."""
+    return _Among(column, sa.bindparam(name, type_=_Words()))

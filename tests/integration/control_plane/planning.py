@@ -46,6 +46,9 @@ def save_poll(connection: sa.Connection, snapshot: TableSnapshot) -> None:
     decision_times.wake(connection, snapshot.table_id, snapshot.taken_at)
 
 
+_MIB = 1024**2
+
+
 class Service:
     """The steps of `serve` from polls to jobs, each started by the test."""
 
@@ -65,7 +68,8 @@ class Service:
 
     def poll(self, table_id: str = "tbl_1", *, commits: int = 0, freed: int = 0, since_cleaning: int = 0) -> None:
         """Records a write to the table and a poll of it."""
-        state = PartitionState("", base_bytes=1000, log_bytes=100 * commits, freed_files=freed, freed_bytes=freed)
+        base, logs = 1000 * _MIB, 100 * _MIB * commits
+        state = PartitionState("", base_bytes=base, log_bytes=logs, freed_files=freed, freed_bytes=freed)
         snapshot = TableSnapshot(
             table_id,
             taken_at=self.clock(),

@@ -44,7 +44,7 @@ def test_an_unknown_address_is_a_problem_document(client: TestClient) -> None:
 
 def test_each_answer_says_how_long_the_service_took(client: TestClient) -> None:
     for path in ("/v1/tables", "/v1/nonsense", "/docs"):
-        found = re.fullmatch(r"total;dur=(\d+\.\d)", client.get(path).headers["server-timing"])
+        found = re.search(r"total;dur=(\d+\.\d)", client.get(path).headers["server-timing"])
         assert found
         assert 0 < float(found[1]) < 60_000
 

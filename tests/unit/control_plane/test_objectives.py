@@ -21,8 +21,8 @@ from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, since
 
-# A GiB is read in one second from base files, in ten seconds from logs; opening a file takes no time.
-RATES = ReadRates(open_seconds=0.0, scan_seconds_per_gib=1.0, merge_seconds_per_gib=10.0)
+# A GiB is read in one second from base files, in ten seconds from logs; a query and a file are opened in no time.
+RATES = ReadRates(open_seconds=0.0, scan_seconds_per_gib=1.0, merge_seconds_per_gib=10.0, start_seconds=0.0)
 OFTEN, NEVER = Reads(240.0, ReadSource.LINEAGE), Reads(0.0, ReadSource.LINEAGE)
 
 
@@ -55,6 +55,18 @@ def test_logs_are_compacted_before_a_read_costs_too_much() -> None:
     given = context(read_overhead=1.2)
     assert isinstance(compaction.decide(CompactionSettings(commits=1), logs(1, 3), given), Skip)
     assert isinstance(compaction.decide(CompactionSettings(commits=1), logs(1, 3), context()), Run)
+
+
+def test_logs_that_matter_little_beside_the_start_of_a_query_wait() -> None:
+    asked = context(read_overhead=1.2)
+    small = PartitionState("", file_groups=2, base_files=2, base_bytes=4 * MIB, log_files=2, log_bytes=MIB)
+    assert isinstance(compacts(a_snapshot(small, since_compaction=since(3)), asked), Run)
+    starts = context(read_overhead=1.2, rates=replace(RATES, start_seconds=0.4))
+    assert isinstance(compacts(a_snapshot(small, since_compaction=since(3)), starts), Skip)
+    # A large table is compacted as before.
+    for given in (asked, starts):
+        part = PartitionState("", file_groups=4, base_files=4, base_bytes=100 * 1024 * MIB, log_bytes=2048 * MIB)
+        assert isinstance(compacts(a_snapshot(part, since_compaction=since(3)), given), Run)
 
 
 def test_a_burst_of_writes_is_compacted_at_once() -> None:
@@ -114,7 +126,7 @@ def test_small_files_are_merged_when_they_cost_too_much() -> None:
     part = PartitionState(
         "", file_groups=100, base_files=100, base_bytes=100 * MIB, small_files=100, small_bytes=100 * MIB
     )
-    given = context(rates=ReadRates(0.01, 1.0, 10.0), read_overhead=1.2)
+    given = context(rates=replace(RATES, open_seconds=0.01), read_overhead=1.2)
     settings = ClusteringSettings(enabled=True)
     found = clustering.decide(settings, a_snapshot(part), given)
     assert isinstance(found, Run)
