@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.dataplane.chunk_pages import ChunkPages, moved_index, moved_pages
-from jobs.dataplane.not_copyable import EncryptedError, NotCopyableError
+from jobs.dataplane.not_copyable import DamagedFooterError, EncryptedError, NotCopyableError
 from jobs.format import compact_thrift as thrift
 from jobs.format.compact_thrift import (
     BINARY,
@@ -39,18 +39,19 @@ _MOST_INDEX_BYTES = 16 * 1024 * 1024
 _MOST_CHUNKS = 20_000
 BLOCK_BYTES = 8 * 1024 * 1024
 
+_NAME, _CHILDREN, _NONE = 4, 5, Field(thrift.I32, 0)  # of a `SchemaElement`
 # Fields and their types. A file with any other field is not copied, because that field may hold a position.
 VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
 _ENCRYPTION = 8
 _FILE_FIELDS = dict(zip(range(1, 8), (thrift.I32, LIST, I64, LIST, LIST, BINARY, LIST), strict=True))
-_COLUMNS, TOTAL_BYTES, _ROWS, SORTING, GROUP_OFFSET, COMPRESSED, _ORDINAL = range(1, 8)
+COLUMNS, TOTAL_BYTES, _ROWS, SORTING, GROUP_OFFSET, COMPRESSED, _ORDINAL = range(1, 8)
 _GROUP_FIELDS = dict(zip(range(1, 8), (LIST, I64, I64, LIST, I64, I64, thrift.I16), strict=True))
 # The fields for the path of another file and for encryption are not supported.
-CHUNK_OFFSET, _META = 2, 3
+CHUNK_OFFSET, META = 2, 3
 # Each index has a position and a length.
 OFFSET_INDEX, COLUMN_INDEX = (4, 5), (6, 7)
 _CHUNK_FIELDS = dict(zip(range(2, 8), (I64, STRUCT, I64, thrift.I32, I64, thrift.I32), strict=True))
-_PATH, CODEC, _NUM_VALUES, UNCOMPRESSED, CHUNK_COMPRESSED, DATA_PAGE, DICTIONARY_PAGE = 3, 4, 5, 6, 7, 9, 11
+PATH, CODEC, _NUM_VALUES, UNCOMPRESSED, CHUNK_COMPRESSED, DATA_PAGE, DICTIONARY_PAGE = 3, 4, 5, 6, 7, 9, 11
 BLOOM = (14, 15)  # position and length
 # `CompressionCodec`, by the names of pyarrow.
 CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4"}
@@ -65,7 +66,8 @@ class RawFile:
     """A Parquet file whose footer was read. `footer` has all fields that the file has."""
 
     def __init__(self, source: pa.NativeFile) -> None:
-        """Raises `EncryptedError`, and `NotCopyableError` for other files with fields of a newer format."""
+        """Raises `EncryptedError`, `DamagedFooterError`, and `NotCopyableError` for other files with fields of a newer
+        format."""
         self._source = source
         self._block, self._block_at = b"", 0
         size = source.size()
@@ -83,12 +85,24 @@ class RawFile:
             _require_known(self.footer, _FILE_FIELDS)
             self.schema: Items = self.footer[SCHEMA].value
             self.groups = [RowGroup.of(group) for group in self.footer[ROW_GROUPS].value.values]
+            self._require_whole()
         except (ThriftError, KeyError, AttributeError, TypeError) as error:
             raise NotCopyableError(f"the footer: {error!r}") from error
         chunks = [chunk for group in self.groups for chunk in group.chunks]
         # If chunks overlapped, the copy could be many times as large as the file.
         if len(chunks) > _MOST_CHUNKS or sum(chunk.length for chunk in chunks) > self._end:
             raise NotCopyableError(f"{len(chunks)} column chunks, or such that overlap")
+
+    def _require_whole(self) -> None:
+        """Raises `DamagedFooterError` unless the footer agrees with itself about the number of rows and the columns."""
+        leaves = [each for each in self.schema.values if each.get(_CHILDREN, _NONE).value == 0]
+        if self.footer[NUM_ROWS].value != sum(group.rows for group in self.groups):
+            raise DamagedFooterError("row groups with other rows than the footer counts")
+        for group in self.groups:
+            if [chunk.path[-1] for chunk in group.chunks] != [each[_NAME].value for each in leaves]:
+                raise DamagedFooterError("a row group with other columns than the schema")
+            if any(len(chunk.path) == 1 and chunk.number(_NUM_VALUES) != group.rows for chunk in group.chunks):
+                raise DamagedFooterError("a column with another number of values than rows")
 
     @property
     def entries(self) -> dict[bytes, bytes]:
@@ -133,7 +147,7 @@ class RowGroup:
     @classmethod
     def of(cls, struct: Struct) -> RowGroup:
         _require_known(struct, _GROUP_FIELDS)
-        return cls(struct, struct[_ROWS].value, tuple(Chunk(each) for each in struct[_COLUMNS].value.values))
+        return cls(struct, struct[_ROWS].value, tuple(Chunk(each) for each in struct[COLUMNS].value.values))
 
     @property
     def uncompressed_bytes(self) -> int:
@@ -146,11 +160,11 @@ class Chunk:
     def __init__(self, struct: Struct) -> None:
         _require_known(struct, _CHUNK_FIELDS)
         self.struct = struct
-        self.meta: Struct = struct[_META].value
+        self.meta: Struct = struct[META].value
         _require_known(self.meta, _META_FIELDS)
         first = self.number(DATA_PAGE)
         dictionary = self.number(DICTIONARY_PAGE)
-        if 0 < first <= dictionary or self.meta[_PATH].value.kind != BINARY:
+        if 0 < first <= dictionary or self.meta[PATH].value.kind != BINARY:
             raise NotCopyableError("a dictionary behind the data, or a column without a name")
         # Some writers write 0 if there is no dictionary, or no data because the row group has no rows.
         self.start = dictionary or first
@@ -158,7 +172,7 @@ class Chunk:
 
     @property
     def path(self) -> tuple[bytes, ...]:
-        return tuple(self.meta[_PATH].value.values)
+        return tuple(self.meta[PATH].value.values)
 
     @property
     def codec(self) -> int:
@@ -212,11 +226,11 @@ class CopyWriter:
         columns = [self._copied(*others.pop(chunk.path, (source, chunk))) for chunk in group.chunks]
         if others:
             raise NotCopyableError(f"a row group without the columns {list(others)}")
-        total = sum(each[_META].value[UNCOMPRESSED].value for each in columns)
-        compressed = sum(each[_META].value[CHUNK_COMPRESSED].value for each in columns)
+        total = sum(each[META].value[UNCOMPRESSED].value for each in columns)
+        compressed = sum(each[META].value[CHUNK_COMPRESSED].value for each in columns)
         struct = {key: each for key, each in group.struct.items() if key == SORTING}
         struct |= {
-            _COLUMNS: Field(LIST, Items(STRUCT, columns)),
+            COLUMNS: Field(LIST, Items(STRUCT, columns)),
             TOTAL_BYTES: Field(I64, total),
             _ROWS: Field(I64, group.rows),
             GROUP_OFFSET: Field(I64, begin),
@@ -271,7 +285,7 @@ class CopyWriter:
             meta |= dict(zip(BLOOM, (Field(I64, self.at), length), strict=True))
             self._write(source.content(bloom.value, length.value))
         old = chunk.struct.get(CHUNK_OFFSET, Field(I64, 0)).value
-        copied: Struct = {CHUNK_OFFSET: Field(I64, old and old + moved), _META: Field(STRUCT, meta)}
+        copied: Struct = {CHUNK_OFFSET: Field(I64, old and old + moved), META: Field(STRUCT, meta)}
         # The statistics of pages are useless without their positions.
         if index is not None:
             index = quick or moved_index(index, chunk.start, chunk.length, moved)

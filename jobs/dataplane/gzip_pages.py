@@ -22,6 +22,7 @@ from jobs.format.compact_thrift import (
     Struct,
     ThriftError,
     TruncatedError,
+    Wanted,
     read_struct,
     write_struct,
 )
@@ -51,6 +52,9 @@ _KINDS = frozenset({0, 2, 3})  # data, dictionary, data of version 2
 _DEFINITION_BYTES, _REPETITION_BYTES, _IS_COMPRESSED = 5, 6, 7  # of DataPageHeaderV2
 # OffsetIndex, and its PageLocation
 _LOCATIONS, _OFFSET, _COMPRESSED_SIZE = 1, 1, 2
+# What is read of a page header, and of a footer; the rest stays as it is.
+_OF_HEADER: Wanted = {_DATA_HEADER_V2: {}}
+_OF_FOOTER: Wanted = {column_chunks.ROW_GROUPS: {column_chunks.COLUMNS: {column_chunks.META: {column_chunks.PATH: {}}}}}
 
 
 class BrokenPagesError(RefusedError):
@@ -114,7 +118,7 @@ class GzipPages:
     def _into_header(self, data: memoryview) -> memoryview:
         whole = self._rest + data if self._rest else data
         try:
-            header, length = read_struct(whole)
+            header, length = read_struct(whole, wanted=_OF_HEADER)
             self._page = _Page(header, self._level)
         except TruncatedError:
             self._rest = bytes(whole)
@@ -153,7 +157,7 @@ class GzipPages:
         begin = len(content) - _TAIL - length
         if content[-4:] != MAGIC or begin < 0:
             raise BrokenPagesError(f"a footer of {length} bytes that ends with {content[-4:]!r}")
-        footer, _ = read_struct(content, begin)
+        footer, _ = read_struct(content, begin, wanted=_OF_FOOTER)
         groups = [RowGroup.of(group) for group in footer[column_chunks.ROW_GROUPS].value.values]
         for group in groups:
             self._mend_group(group)

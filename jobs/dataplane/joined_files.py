@@ -21,10 +21,12 @@ import pyarrow as pa
 
 from jobs.dataplane import column_chunks, constant_column, footer_entries, parquet_layout
 from jobs.dataplane.appended_rows import AppendedRows
+from jobs.dataplane.bloom_filter import SIMPLE
 from jobs.dataplane.column_chunks import CopyWriter, RawFile
+from jobs.dataplane.copied_keys import StoredKeys, stored_keys
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter, filter_kind
-from jobs.dataplane.not_copyable import EncryptedError, NotCopyableError
+from jobs.dataplane.not_copyable import DamagedFooterError, EncryptedError, NotCopyableError
 from jobs.dataplane.row_group_copy import file_of
 from jobs.dataplane.slice_merge import MergeCounts, merge_slice
 from jobs.errors import NotProvedError, RefusedError
@@ -34,7 +36,10 @@ from jobs.problems.tables import ENCRYPTED_BASE_FILES
 from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
+
+    import pyarrow.parquet as pq
 
     from jobs.dataplane.compacted_file import Compaction
     from jobs.dataplane.merge_rules import SliceFiles
@@ -72,6 +77,10 @@ def join(work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> Joined
     except EncryptedError as error:
         where = f"partition '{slices[0].partition_path}'"
         raise RefusedError([ENCRYPTED_BASE_FILES.because(f"{where}: {error}")]) from error
+    except RefusedError as error:
+        raise NotProvedError(error.detail) from error
+    except DamagedFooterError as error:
+        raise NotProvedError(f"a base file has {error}") from error
     except NotCopyableError:
         # The row groups are other than a footer says, or the decoded rows would be stored in another form.
         with _NewFile(work, slices, token) as new:
@@ -96,6 +105,7 @@ class _NewFile:
         self._foreign: dict[bytes, bytes] = {}
         self._chunks = self._copied_rows = self._decoded_rows = 0
         self._counts = MergeCounts()
+        self._stored: list[StoredKeys] = []  # Those of the copied row groups.
 
     def joined(self, *, copies: bool) -> JoinedFile:
         copied: list[SliceFiles] = []
@@ -112,17 +122,29 @@ class _NewFile:
         if self._writer.rows != self._copied_rows + self._counts.rows:
             raise NotProvedError(f"{self._writer.rows} rows were written, which is not the number that was read")
         self._writer.close({**self._foreign, **self._layout.footer(self._keys)})
+        size = self._output.close()
+        self._require_same_keys()
         written = WrittenFile(
             self._partition,
             self._slices[0].file_id,
             self._file_id,
             self._name,
             self._writer.rows,
-            self._output.close(),
+            size,
             str(KeyDigest()),
             copied=not decoded,
         )
         return JoinedFile(written, tuple(copied), tuple(decoded), self._copied_rows + self._decoded_rows, self._counts)
+
+    def _require_same_keys(self) -> None:
+        """Reads the new file again, and raises NotProvedError unless it has all rows, and the same keys in those that
+        were copied."""
+        storage = self._work.storage
+        path = "/".join(part for part in (storage.root, self._partition, self._name) if part)
+        with storage.open_file(path) as file, storage.read_parquet(path, opened=file) as reader:
+            found = reader.metadata.num_rows, stored_keys(reader, file)[: len(self._stored)]
+        if found != (self._copied_rows + self._counts.rows, self._stored):
+            raise NotProvedError("the new file has other rows than were read")
 
     def _is_copied(self, files: SliceFiles) -> bool:
         """Copies the row groups of a slice, and returns whether that was allowed."""
@@ -132,10 +154,13 @@ class _NewFile:
         with storage.open_file(f"{storage.root}/{files.base}", whole=True) as file:
             try:
                 raw = RawFile(file)
-                form = self._form or _Form.of(self._work, files, raw, file)
-                form.require(raw)
-                self._require_large(raw)
-            except EncryptedError:
+                with storage.read_parquet(files.base, opened=file) as reader:
+                    form = self._form or _Form.of(self._work, raw, reader)
+                    form.require(raw)
+                    self._require_large(raw)
+                    _require_calendar(reader, raw.entries)
+                    stored = stored_keys(reader, file)
+            except (EncryptedError, DamagedFooterError):
                 raise
             except (NotCopyableError, NotProvedError, RefusedError):
                 # Nothing was written yet, so its rows can still be decoded.
@@ -143,6 +168,7 @@ class _NewFile:
             if self._form is None:
                 self._form, self._layout = form, form.layout
                 self._keys = KeyFooter(form.layout.keys) if form.layout.keys else None
+            self._stored += stored
             self._add_keys(files, raw, file)
             self._foreign = {**footer_entries.foreign(raw.entries), **self._foreign}
             for number, group in enumerate(raw.groups):
@@ -180,6 +206,9 @@ class _NewFile:
 
     def _decode(self, files: SliceFiles, rows: AppendedRows) -> None:
         schema, storage = self._layout.schema, self._work.storage
+        if files.base:
+            with storage.read_parquet(f"{storage.root}/{files.base}") as reader:
+                _require_calendar(reader, reader.metadata.metadata)
         # Without dictionaries, the batches of all slices have one schema.
         merged = merge_slice(storage, files, self._work.rules, schema, batch_rows=BATCH_ROWS, plain=tuple(schema.names))
         for batch in merged.batches():
@@ -209,13 +238,14 @@ class _Form:
     layout: Layout  # The layout of rows that are not copied.
 
     @classmethod
-    def of(cls, work: Compaction, files: SliceFiles, raw: RawFile, file: pa.NativeFile) -> Self:
+    def of(cls, work: Compaction, raw: RawFile, reader: pq.ParquetFile) -> Self:
         """Raises NotCopyableError or RefusedError if the file cannot be copied."""
-        with work.storage.read_parquet(files.base or "", opened=file) as reader:
-            layout = work.layout.compressed_like(reader, work.codec)
-            parquet_layout.require_reproducible(layout, reader.schema, "the base file")
-            kind = filter_kind(raw.entries) if work.layout.keys else None
-        return cls(raw, replace(layout, keys=kind or work.layout.keys))
+        layout = work.layout.compressed_like(reader, work.codec)
+        parquet_layout.require_reproducible(layout, reader.schema, "the base file")
+        kind = filter_kind(raw.entries) if work.layout.keys else None
+        # A filter of the type `SIMPLE` cannot grow with the file.
+        keys = work.layout.keys if kind is None or kind.code == SIMPLE else kind
+        return cls(raw, replace(layout, keys=keys))
 
     def require(self, raw: RawFile) -> None:
         """Raises NotCopyableError unless the row groups of a file can go to one file with those of the first."""
@@ -232,6 +262,11 @@ class _Form:
         _, is_old, legacy, _ = footer_entries.calendar(raw.entries)
         if is_old or legacy:
             raise NotCopyableError("dates or timestamps of Spark's old calendar")
+
+
+def _require_calendar(reader: pq.ParquetFile, entries: Mapping[bytes, bytes] | None) -> None:
+    if parquet_layout.has_unknown_calendar(reader, entries):
+        raise NotProvedError("nothing tells the calendar of the base file's old dates or timestamps")
 
 
 def _leaves(raw: RawFile) -> object:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jobs.dataplane.joined_files import JoinedFile, join
 from jobs.dataplane.merge_failures import LeftToHudi
 from jobs.dataplane.spark_tasks import run_tasks
-from jobs.errors import RefusedError
+from jobs.errors import RefusedError, RowsDifferError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,8 @@ def join_files(
     context: JobContext,
 ) -> tuple[dict[int, list[JoinedFile]], list[Problem]]:
     """Writes a file from each tuple of slices. Returns the files of the groups of which all could be written, and the
-    reasons why Hudi has to execute the other groups, whose files no commit names. Raises RefusedError."""
+    reasons why Hudi has to execute the other groups, whose files no commit names. Raises RefusedError, and
+    RowsDifferError if a file slice is in none of the files."""
     pieces = [
         ((work, number, slices), sum(each.bytes for each in slices))
         for number, files in groups.items()
@@ -42,6 +43,10 @@ def join_files(
             left.append(made.problem)
         elif number in found:
             found[number].append(made)
+    for number, files in found.items():
+        read = sorted(each.file_id for file in files for each in (*file.copied, *file.decoded))
+        if read != sorted(each.file_id for slices in groups[number] for each in slices):
+            raise RowsDifferError(f"clustering group {number}: only the file groups {', '.join(read)} were read")
     return found, list(dict.fromkeys(left))
 
 

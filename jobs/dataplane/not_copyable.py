@@ -9,3 +9,7 @@ class NotCopyableError(ValueError):
 
 class EncryptedError(NotCopyableError):
     """The file is encrypted, at least in part (Parquet's modular encryption)."""
+
+
+class DamagedFooterError(NotCopyableError):
+    """The footer contradicts itself, so readers may differ about the file's rows."""

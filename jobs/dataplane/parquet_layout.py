@@ -37,6 +37,8 @@ _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.s
 # these are files of 100 KB.
 _SMALL_COLUMN = 16 * 1024
 _MOST_SCHEMAS = 64
+# 1582-10-15 in days and 1900-01-01 in microseconds, since when the calendars agree (`RebaseDateTime` of Spark 3.5).
+_SAME_SINCE = {"INT32": -141_427, "INT64": -2_208_988_800_000_000}
 _reproducible: set[tuple[str, str]] = set()  # Schemas that have passed `require_reproducible`.
 
 
@@ -132,10 +134,11 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     Raises `RefusedError` for a codec that cannot be written here (LZO).
     """
     footer = reader.metadata
-    entries = footer_entries.lasting(footer.metadata)
+    stored = footer.metadata
+    entries = footer_entries.lasting(stored)
     # `schema_arrow` would reflect the options of the reader.
     schema = reader.schema.to_arrow_schema().with_metadata(entries)
-    keys = filter_kind(footer.metadata or {})
+    keys = filter_kind(stored or {})
     annotations = Annotations.of(reader)
     if footer.num_row_groups == 0:
         return replace(_layout(schema, codec, DEFAULT_CODEC, keys=keys), annotations=annotations)
@@ -158,6 +161,33 @@ def has_old_calendar(reader: pq.ParquetFile) -> bool:
     """Returns whether readers of Spark convert dates or timestamps of this file to today's calendar."""
     _, is_old, legacy, _ = footer_entries.calendar(reader.metadata.metadata)
     return bool(is_old or legacy) and any(_is_temporal(field.type) for field in reader.schema_arrow)
+
+
+def has_unknown_calendar(reader: pq.ParquetFile, entries: Mapping[bytes, bytes] | None) -> bool:
+    """Returns whether no entry of the footer tells the calendar of dates or timestamps that are so old that the
+    calendars differ.
+
+    Spark's readers convert such values or not as their session says, and by default they refuse them. Avro records are
+    written without such an entry, and so were the files of Spark before 3.0, in the old calendar.
+    """
+    footer = reader.metadata
+    if not footer_entries.calendar(entries)[0]:
+        return False
+    columns = [reader.schema.column(number) for number in range(footer.num_columns)]
+    places = [
+        number
+        for number, column in enumerate(columns)
+        if column.physical_type == "INT96" or column.logical_type.type in {"DATE", "TIMESTAMP"}
+    ]
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    return any(_may_be_old(group.column(place)) for group in groups if group.num_rows for place in places)
+
+
+def _may_be_old(chunk: pq.ColumnChunkMetaData) -> bool:
+    found = chunk.statistics
+    if found is None or not found.has_min_max:
+        return found is None or found.null_count != chunk.num_values
+    return bool(found.min_raw < _SAME_SINCE.get(chunk.physical_type, found.min_raw + 1))
 
 
 def _is_temporal(kind: pa.DataType) -> bool:

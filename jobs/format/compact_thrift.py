@@ -8,12 +8,14 @@ encoding", and `parquet.thrift` of Parquet's format 2.11 for the meaning of fiel
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
 _INTEGERS = frozenset({I16, I32, I64})
+_NESTED = frozenset({LIST, SET, STRUCT})
 _MOST_NESTED = 24
 _LONGEST_VARINT = 10
 
@@ -46,11 +48,22 @@ class Items(NamedTuple):
     values: list[Any]
 
 
-def read_struct(data: bytes | memoryview, at: int = 0, *, last: int | None = None) -> tuple[Struct, int]:
+class Encoded(bytes):
+    """The bytes of a list, set or struct that were not decoded."""
+
+
+Wanted = Mapping[int, "Wanted"]
+"""The nested fields to decode, by their numbers, each with those of its structs or of the structs of its list."""
+
+
+def read_struct(
+    data: bytes | memoryview, at: int = 0, *, last: int | None = None, wanted: Wanted | None = None
+) -> tuple[Struct, int]:
     """Returns the struct that begins at `at`, and its end. Raises `ThriftError`. If `last` is given, only the fields up
-    to that number are read, and the position is where the next field begins."""
+    to that number are read, and the position is where the next field begins. If `wanted` is given, other lists, sets
+    and structs are `Encoded`, which takes a third of the time."""
     try:
-        return _read_struct(data, at, 0, last)
+        return _read_struct(data, at, 0, last, wanted)
     except IndexError:
         raise TruncatedError("a byte") from None
 
@@ -65,7 +78,9 @@ def write_struct(struct: Struct) -> bytes:
 # A footer has thousands of values, mostly of one byte, so the loops below do without a call for each.
 
 
-def _read_struct(data: bytes | memoryview, at: int, depth: int, last: int | None = None) -> tuple[Struct, int]:
+def _read_struct(
+    data: bytes | memoryview, at: int, depth: int, last: int | None = None, wanted: Wanted | None = None
+) -> tuple[Struct, int]:
     if depth > _MOST_NESTED:
         raise ThriftError(f"structs are nested more than {_MOST_NESTED} deep")
     found: Struct = {}
@@ -89,23 +104,30 @@ def _read_struct(data: bytes | memoryview, at: int, depth: int, last: int | None
             value = (value >> 1) ^ -(value & 1)
         elif kind in (TRUE, FALSE):
             value = kind == TRUE
-        else:
+        elif wanted is None or kind not in _NESTED:
             value, at = _read_value(data, at, kind, depth)
+        elif number in wanted:
+            value, at = _read_value(data, at, kind, depth, wanted[number])
+        else:
+            begin, at = at, _after_value(data, at, kind, depth)
+            value = Encoded(data[begin:at])
         found[number] = _field((kind, value))
         if number == last:
             return found, at
     return found, at + 1
 
 
-def _read_value(data: bytes | memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:
+def _read_value(
+    data: bytes | memoryview, at: int, kind: int, depth: int, wanted: Wanted | None = None
+) -> tuple[Any, int]:
     """Reads a value of a type other than integers and `bool`."""
     if kind == BINARY:
         length, at = _read_varint(data, at)
         return _read_bytes(data, at, length)
     if kind == STRUCT:
-        return _read_struct(data, at, depth + 1)
+        return _read_struct(data, at, depth + 1, None, wanted)
     if kind in (LIST, SET):
-        return _read_items(data, at, depth)
+        return _read_items(data, at, depth, wanted)
     if kind == DOUBLE:
         return _read_bytes(data, at, 8)
     if kind == BYTE:
@@ -113,7 +135,24 @@ def _read_value(data: bytes | memoryview, at: int, kind: int, depth: int) -> tup
     raise ThriftError(f"a value of type {kind}, which Parquet does not use")
 
 
-def _read_items(data: bytes | memoryview, at: int, depth: int) -> tuple[Items, int]:
+def _read_items(data: bytes | memoryview, at: int, depth: int, wanted: Wanted | None) -> tuple[Items, int]:
+    count, kind, at = _begin_of_items(data, at, depth)
+    if kind in (TRUE, FALSE):
+        return Items(kind, list(data[at : at + count])), at + count
+    values = []
+    if kind in _INTEGERS:
+        for _ in range(count):
+            value, at = _read_varint(data, at)
+            values.append((value >> 1) ^ -(value & 1))
+    else:
+        for _ in range(count):
+            value, at = _read_value(data, at, kind, depth + 1, wanted)
+            values.append(value)
+    return Items(kind, values), at
+
+
+def _begin_of_items(data: bytes | memoryview, at: int, depth: int) -> tuple[int, int, int]:
+    """Returns the number of elements, their type, and where the first one begins."""
     header = data[at]
     at += 1
     count, kind = header >> 4, header & 0x0F
@@ -124,18 +163,50 @@ def _read_items(data: bytes | memoryview, at: int, depth: int) -> tuple[Items, i
         raise TruncatedError(f"a list of {count} elements")
     if depth >= _MOST_NESTED:
         raise ThriftError(f"lists are nested more than {_MOST_NESTED} deep")
-    if kind in (TRUE, FALSE):
-        return Items(kind, list(data[at : at + count])), at + count
-    values = []
+    return count, kind, at
+
+
+def _after_value(data: bytes | memoryview, at: int, kind: int, depth: int) -> int:
+    """Returns where a value ends."""
     if kind in _INTEGERS:
+        while data[at] > 0x7F:
+            at += 1
+        return at + 1
+    if kind == STRUCT:
+        return _after_struct(data, at, depth + 1)
+    if kind in (LIST, SET):
+        count, kind, at = _begin_of_items(data, at, depth)
+        if kind in (TRUE, FALSE):
+            return at + count
         for _ in range(count):
-            value, at = _read_varint(data, at)
-            values.append((value >> 1) ^ -(value & 1))
+            at = _after_value(data, at, kind, depth + 1)
+        return at
+    if kind == BINARY:
+        length, at = _read_varint(data, at)
+    elif kind in (BYTE, DOUBLE):
+        length = 1 if kind == BYTE else 8
     else:
-        for _ in range(count):
-            value, at = _read_value(data, at, kind, depth + 1)
-            values.append(value)
-    return Items(kind, values), at
+        raise ThriftError(f"a value of type {kind}, which Parquet does not use")
+    if at + length > len(data):
+        raise TruncatedError(f"{length} bytes")
+    return at + length
+
+
+def _after_struct(data: bytes | memoryview, at: int, depth: int) -> int:
+    if depth > _MOST_NESTED:
+        raise ThriftError(f"structs are nested more than {_MOST_NESTED} deep")
+    while header := data[at]:
+        at += 1
+        kind = header & 0x0F
+        if header <= 0x0F:
+            _, at = _read_varint(data, at)
+        if kind in _INTEGERS:
+            while data[at] > 0x7F:
+                at += 1
+            at += 1
+        elif kind not in (TRUE, FALSE):
+            at = _after_value(data, at, kind, depth)
+    return at + 1
 
 
 def _read_bytes(data: bytes | memoryview, at: int, length: int) -> tuple[bytes, int]:
@@ -184,6 +255,8 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
         _write_integer(out, value)
     elif kind == BINARY:
         _write_varint(out, len(value))
+        out += value
+    elif type(value) is Encoded:
         out += value
     elif kind == STRUCT:
         _write_struct(out, value)

@@ -1,33 +1,30 @@
-"""Hudi's cleaner (1.2.0) with one write client: a clean is planned once, and exactly the checked plan is executed.
-`BaseHoodieTableServiceClient.clean` would make another plan right before it deletes, and would open and read the
-metadata table again for that."""
+"""Hudi's cleaner (1.2.0) with one write client: a clean is planned in parts, and exactly the checked plans are
+executed. `BaseHoodieTableServiceClient.clean` would make another plan right before it deletes, and would open and read
+the metadata table again for that."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import plan_firewall
+from jobs.hudi.clean_parts import clean_parts
+from jobs.hudi.clean_plan import CleanPlan
 from jobs.hudi.jvm import translated
-from jobs.hudi.records import CLEAN, Cleanable, CleanSummary
+from jobs.hudi.records import CLEAN, CleanSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.format.plan_files import File
     from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
 
 # After one of these actions, planned deletions may be needed again or already done.
 _OUTDATING = frozenset({"savepoint", "restore", "rollback", CLEAN})
-
-
-@dataclass(frozen=True)
-class CleanPlan(Cleanable):
-    """A plan of a clean that is not on the timeline yet: the files to delete, and Hudi's `HoodieCleanerPlan`."""
-
-    record: Any = None
-    made_after: frozenset[Instant] = (
-        frozenset()
-    )  # Savepoints, restores, rollbacks and cleans on the timeline when the plan was made.
+_MOST_LISTED = 200_000  # some 200 MB of the JVM
 
 
 class Cleaner:
@@ -39,34 +36,70 @@ class Cleaner:
         self._config = config
         self._client = client
 
-    def plan(self) -> CleanPlan | None:
-        """Plans a clean; returns None if there is nothing to delete, or if an unfinished clean has to be completed
-        first. Raises the errors of `check_cleans` for this plan and the pending ones."""
+    def plan(self, most_files: int, done: CleanPlan | None = None) -> CleanPlan | None:
+        """Plans a clean of at most so many files, or the one after `done`, which has just been executed. Returns None
+        if there is nothing to delete, or if an unfinished clean has to be completed first. Raises the errors of
+        `check_cleans` for this plan and the pending ones."""
         before = self._outdating()
         with self._table.reading() as reader:
             with translated("planning the clean"):
-                table = self._planning_table(reader)
-                is_free = (
-                    self._config.allowMultipleCleans() or table.getCleanTimeline().filterInflightsAndRequested().empty()
-                )
-                found = table.createCleanerPlan(self._jvm.engine_context, self._jvm.nothing()) if is_free else None
-                plan = _plan_of(found.get(), before) if found is not None and found.isPresent() else None
-            plan_firewall.check_cleans(self._table, plan.files if plan else {})
+                plan = self._plan(reader, most_files, before, done)
+            plan_firewall.check_cleans(self._table, plan)
         return plan
 
-    def preview(self) -> Cleanable:
-        """Returns what `plan` would delete now, but writes nothing; `plan` itself may repair a damaged last clean."""
-        with self._table.reading() as reader, translated("planning the clean"):
-            planner = self._jvm.hudi.table.action.clean.CleanPlanner(
-                self._jvm.engine_context, self._planning_table(reader), self._config
-            )
-            earliest = planner.getEarliestCommitToRetain()
-            found, dropped = {}, []
-            for partition in self._jvm.read(planner.getPartitionPathsToClean(earliest)):
-                paths = planner.getDeletePaths(partition, earliest)
-                found[partition] = [info["filePath"] for info in self._jvm.read(paths.getRight())]
-                dropped += [partition] if paths.getLeft() else []
-            return Cleanable({partition: files for partition, files in found.items() if files}, tuple(dropped))
+    def _plan(
+        self, reader: Any, most_files: int, before: frozenset[Instant], done: CleanPlan | None
+    ) -> CleanPlan | None:
+        table = self._planning_table(reader)
+        cleans = table.getCleanTimeline()
+        if not self._config.allowMultipleCleans() and not cleans.filterInflightsAndRequested().empty():
+            return None
+        last = cleans.filterCompletedInstants().lastInstant()
+        if last.isPresent() and self._table.meta.getActiveTimeline().isEmpty(last.get()):
+            # Hudi repairs a damaged last clean.
+            found = table.createCleanerPlan(self._jvm.engine_context, self._jvm.nothing())
+            return _plan_of(found.get(), before) if found.isPresent() else None
+        if done is not None and done.made_after == before and done.parts.holdsFor(table, self._config):
+            done.parts.begin(done.reached, 0)
+            return self._next(reader, done.parts, before)
+        return self._next(reader, self._parts(table, most_files), before)
+
+    def preview(self, most_files: int) -> Iterator[CleanPlan]:
+        """Yields the parts that `plan` would plan now, but writes nothing; `plan` itself may repair a damaged last
+        clean."""
+        with self._table.reading() as reader:
+            with translated("planning the clean"):
+                parts = self._parts(self._planning_table(reader), most_files)
+            found = None
+            while found is None or not found.is_last:
+                with translated("planning the clean"):
+                    found = self._next(reader, parts, frozenset())
+                    parts.begin(parts.at(), parts.taken())
+                if found is None:
+                    return
+                yield found
+
+    def _parts(self, table: Any, most_files: int) -> Any:
+        parts = clean_parts(self._jvm, self._jvm.engine_context, self._config, table, most_files, _MOST_LISTED)
+        parts.begin(0, 0)
+        return parts
+
+    def _next(self, reader: Any, parts: Any, before: frozenset[Instant]) -> CleanPlan | None:
+        """Returns the next part; None if nothing is left and that need not be remembered."""
+        while not parts.add(table := self._planning_table(reader), self._config):
+            pass
+        is_marked = self._table.version >= WITH_COMPLETION_TIMES
+        plan = _plan_of(parts.plan(table, self._config, is_marked), before)
+        plan = replace(
+            plan,
+            bytes=int(parts.bytes()),
+            latest=frozenset(_file(path) for path in self._jvm.read(parts.latest())),
+            is_last=bool(parts.isLast()),
+            parts=parts,
+            reached=int(parts.at()),
+            looked_at=int(parts.partitions()),
+        )
+        return None if plan.is_empty and not parts.isWorthRemembering() else plan
 
     def is_current(self, plan: CleanPlan) -> bool:
         """Returns whether no savepoint, restore, rollback or clean was made after the plan; a plan that is older may
@@ -95,7 +128,7 @@ class Cleaner:
 
     def execute_delegated(self) -> CleanSummary | None:
         """Checks the pending cleans, and executes them. Raises the errors of `check_cleans`."""
-        plan_firewall.check_cleans(self._table, {})
+        plan_firewall.check_cleans(self._table)
         return self.execute()
 
     def _outdating(self) -> frozenset[Instant]:
@@ -113,4 +146,9 @@ def _plan_of(record: Any, made_after: frozenset[Instant]) -> CleanPlan:
         for partition, infos in (read.get("filePathsToBeDeletedPerPartition") or {}).items()
         if infos
     }
-    return CleanPlan(files, tuple(read.get("partitionsToBeDeleted") or ()), record, made_after)
+    return CleanPlan(files, tuple(read.get("partitionsToBeDeleted") or ()), record=record, made_after=made_after)
+
+
+def _file(path: Any) -> File:
+    partition, _, name = str(path).rpartition("/")
+    return partition, name

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError
 from jobs.format.instants import wall_clock
+from jobs.format.markers import KEPT, MARKER, OF_SERVER
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.boundaries import relative
-from jobs.hudi.file_listing import listed
+from jobs.hudi.file_listing import listed, listed_below
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from jobs.hudi.table import HudiTable
+
+_CHECKSUM = ".crc"
 
 
 class LateFiles:
@@ -49,22 +52,36 @@ class LateFiles:
         return {instant: undone[instant] for instant in gone if not self._table.was_archived(instant)}
 
     def marked_files(self, instant: str) -> set[str]:
-        """Returns the data files, relative to the base path, that a writer has announced by markers of any type.
+        """Returns the data files, relative to the base path, that a writer has announced by markers of any type, or
+        that `keep_announced` has kept.
 
-        An active writer may rewrite markers while they are read here. So a truncated marker is skipped, and after an
-        error of Hudi the caller should try again. Raises PathOutsideTableError for a marker of a file outside of the
-        table, because a rollback would delete that file.
+        Both types may be there: after a rollback has deleted all markers, a timeline server that goes on writes its
+        files of markers again, but not the file that names their type. An active writer may rewrite markers while they
+        are read here. So a truncated marker is skipped, and after an error of Hudi the caller should try again. Raises
+        PathOutsideTableError for a marker of a file outside of the table, because a rollback would delete that file.
         """
+        folder, where = self._marker_folder(instant), f"a marker of {instant}"
         with translated(f"reading the markers of {instant}"):
-            folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
-            if not self._table.storage.exists(folder):
-                return set()
-            context = self._jvm.engine_context
-            table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
-            rollbacks = self._jvm.hudi.table.marker.MarkerBasedRollbackUtils
-            markers = self._jvm.read(rollbacks.getAllMarkerPaths(table, context, instant, 1))
-        names = {marker.rpartition(".marker.")[0] for marker in markers} - {""}
-        return {relative(name, f"a marker of {instant}") for name in names}
+            found = listed_below(self._jvm, self._table.storage, folder)
+            markers = {path for path in found if MARKER in path and not path.endswith(_CHECKSUM)}
+            if any(path.startswith(OF_SERVER) for path in found):
+                read = self._jvm.hudi.common.util.MarkerUtils.readTimelineServerBasedMarkersFromFileSystem
+                by_file = self._jvm.read(read(folder, self._table.storage, self._jvm.engine_context, 1))
+                markers.update(*by_file.values())
+        names = {marker.rpartition(MARKER)[0] for marker in markers} - {""}
+        return {relative(name, where) for name in names}
+
+    def keep_announced(self, instant: str, files: Iterable[str]) -> None:
+        """Announces the files again after a rollback has deleted their markers: a writer that is alive may complete
+        them at any later time. The markers are in one file of the form that a timeline server writes."""
+        lines = [f"{file}{MARKER}CREATE" for file in sorted(files)]
+        if lines:
+            with translated(f"keeping the markers of {instant}"):
+                path = f"{self._marker_folder(instant)}/{KEPT}"
+                self._jvm.reads.write(self._table.storage, path, "\n".join(lines))
+
+    def _marker_folder(self, instant: str) -> str:
+        return str(self._table.meta.getMarkerFolderPath(instant))
 
     def files_of(self, undone: Mapping[str, str]) -> dict[str, set[str]]:
         """Returns the existing data files of these rolled-back instants, relative to the base path. Files are found by

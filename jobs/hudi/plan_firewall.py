@@ -14,10 +14,11 @@ from jobs.problems.plans import PLAN_UNREADABLE
 from jobs.table_errors import PlanOfAnotherPathError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from jobs.contract import Problem
     from jobs.format.plan_files import File, Group
+    from jobs.hudi.clean_plan import CleanPlan
     from jobs.hudi.plans import Plan
     from jobs.hudi.table import HudiTable
 
@@ -74,19 +75,21 @@ def _problems(table: HudiTable, plan: Plan, replaced: Collection[Group] = ()) ->
     return problems or plan_files.files_gone(plan.instant, files, _there(table, files))
 
 
-def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> None:
-    """Raises RefusedError if a pending clean, or the one that is about to be planned, deletes files that are needed.
+def check_cleans(table: HudiTable, new: CleanPlan | None = None) -> None:
+    """Raises RefusedError if a pending clean, or the `new` one, deletes files that are needed.
 
-    `planned_now` are the paths that Hudi's planner finds, by partition path. The needed files are those of the latest
-    slices, of pending compactions and clusterings, and of savepoints.
+    The needed files are those of the latest slices, of pending compactions and clusterings, and of savepoints.
     """
     cleans = {f"clean {plan.instant}": plan for plan in pending_plans(table, frozenset({"clean"}))}
     for plan in cleans.values():
         check_paths(table, plan)
     deleted = {where: plan_files.deleted_by(plan.content) | _dropped(table, plan) for where, plan in cleans.items()}
-    deleted["the new clean"] = frozenset(
-        (partition, path.rpartition("/")[2]) for partition, paths in planned_now.items() for path in paths
-    )
+    latest = _latest(table, {partition for files in deleted.values() for partition, _ in files})
+    if new:
+        deleted["the new clean"] = frozenset(
+            (partition, path.rpartition("/")[2]) for partition, paths in new.files.items() for path in paths
+        )
+        latest |= new.latest
     if not any(deleted.values()):
         return
     planned = {
@@ -97,15 +100,20 @@ def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> 
         each.instant: {(partition, name) for partition, names in each.files.items() for name in names}
         for each in savepoints_of(table)
     }
-    latest = set()
-    for item in table.file_slices():
-        names = [*item.log_files, *([item.base_file] if item.base_file else [])]
-        latest |= {(item.partition, name.rpartition("/")[2]) for name in names}
     problems: list[Problem] = []
     for where, files in deleted.items():
         problems += plan_files.deletes_needed(where, files, planned=planned, saved=saved)
         problems += plan_files.deletes_latest(where, files, latest)
     refuse(problems)
+
+
+def _latest(table: HudiTable, partitions: set[str]) -> set[File]:
+    """Returns the files of the latest slices in these partitions."""
+    found = set()
+    for item in table.file_slices(partitions) if partitions else ():
+        names = [*item.log_files, *([item.base_file] if item.base_file else [])]
+        found |= {(item.partition, name.rpartition("/")[2]) for name in names}
+    return found
 
 
 def dropped_by_pending_cleans(table: HudiTable) -> frozenset[str]:

@@ -104,9 +104,9 @@ class Commit:
     """A completed instant that wrote or replaced files. `completed` is its completion time.
 
     `files` has the paths of written files, relative to the base path, by partition path and file id. `previous` maps
-    file groups to the instants of the base files that the commit replaced, if recorded. `deleted` maps file groups to
-    numbers of deleted rows, and `rows` maps file paths to numbers of written rows, both as the commit counts them.
-    `extra` is the writer's extra metadata.
+    file groups to the instants of the base files that the commit replaced, if recorded. `deleted` and `inserted` map
+    file groups to numbers of rows, and `rows` maps file paths to numbers of written rows, all as the commit counts
+    them. `extra` is the writer's extra metadata.
     """
 
     write: CompletedWrite
@@ -116,20 +116,12 @@ class Commit:
     deleted: dict[Group, int]
     extra: dict[str, str]
     rows: dict[str, int] = field(default_factory=dict)
+    inserted: dict[Group, int] = field(default_factory=dict)
 
     @property
     def file_names(self) -> set[str]:
         groups = [paths for by_group in self.files.values() for paths in by_group.values()]
         return {path.rpartition("/")[2] for paths in groups for path in paths}
-
-
-@dataclass(frozen=True)
-class Cleanable:
-    """What a clean would delete. `files` maps partition paths to absolute paths. `partitions` are dropped partitions
-    without any other file, whose folders Hudi deletes with everything in them."""
-
-    files: dict[str, list[str]] = field(default_factory=dict)
-    partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,6 +194,7 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
     files: dict[str, dict[str, list[str]]] = {}
     previous: dict[Group, str] = {}
     deleted: dict[Group, int] = {}
+    inserted: dict[Group, int] = {}
     rows: dict[str, int] = {}
     for partition, stats in _written(record).items():
         for stat in stats:
@@ -210,6 +203,7 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
                 previous[(partition, stat["fileId"])] = str(stat.get("prevCommit"))
                 group = (partition, stat["fileId"])
                 deleted[group] = deleted.get(group, 0) + int(stat.get("numDeletes") or 0)
+                inserted[group] = inserted.get(group, 0) + int(stat.get("numInserts") or 0)
                 rows[stat["path"]] = int(stat.get("numWrites") or 0)
     replaced = (record.get("partitionToReplaceFileIds") or {}).items()
     for partition, _ in replaced:
@@ -223,4 +217,4 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
         repaired=repaired_of(extra),
         known=known_of(extra),
     )
-    return Commit(write, completed, files, previous, deleted, extra, rows)
+    return Commit(write, completed, files, previous, deleted, extra, rows, inserted)

@@ -15,7 +15,7 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.records import INGESTION, FileSlice, file_slice_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from jobs.format.stale_writes import Group
     from jobs.hudi.opened_table import OpenedTable
@@ -76,18 +76,23 @@ class SliceListing:
             self._listed_at = at
         return self._slices
 
+    def latest_in(self, partitions: Collection[str]) -> list[FileSlice]:
+        with self.reading() as reader:
+            return self.listed(from_metadata=self._table.is_listed_by_metadata, by=reader, only=partitions)
+
     def _at(self, instants: Sequence[Instant]) -> tuple[frozenset[str], bool]:
         completed = frozenset(item.requested for item in instants if item.state == "COMPLETED")
         return completed, self._table.is_listed_by_metadata
 
-    def listed(self, *, from_metadata: bool, by: Any = None) -> list[FileSlice]:
-        """Lists with the open reader `by`, or else with a new one."""
+    def listed(self, *, from_metadata: bool, by: Any = None, only: Collection[str] | None = None) -> list[FileSlice]:
+        """Lists with the open reader `by`, or else with a new one; `only` some partitions, or all."""
         table, jvm = self._table, self._table.jvm
         opened = nullcontext(by) if by is not None else listing(table, from_metadata=from_metadata)
         with translated("listing the file slices"), opened as reader:
             # One reader serves partitions and files, because it caches the metadata table.
             is_usual = from_metadata == table.is_listed_by_metadata
             paths = _partitions_by(table, reader) if is_usual else self.partitions()
+            paths = paths if only is None else [path for path in paths if path in only]
             read = jvm.reads.slices(table.meta, reader, jvm.list(paths))
             found = [file_slice_of(item) for item in json.loads(read)]
         for item in found:

@@ -33,6 +33,7 @@ from jobs.hudi.slice_listing import SliceListing
 from jobs.hudi.table_clock import TableClock
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -217,9 +218,10 @@ class HudiTable(OpenedTable):
         `partitions` and `file_slices` list with it, unless an instant completes."""
         return self._listing.reading()
 
-    def file_slices(self) -> list[FileSlice]:
-        """Returns the latest file slices; lists them again only if an instant has completed since."""
-        return self._listing.latest()
+    def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
+        """Returns the latest file slices; lists them again only if an instant has completed since. Those of some
+        `partitions` only are listed each time, and are not marked with late writes."""
+        return self._listing.latest() if partitions is None else self._listing.latest_in(partitions)
 
     def file_slices_by_listing(self) -> list[FileSlice]:
         """Returns the latest file slices by listing the storage, whatever the metadata table says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
@@ -13,6 +13,8 @@ from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import ByService, Spec
 from jobs.kinds.results import Count, Many, Part, PlansResult, SomeInstant, Text, Texts
 from jobs.kinds.words import ExecutesPlans, Parallelism
+
+FILES_PER_CLEAN = 100_000
 
 
 class Consumer(msgspec.Struct, frozen=True):
@@ -29,6 +31,15 @@ class CleaningParams(ExecutesPlans, frozen=True, kw_only=True):
     parallelism: Parallelism = None
     policy: Annotated[CleaningPolicy, Spec("What `retain` counts")] = CleaningPolicy.KEEP_LATEST_COMMITS
     retain: Annotated[int, Spec("Commits, hours or file versions to keep", ge=1, le=1_000_000)] = 10
+    files_per_clean: Annotated[
+        int | None,
+        Spec(
+            f"Maximum number of files that one clean deletes, by default {FILES_PER_CLEAN}. The job deletes more files"
+            " by further cleans",
+            ge=1,
+            le=1_000_000,
+        ),
+    ] = None
     consumers: Consumers = ()
 
 
@@ -41,9 +52,8 @@ class ConsumerSeen(Part, frozen=True, kw_only=True):
 
 class CleaningResult(PlansResult, frozen=True, kw_only=True):
     files: Annotated[Count, Spec("Number of files")] = UNSET
-    bytes: Annotated[
-        int | UnsetType | None, Spec("Their size in bytes; null on a storage that only Hudi's file system can read")
-    ] = UNSET
+    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    cleans: Annotated[Count, Spec("Cleans into which they are divided")] = UNSET
     policy: Annotated[Text, Spec("The policy that was applied")] = UNSET
     retain: Annotated[Count, Spec("The requested value of `retain`")] = UNSET
     retained: Annotated[

@@ -70,8 +70,8 @@ LOG_COMPACTION_UNSOUND: Final = ProblemType(
     "compaction, so incremental readers take old rows for new ones. A plan that was interrupted cannot be executed at "
     "all.",
     example="20260101120000000: the merged rows would get a new commit time, as if they had been written again",
-    hint="Run a `compaction` job, which keeps commit times and needs no log compaction. Switch log compaction off in "
-    "the writers (`hoodie.log.compaction.inline=false`).",
+    hint="Run a `compaction` job, which keeps commit times and needs no log compaction; its `limit_bytes` bounds what "
+    "one job rewrites. Switch log compaction off in the writers (`hoodie.log.compaction.inline=false`).",
 )
 OTHER_PLANS_PENDING: Final = ProblemType(
     "other-plans-pending",

@@ -36,13 +36,14 @@ class Switch:
     buckets: BucketChange | None = None  # None if rows keep their buckets.
     complete: frozenset[str] = frozenset()  # Contracted partitions in which every bucket is known to have a file group.
     earlier: tuple[BucketRules, ...] = ()  # The rules before those of `buckets.old`; a writer may still know them.
+    hashes_keys: bool = True  # Whether the hash is one of the whole record key; else many rows may share a bucket.
 
     def verdict(self, touched: Touched) -> Verdict:
         """Decides whether a write to these file groups knows of the switch.
 
         A write to a replaced file group does not know the switch, however late it is. A bucket that never existed
         before proves that the write uses the new number, and one that no longer exists that it uses an old one. Many
-        rows in old buckets alone make it improbable that the write uses a larger new number. If the new number divides
+        keys in old buckets alone make it improbable that the write uses a larger new number. If the new number divides
         all old ones, rows in the buckets that still exist are correct by any number. An inflight instant does not
         name the buckets of rows whose file groups do not exist yet; if every bucket of a smaller number has a file
         group, such rows are for a bucket that no longer exists.
@@ -64,7 +65,8 @@ class Switch:
         if any(bucket >= max(old[path]) for path, ids in changed.items() for bucket in ids):
             return Verdict.FRESH
         doublings = {path: math.log2(buckets.new.buckets_of(path) / max(old[path])) for path in changed}
-        if sum(max(0.0, doublings[path]) * sum(touched.groups[path].values()) for path in changed) >= SURE_ROWS:
+        likely = sum(max(0.0, doublings[path]) * sum(touched.groups[path].values()) for path in changed)
+        if self.hashes_keys and likely >= SURE_ROWS:
             return Verdict.STALE
         is_open = inserts or any(number % buckets.new.buckets_of(path) for path in changed for number in old[path])
         return Verdict.OPEN if is_open else Verdict.FRESH

@@ -102,6 +102,8 @@ class Writers:
         with _retried_later(instant):
             announced = self._client.late_files.marked_files(instant)
         self._client.rollback(instant)
+        with _retried_later(instant):
+            self._client.late_files.keep_announced(instant, announced)
         self.fenced[instant] = announced
 
     def remove_late_files(self, *, announced_before: bool = False) -> None:
@@ -111,7 +113,7 @@ class Writers:
         for instant, announced in self.fenced.items():
             with _retried_later(instant):
                 late = self._client.late_files.marked_files(instant)
-                self._client.late_files.remove(instant, late | announced if announced_before else late)
+                self._client.late_files.remove(instant, late if announced_before else late - announced)
 
     def _may_be_fenced(self, item: Instant) -> bool:
         return self._policy is OnActiveWriters.FENCE and item.action in INGESTION

@@ -22,7 +22,16 @@ from jobs.kinds.audit import AuditParams, AuditResult, RowsOfReaders, StaleWrite
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import CheckNotMade, Examination, KindResult
 from jobs.protocol import preflight
-from jobs.services.checks import commits, indexes, metadata_table, overwritten, record_keys, table_parts, timeline
+from jobs.services.checks import (
+    commits,
+    deletes,
+    indexes,
+    metadata_table,
+    overwritten,
+    record_keys,
+    table_parts,
+    timeline,
+)
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
@@ -46,11 +55,13 @@ PROOFS: dict[str, Check] = {
     "metadata table": metadata_table.listing,
     "partition metadata": table_parts.partition_metadata,
     "overwritten rows": overwritten.back,
+    "deletes without effect": deletes.without_effect,
 }
 """Checks that read no rows."""
 
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
+    "deletes in logs": deletes.in_wrong_buckets,
     "column statistics": metadata_table.statistics,
     "indexes": indexes.entries,
     "expression indexes": indexes.expressions,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import Problem, WorkOrder
     from jobs.dataplane.rehash_ways import WayCost
+    from jobs.format.stale_writes import Group
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
@@ -117,8 +118,7 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
         unit=rescale.family,
     ).run()
     written = ((file.partition, file.bucket) for file in replaced.written)
-    earlier = hashing_config.rules_before(table, replaced.instant)
-    switch = Switch(replaced.file_groups, buckets, _complete(buckets, written), earlier)
+    switch = _switch(table, replaced.instant, replaced.file_groups, buckets, written)
     watched = repair.after_switch(
         table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced, seconds=settle_seconds
     )
@@ -145,9 +145,8 @@ def _settled(
     earlier, now = hashing_config.rules_before(table, instant), table.bucket_rules()
     if not earlier or now is None:
         return done
-    buckets = BucketChange(earlier[0], now)
     existing = ((item.partition, item.bucket) for item in table.file_slices())
-    switch = Switch(table.replaced_by(instant), buckets, _complete(buckets, existing), earlier)
+    switch = _switch(table, instant, table.replaced_by(instant), BucketChange(earlier[0], now), existing)
     watched = repair.after_switch(
         table,
         TableLock(table, order.job_id),
@@ -159,6 +158,24 @@ def _settled(
     )
     found = watched.result(RescaleResult(found_completed=instant))
     return replace(done, instants=(*done.instants, *watched.instants), details=found)
+
+
+def _switch(
+    table: HudiTable,
+    instant: str,
+    replaced: frozenset[Group],
+    buckets: BucketChange,
+    found: Iterable[tuple[str, int]],
+) -> Switch:
+    """Returns the switch of a commit after which at least the `found` buckets have file groups."""
+    hash_fields = table.declared.index.hash_fields if table.declared.index else ()
+    return Switch(
+        replaced,
+        buckets,
+        _complete(buckets, found),
+        hashing_config.rules_before(table, instant),
+        hashes_keys=set(table.record_key_fields) <= set(hash_fields),
+    )
 
 
 def _complete(buckets: BucketChange, found: Iterable[tuple[str, int]]) -> frozenset[str]:

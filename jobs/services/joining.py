@@ -8,7 +8,7 @@ from jobs.dataplane.arrow_merge_job import MOST_REASONS, Merging, files_of
 from jobs.dataplane.compaction_job import compaction_of
 from jobs.dataplane.joining_job import in_files, join_files
 from jobs.dataplane.merge_failures import failure
-from jobs.errors import HudiError
+from jobs.errors import HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
 from jobs.job_params import CompactionEngine
 from jobs.kinds.results import SlicesMerged
@@ -63,8 +63,13 @@ class Joining:
         self, instant: str, groups: Mapping[int, Sequence[FileSlice]], outputs: Mapping[int, int]
     ) -> dict[int, list[JoinedFile]]:
         table = self._table
-        rules = arrow_merge.rules_of(table)
-        work = compaction_of(table, storage_of(table), instant, rules, None)
+        try:
+            rules = arrow_merge.rules_of(table)
+            work = compaction_of(table, storage_of(table), instant, rules, None)
+        except RefusedError as error:
+            # Arrow cannot write files of the table's schema or of the owner's codec.
+            self._merging.leave(error.reasons)
+            return {}
         pieces = {
             number: in_files([files_of(item) for item in slices], outputs[number]) for number, slices in groups.items()
         }

@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
-
 from jobs.contract import Outcome, Result, converted
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
@@ -36,7 +34,7 @@ from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import Writers
 from jobs.services import remove_leftovers, stray_row_writes, stray_rows
-from jobs.services.checks import row_counts
+from jobs.services.checks import deletes as past_deletes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from jobs.format.stale_writes import CompletedWrite, Group
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import Commit, FileSlice
-    from jobs.hudi.stale_slices import DeletedKey
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.words import ActiveWriterParams
@@ -113,7 +110,9 @@ def repair_writes(
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
+    without_rows = past_deletes.without_rows(table, commits)
     waived = tuple(write.instant for write in left if write.instant in accepted)
+    waived += tuple(instant for instant in without_rows if instant in accepted and instant not in groups)
     repaired = Repaired(left=tuple(write.instant for write in left if write.instant not in waived), waived=waived)
     repair = _Repair(table, lock, order, context, repaired)
     if waived:
@@ -133,6 +132,9 @@ def repair_writes(
         repair.move_misplaced_rows(sorted(written), [known[each] for each in doubtful])
     if stale:
         repair.recover_stale_rows(stale)
+    named = [each for each in order.params.instants or () if each in without_rows and each not in waived]
+    if named:
+        raise DeletesLostError(f"Deletes that have removed no row: {', '.join(named)}.")
     return repaired
 
 
@@ -257,7 +259,7 @@ class _Repair:
         table = self.table
         instants = [write.instant for write in doubtful]
         wrong = stray_rows.misplaced(table, partitions)
-        deletes = self._misplaced_deletes(doubtful)
+        deletes = past_deletes.misplaced(table, doubtful, table.commits())
         if not wrong.groups and not deletes:
             self.repaired.cleared += tuple(instants)
             return
@@ -275,19 +277,6 @@ class _Repair:
         if wrong.groups:
             self._leave_out(wrong.groups, instants)
         self.repaired.repaired += tuple(instants)
-
-    def _misplaced_deletes(self, doubtful: Sequence[CompletedWrite]) -> list[DeletedKey]:
-        """Returns the keys that these commits deleted in logs of wrong buckets, where the deletes have no effect."""
-        groups = [StaleWrite(each.instant, each.operation, dict.fromkeys(each.written, "")) for each in doubtful]
-        rules, index = self.table.bucket_rules(), self.table.declared.index
-        if rules is None or index is None:
-            return []
-        found = deleted_in_logs(self.table, groups, self.table.commits())
-        keys, partitions, files = (
-            pa.array([getattr(each, name) for each in found], pa.string()) for name in ("key", "partition", "file_id")
-        )
-        wrong = row_counts.misplaced(keys, partitions, files, rules, index.hash_fields)
-        return [each for each, is_wrong in zip(found, wrong, strict=True) if is_wrong]
 
     def _leave_out(self, groups: frozenset[tuple[str, str]], instants: Sequence[str]) -> None:
         """Rewrites these file groups without the rows that belong to other buckets."""

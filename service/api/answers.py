@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_type_hints
 
@@ -17,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from jobs.spec import Spec
 from service.db.page import Page
+from service.model import call_times
 from service.model.calls import calls
 
 if TYPE_CHECKING:
@@ -109,7 +111,8 @@ def written(operation: Callable[..., Any], *, status: int, model: Any = None) ->
 
     @wraps(operation)
     def answer(**arguments: Any) -> Any:
-        with calls.answering():
+        times = call_times.current.get()
+        with calls.answering(), times.answering() if times else nullcontext():
             found = operation(**arguments)
             if found is None or isinstance(found, Response):
                 return found

@@ -16,6 +16,8 @@ from service.api.errors import ServiceBusyError
 from service.api.problems import answer
 from service.api.statuses import status_of
 from service.db import audit_record, turns
+from service.model import call_times
+from service.model.call_times import CallTimes
 from service.model.errors import GroundskeeperError, RequestTooLargeError
 
 if TYPE_CHECKING:
@@ -151,8 +153,8 @@ def _problem_in(message: Message, status: int) -> str | None:
 
 
 class Latencies:
-    """Measures the time until the head of each answer, by the template of its route. The answer has the time, too, so
-    that a caller can tell it from the time of the network."""
+    """Measures the time until the head of each answer, by the template of its route. The answer to a call that reads
+    says how long its parts took."""
 
     def __init__(self, app: ASGIApp, metrics: ProcessMetrics) -> None:
         self._app = app
@@ -171,14 +173,16 @@ class Latencies:
                 is_answered = True
                 self._metrics.answered(_route(scope), scope["method"], status, time.monotonic() - started)
 
+        times = CallTimes() if scope["method"] == "GET" and scope["path"].startswith("/v1/") else None
+
         async def watch(message: Message) -> None:
             if message["type"] == "http.response.start":
                 answered(message["status"])
-                took = (time.monotonic() - started) * 1000
-                message["headers"] = [*message.get("headers", ()), (b"server-timing", b"total;dur=%.1f" % took)]
+                if times is not None:
+                    MutableHeaders(scope=message)["Server-Timing"] = times.header()
             await send(message)
 
-        awaited = turns.is_call.set(True)
+        awaited, measured = turns.is_call.set(True), call_times.current.set(times)
         try:
             await self._app(scope, receive, watch)
         except Exception:
@@ -187,6 +191,7 @@ class Latencies:
             raise
         finally:
             turns.is_call.reset(awaited)
+            call_times.current.reset(measured)
 
 
 def _route(scope: Scope) -> str:

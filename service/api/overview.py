@@ -198,7 +198,7 @@ def get_overview(
         shapes = overview_store.shapes(connection, ids)
         acknowledged = acknowledgement_store.every(connection, now)
         past = Past(
-            jobs=overview_store.last_jobs(connection, ids, WHOLE.jobs_of_table),
+            jobs=overview_store.last_jobs(connection, ids, most.jobs_of_table),
             decisions=decision_store.current(connection, now - CURRENT, ids),
             incidents=incident_store.counts(connection, ids),
             acknowledged=acknowledged,

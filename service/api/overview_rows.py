@@ -16,7 +16,7 @@ from service.catalog.table_statistics import TableBacklog
 from service.health import overview
 from service.health.fleet_problems import FleetProblems
 from service.health.overview import Health, ListedTable, TableState
-from service.health.overview_store import PastJob, Shape
+from service.health.overview_store import MOST_LAST_JOBS, PastJob, Shape
 from service.health.problem import ProblemKind, Severity
 from service.health.upcoming import NextJob, next_job
 from service.incidents.incident import IncidentState
@@ -32,7 +32,7 @@ class Lengths:
     problems: int = 20
     active_jobs: int = 50
     problems_of_table: int = 5
-    jobs_of_table: int = 20
+    jobs_of_table: int = MOST_LAST_JOBS
 
 
 WHOLE = Lengths()

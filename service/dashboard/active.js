@@ -1,6 +1,6 @@
 // The queued and running jobs, with their progress and a button to cancel them.
 
-import { all, get, jobPath, orNull, post } from "./api.js";
+import { all, get, jobPath, post, problemOfMissing } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { between, bytes, isActive, kindName, moment, number, seconds } from "./format.js";
@@ -23,8 +23,7 @@ export class Active {
     const jobs = (await all("v1/jobs", { ...this.query, state: STATES })).sort(byTurn);
     const ids = new Set(jobs.map((job) => job.id));
     const gone = this.jobs.filter((job) => !ids.has(job.id));
-    // A job is deleted with its table.
-    const again = (await Promise.all(gone.map((job) => orNull(get(jobPath(job.id)))))).filter(Boolean);
+    const again = (await Promise.all(gone.map((job) => found(job.id)))).filter(Boolean);
     this.jobs = [...jobs, ...again.filter(isActive)];
     return [...jobs, ...again];
   }
@@ -73,6 +72,9 @@ export class Active {
 function byTurn(one, other) {
   return STATES.indexOf(one.state) - STATES.indexOf(other.state) || one.created_at.localeCompare(other.created_at);
 }
+
+/** Returns the job; null if it was deleted with its table. */
+const found = (id) => get(jobPath(id)).catch((error) => problemOfMissing(error) && null);
 
 function item(job, isOfMany, changed) {
   return h(

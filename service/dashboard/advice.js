@@ -18,10 +18,13 @@ export class Advice {
     ({ document: this.found, tag: this.tag } = await getTagged(this.path));
   }
 
+  get isOpen() {
+    return this.found?.state === "open";
+  }
+
   draw() {
     if (!this.found) return null;
     const { state, because, buckets, changed_at: at } = this.found;
-    const isOpen = state === "open";
     return card(
       "advice",
       "Advice",
@@ -31,7 +34,7 @@ export class Advice {
         ["Buckets", buckets && sentence(buckets.text)],
       ),
       this.failure && problem(this.failure),
-      isOpen &&
+      this.isOpen &&
         may("operator") &&
         h(
           "div",

@@ -35,16 +35,6 @@ export function get(path, query = {}) {
 /** Gets the document at the path, and the tag of its state for `send`. */
 export const getTagged = (path) => exchange(pathOf(path), {});
 
-/** The answer of a call, or null if its object does not exist. */
-export async function orNull(answer) {
-  try {
-    return await answer;
-  } catch (error) {
-    if (error instanceof Refused && error.status === 404) return null;
-    throw error;
-  }
-}
-
 /** Posts a call. `patience` is the time limit for the answer in milliseconds. */
 export const post = (path, body, patience) => send("POST", path, body, null, patience);
 
@@ -101,6 +91,12 @@ export async function attempt(call, changed, failed) {
     failed(problemOf(error));
     changed.redraw();
   }
+}
+
+/** Returns the problem of a call to an object that does not exist. Throws any other error. */
+export function problemOfMissing(error) {
+  if (error instanceof Refused && error.status === 404) return error.problem;
+  throw error;
 }
 
 /** The title, detail and hint to show for any error. */

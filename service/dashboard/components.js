@@ -56,11 +56,14 @@ export function problem(document, kind = "bad") {
     h("strong", {}, document.title),
     document.detail && document.detail !== document.title && !document.errors && h("p", {}, document.detail),
     document.errors && h("ul", {}, ...document.errors.map((each) => h("li", {}, `${sentence(each.field)}: ${each.message}`))),
-    document.hint && h("p", { class: "hint" }, document.hint),
+    document.hint && h("p", { class: "hint" }, ...prose(document.hint)),
     document.retriable && h("p", { class: "hint" }, "The job may succeed later."),
     OF_SERVICE.test(document.type ?? "") && h("p", { class: "hint" }, explanation(document.type)),
   );
 }
+
+/** Text of the service, in which backticks enclose code. */
+export const prose = (text) => text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
 
 /** A link to the service's page about a type of problem. */
 function explanation(type) {

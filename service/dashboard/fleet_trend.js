@@ -84,8 +84,8 @@ export class FleetTrend {
 
 const figure = (title, words, picture) => h("figure", { class: "chart", "data-key": title }, h("figcaption", {}, title, h("strong", {}, words)), picture);
 
-/** If an axis of whole numbers ends at one, its middle has no label. */
-const axis = (top, shown) => (shown === number && top < 2 ? [number(top), "", number(0)] : [top, top / 2, 0].map(shown));
+/** The middle of an axis has no label if the axis ends at one and has no fractions. */
+const axis = (top, shown) => (shown !== percent && top < 2 ? [shown(top), "", shown(0)] : [top, top / 2, 0].map(shown));
 
 function row(each) {
   return {

@@ -40,7 +40,8 @@ export function bytes(value) {
 }
 
 /** Returns the description in a schema of the API without the backticks around names. */
-export const described = ({ description }) => description?.replaceAll("`", "");
+export const described = ({ description }) => plain(description);
+export const plain = (text) => text?.replaceAll("`", "");
 
 export function seconds(value) {
   if (value < 1) return `${Math.round(Math.max(0, value) * 1000)} ms`;

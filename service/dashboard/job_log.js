@@ -1,6 +1,6 @@
 // The last lines of a job's log.
 
-import { get, jobPath, pathOf, Refused } from "./api.js";
+import { get, jobPath, pathOf, problemOfMissing } from "./api.js";
 import { h } from "./dom.js";
 import { count, isActive, moment } from "./format.js";
 import { card, field, select } from "./components.js";
@@ -46,7 +46,7 @@ export class JobLog {
       this.isRead = true;
     } catch (error) {
       // A service of an earlier version keeps no logs.
-      if (!(error instanceof Refused) || error.status !== 404) throw error;
+      problemOfMissing(error);
       this.isUnknown = true;
     }
   }

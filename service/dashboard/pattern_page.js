@@ -1,6 +1,6 @@
 // The policy of a pattern: a form, and a preview of what an edit changes before it is saved.
 
-import { get, getTagged, NEW, orNull, post, problemOf, send } from "./api.js";
+import { get, getTagged, NEW, post, problemOf, problemOfMissing, send } from "./api.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
 import { card, grid, link, problem, tableLink } from "./components.js";
@@ -13,6 +13,7 @@ import { Shadow } from "./shadow.js";
 import { Simulation } from "./simulation.js";
 
 const CHANGED_MEANWHILE = 412;
+const ABSENT = { document: null, tag: NEW };
 const HEADINGS = ["Table", "Setting", "Before", "After", "From"];
 
 export function patternPage(pattern, changed) {
@@ -43,8 +44,8 @@ export function patternPage(pattern, changed) {
 
   async function fetchPolicy() {
     const schemas = settingsOf("PatternPolicyIn");
-    // A policy of the list may have been deleted since.
-    ({ document: policy, tag } = (decides && (await orNull(getTagged(path)))) || { document: null, tag: NEW });
+    // The policy may have been deleted since it was listed.
+    ({ document: policy, tag } = decides ? await getTagged(path).catch((error) => problemOfMissing(error) && ABSENT) : ABSENT);
     form.take(known(policy, schemas), schemas);
     isLoaded = true;
   }
@@ -72,7 +73,7 @@ export function patternPage(pattern, changed) {
     const many = form.edits.size;
     return h(
       "div",
-      { class: "actions line", "data-key": "actions" },
+      { class: "actions line kept", "data-key": "actions" },
       h("button", { class: "primary", disabled: !many }, many ? `Preview ${many === 1 ? "the change" : `${many} changes`}` : "Nothing to preview"),
       many > 0 && h("button", { type: "button", onclick: discard }, "Discard"),
       policy && h("button", { type: "button", class: "danger", onclick: () => ask(null, true) }, "Delete this policy"),
@@ -161,7 +162,9 @@ function known(policy, schemas) {
       const value = valueOf(own, name);
       const isOwn = value !== undefined;
       const usual = name === "precedence" ? 0 : (schema["x-default"] ?? null);
-      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : "weaker levels", isOwn }];
+      // No other level has the precedence of a pattern.
+      const other = name === "precedence" ? "default" : "weaker levels";
+      return [name, { value: isOwn ? value : usual, source: isOwn ? "this pattern" : other, isOwn }];
     }),
   );
 }

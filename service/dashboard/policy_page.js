@@ -50,7 +50,7 @@ export function policyPage(id, changed) {
         may("operator") &&
           h(
             "div",
-            { class: "actions", "data-key": "save" },
+            { class: "actions line kept", "data-key": "save" },
             h("button", { class: "primary", disabled: !many }, many ? `Save ${many === 1 ? "the change" : `${many} changes`}` : "Nothing to save"),
             many > 0 && h("button", { type: "button", onclick: simulate }, "Try it on the past"),
             many > 0 && h("button", { type: "button", onclick: discard }, "Discard"),

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { count, number } from "./format.js";
-import { card, time } from "./components.js";
+import { card, prose, time } from "./components.js";
 import { notice, sum, tag } from "./problems.js";
 
 const SHOWN = 8;
@@ -68,7 +68,7 @@ export class ProblemGroups {
         tag(severity, severity),
         h("strong", {}, title),
         h("span", { class: "about" }, objects > 1 && h("b", {}, `${number(objects)}: `), names.join(", "), more > 0 && ` and ${number(more)} more`),
-        h("span", { class: "quiet remedy" }, remedy),
+        h("span", { class: "quiet remedy" }, ...prose(remedy)),
         h("span", { class: "quiet since" }, time(since)),
       ),
       items && h("ul", { class: "plain" }, ...items.map((each) => notice(each, jobs, changed))),

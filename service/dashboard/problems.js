@@ -6,7 +6,7 @@ import { command } from "./command.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { kindName } from "./format.js";
-import { card, jobLink, link, tableLink, time } from "./components.js";
+import { card, jobLink, link, prose, tableLink, time } from "./components.js";
 import { may } from "./role.js";
 
 const MOST_READ = 100;
@@ -53,7 +53,7 @@ function inShort(problem, jobs, changed) {
       tag(problem.severity, problem.severity),
       h("strong", {}, problem.title),
       h("span", { class: "about" }, problem.detail),
-      h("span", { class: "quiet remedy" }, problem.remedy),
+      h("span", { class: "quiet remedy" }, ...prose(problem.remedy)),
       h("span", { class: "quiet since" }, time(problem.since)),
     ),
     h("ul", { class: "plain" }, notice(problem, jobs, changed)),
@@ -71,8 +71,8 @@ export function notice(problem, jobs, changed) {
     { class: `problem ${LOOKS[severity]}`, "data-key": id },
     h("span", { class: "line" }, tag(severity, severity), h("strong", {}, object(about), ": ", title), h("span", { class: "quiet" }, "since ", time(since))),
     h("p", {}, detail),
-    h("p", {}, consequence),
-    h("p", { class: "hint" }, remedy),
+    h("p", {}, ...prose(consequence)),
+    h("p", { class: "hint" }, ...prose(remedy)),
     command(problem.command, `${title}, ${about.name}`),
     problem.action && may("operator") && remedyOf(problem, jobs, changed),
     acknowledgement(problem, changed),

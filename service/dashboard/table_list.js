@@ -3,7 +3,7 @@
 
 import { drawing, steps, WIDTH } from "./chart.js";
 import { h } from "./dom.js";
-import { ago, bytes, count, kindName, number, tableType } from "./format.js";
+import { ago, bytes, count, kindName, number, plain, tableType } from "./format.js";
 import { LETTERS } from "./kinds.js";
 import { jobLink, link, lookOf, outcome, tableLink, time } from "./components.js";
 import { tag } from "./problems.js";
@@ -11,6 +11,8 @@ import { address } from "./route.js";
 
 const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];
 const SHOWN_JOBS = 4;
+// From this ratio on, a percentage would be hard to read.
+const MANY_TIMES = 10;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 /** The columns: key, heading, order of the tables, and the content for a row. The column of owners is shown if a table
@@ -97,7 +99,7 @@ function health({ health: severity, problems: [first], problem_count: all, warni
 }
 
 function now({ problems: [first] }) {
-  return first ? h("span", { title: first.remedy }, first.remedy) : h("span", { class: "quiet" }, "–");
+  return first ? h("span", { title: plain(first.remedy) }, plain(first.remedy)) : h("span", { class: "quiet" }, "–");
 }
 
 function ratio({ name: of, log_ratio: value, log_ratios: values, backlog, table_type: type }) {
@@ -113,7 +115,10 @@ function ratio({ name: of, log_ratio: value, log_ratios: values, backlog, table_
   ];
 }
 
-const percent = (value) => (value > 0 && value < 0.01 ? "< 1 %" : `${number(Math.round(value * 100))} %`);
+function percent(value) {
+  if (value >= MANY_TIMES) return `${number(Math.round(value))} times`;
+  return value > 0 && value < 0.01 ? "< 1 %" : `${number(Math.round(value * 100))} %`;
+}
 
 function jobs({ jobs: every, name: of }) {
   if (!every.length) return h("span", { class: "quiet" }, "none yet");

@@ -5,6 +5,7 @@ import { Active } from "./active.js";
 import { Advice } from "./advice.js";
 import { card, problem } from "./components.js";
 import { Commits } from "./commits.js";
+import { Consumers } from "./consumers.js";
 import { Declarations } from "./declarations.js";
 import { h } from "./dom.js";
 import { Incidents } from "./incidents.js";
@@ -51,6 +52,7 @@ export function tablePage(id, changed, query = {}) {
   const form = jobForm(changed);
   const options = new WriterOptions(id, changed);
   const declarations = new Declarations(id, changed);
+  const consumers = new Consumers(id, changed);
   let table = null;
   let activeJobs = [];
   let tab = tabOf(query);
@@ -60,7 +62,7 @@ export function tablePage(id, changed, query = {}) {
     health: () => [Promise.all([trend.load(state.snapshot), outcome.load()]), lock.load()],
     jobs: () => [recent.load(), latest.fill([table])],
     policy: () => [advice.load()],
-    writers: () => [],
+    writers: () => [consumers.load()],
     timeline: () => [timeline.load(state.snapshot), commits.load()],
     files: () => [layout.load(state.snapshot)],
   };
@@ -86,8 +88,8 @@ export function tablePage(id, changed, query = {}) {
       ),
       recent.draw(false, changed),
     ],
-    policy: () => [advice.draw(), upkeep.draw(changed)],
-    writers: () => [writerFacts(table), options.draw(table), may("admin") && declarations.draw()],
+    policy: () => (advice.isOpen ? [advice.draw(), upkeep.draw(changed)] : [upkeep.draw(changed), advice.draw()]),
+    writers: () => [writerFacts(table), options.draw(table), consumers.draw(), may("admin") && declarations.draw()],
     timeline: () => [timeline.draw(changed), commits.draw()],
     files: () => [layout.draw(), shapeFacts(table, may("operator") && h("div", { class: "actions" }, h("button", { type: "button", onclick: poll }, "Poll it now"))), columns(table)],
   };

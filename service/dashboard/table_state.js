@@ -1,6 +1,6 @@
 // The state of a table: files, logs and pending instants, as of the last observed change.
 
-import { get, Refused, tablePath } from "./api.js";
+import { get, problemOfMissing, tablePath } from "./api.js";
 import { h } from "./dom.js";
 import { bytes, count, moment, number, seconds } from "./format.js";
 import { card, pairs, problem, time } from "./components.js";
@@ -17,9 +17,8 @@ export class TableState {
       this.snapshot = await get(`${tablePath(this.id)}/snapshot`, { partitions: 1 });
     } catch (error) {
       // Right after its registration a table has not been polled yet.
-      if (!(error instanceof Refused) || error.status !== 404) throw error;
+      this.reason = problemOfMissing(error);
       this.snapshot = null;
-      this.reason = error.problem;
     }
   }
 

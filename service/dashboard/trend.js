@@ -1,6 +1,6 @@
 // The development of the backlog and the files of a table.
 
-import { get, orNull, tablePath } from "./api.js";
+import { get, problemOfMissing, tablePath } from "./api.js";
 import { asTable, box, drawing, plot, rounded, scale, steps, ticks } from "./chart.js";
 import { h } from "./dom.js";
 import { DAY_MS, bytes, moment, number } from "./format.js";
@@ -37,11 +37,14 @@ export class Trend {
     const asked = `${snapshot?.taken_at} ${this.days}`;
     if (!snapshot || this.isUnknown || this.asked === asked) return;
     const since = this.days && new Date(Date.now() - this.days * DAY_MS).toISOString();
-    const page = await orNull(get(this.path, { since, limit: MOST }));
-    // A service of an earlier version keeps no history.
-    this.isUnknown = page === null;
-    this.items = page?.items ?? this.items;
-    this.asked = asked;
+    try {
+      this.items = (await get(this.path, { since, limit: MOST })).items;
+      this.asked = asked;
+    } catch (error) {
+      // A service of an earlier version keeps no history.
+      problemOfMissing(error);
+      this.isUnknown = true;
+    }
   }
 
   draw(changed) {

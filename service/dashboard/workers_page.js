@@ -1,15 +1,15 @@
 // The workers, the demand of each worker group, the waiting jobs, and the pause of all automatic jobs.
 
-import { all, get } from "./api.js";
+import { get } from "./api.js";
 import { h } from "./dom.js";
 import { between, kindName, moment, number, seconds } from "./format.js";
-import { card, grid, jobLink, pairs, tableLink, time, webLink } from "./components.js";
+import { card, grid, jobLink, link, pairs, tableLink, time, webLink } from "./components.js";
 import { Pause } from "./pause.js";
 
 const WORKER_HEADINGS = ["Worker", "State", "Slots", "Jobs", "Seen", "Spark"];
 const GROUP_HEADINGS = ["Group", "Queued", "Can start", "Oldest due for", "Running", "Slots", "Wanted", "Workers", "Expected"];
 const JOB_HEADINGS = ["Job", "Table", "Group", "Submitted", "Waits for"];
-const MOST_JOBS = 100;
+const MOST_JOBS = 10;
 // A worker calls at least every 20 s.
 const SILENT_SECONDS = 60;
 const STATES = { ready: "ready", starting: "starts Spark", waits_for_executors: "waits for executors", failed: "did not start" };
@@ -20,11 +20,9 @@ export function workersPage(changed) {
   let groups = {};
   let queued = [];
   let loadedAt = null;
-  let names = new Map();
 
   async function load() {
     const [listed, demand, jobs] = await Promise.all([get("v1/workers"), get("v1/workers/demand"), get("v1/jobs", { state: "queued", limit: MOST_JOBS }), pause.load()]);
-    if (jobs.items.some((job) => !names.has(job.table_id))) names = new Map((await all("v1/tables")).map((table) => [table.id, table.name]));
     loadedAt = new Date().toISOString();
     workers = listed.items;
     groups = demand.groups;
@@ -47,7 +45,7 @@ export function workersPage(changed) {
         "queued",
         "Jobs that wait",
         queued.length ? grid("Jobs that wait", JOB_HEADINGS, queued.map(job)) : h("p", { class: "quiet" }, "No job is queued."),
-        queued.length === MOST_JOBS && h("p", { class: "quiet" }, `The latest ${MOST_JOBS}.`),
+        queued.length === MOST_JOBS && h("p", {}, link("#/jobs", "All jobs that wait")),
       ),
       pause.draw(changed),
     ];
@@ -58,7 +56,7 @@ export function workersPage(changed) {
       key: each.id,
       cells: [
         [jobLink(each, kindName(each.kind)), each.dry_run && " (dry run)"],
-        tableLink(each.table_id, names.get(each.table_id) ?? each.table_id),
+        tableLink(each.table_id, each.table_name),
         each.worker_group,
         time(each.created_at),
         each.waits_for ?? "–",

@@ -28,7 +28,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 from service.db import audit_record
 from service.db.database_files import DatabaseFiles
 from service.db.turns import Turns
-from service.model import private_file
+from service.model import call_times, private_file
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Opens a transaction that only reads."""
-    with _reachable(engine), engine.connect() as connection, connection.begin():
+    times = call_times.current.get()
+    measured = times.in_database() if times else nullcontext()
+    with measured, _reachable(engine), engine.connect() as connection, connection.begin():
         yield connection
 
 

@@ -20,7 +20,7 @@ from service.delivery.webhook import DeliveryState
 from service.health.overview import ListedTable, Listing, TableState
 from service.lake.table import TableType
 from service.queue import job_store
-from service.queue.job import HELD, Job, JobState, JobVerdict, verdict_of
+from service.queue.job import ACTIVE, HELD, Job, JobState, JobVerdict, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -33,6 +33,8 @@ _w = schema.watches
 _h = schema.webhooks
 _d = schema.deliveries
 _p = schema.delegated_plans
+
+MOST_LAST_JOBS = 20
 
 _HELD = {state.value for state in HELD}
 
@@ -48,6 +50,39 @@ _WEBHOOKS = sa.select(
     sa.func.count(sa.case((_IS_DISABLED, 1))),
 ).select_from(_h)
 _DELIVERIES = sa.select(_d.c.state, sa.func.count()).where(schema.DELIVERY_IS_OPEN).group_by(_d.c.state)
+_TURN = sa.case((_j.c.state == JobState.RUNNING.value, 0), (_j.c.state == JobState.LEASED.value, 1), else_=2)
+_IN_TURN = (_TURN, _j.c.created_at, _j.c.id)
+# An index has all that the order needs, so the rows of other active jobs are not read.
+_FIRST = sa.select(_j.c.id).where(job_store.is_active()).order_by(*_IN_TURN).limit(sa.bindparam("number"))
+_ACTIVE: sa.Select[Any] = (
+    sa.select(_j, _t.c.name)
+    .join(_t, _t.c.id == _j.c.table_id)
+    .where(_j.c.id.in_(_FIRST.correlate(None)))
+    .order_by(*_IN_TURN)
+)
+_OF_TABLE = (
+    sa.select((_j.c.id + " " + _j.c.state).label("job"))
+    .where(_j.c.table_id == _t.c.id)
+    .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+    .limit(MOST_LAST_JOBS)
+    .correlate(_t)
+    .subquery()
+)
+# The query takes one index lookup for each table. A window function would read all jobs of these tables.
+_JOBS = sa.select(sa.func.aggregate_strings(_OF_TABLE.c.job, ",")).correlate(_t).scalar_subquery()
+_LAST = sa.select(_JOBS).where(_t.c.id.in_(sa.bindparam("of_tables", expanding=True)))
+# The query reads only parts of the result, because a plan may name thousands of files.
+_OF_RESULT = (
+    _j.c.result.is_not(None).label("has_result"),
+    _j.c.result["nothing_to_do"].label("nothing_to_do"),
+    _j.c.result["refusals", 0].label("refusal"),
+)
+_TIMES = (_j.c.created_at, _j.c.started_at, _j.c.finished_at)
+_PAST = (
+    sa.select(_j.c.id, _j.c.table_id, _j.c.kind, _j.c.state, _j.c.dry_run, *_TIMES, _j.c.error, *_OF_RESULT)
+    .where(_j.c.id.in_(sa.bindparam("of_ids", expanding=True)))
+    .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+)
 
 
 @dataclass(frozen=True)
@@ -146,42 +181,18 @@ def shapes(connection: Connection, table_ids: Collection[str]) -> dict[str, Shap
 
 def active_jobs(connection: Connection, limit: int) -> list[tuple[Job, str]]:
     """Returns the active jobs with the names of their tables: those that workers hold first, then the oldest."""
-    turn = sa.case((_j.c.state == JobState.RUNNING.value, 0), (_j.c.state == JobState.LEASED.value, 1), else_=2)
-    query = (
-        sa.select(_j, _t.c.name)
-        .join(_t, _t.c.id == _j.c.table_id)
-        .where(job_store.is_active())
-        .order_by(turn, _j.c.created_at, _j.c.id)
-        .limit(limit)
-    )
-    return [(Job.of_row(row), row.name) for row in connection.execute(query)]
+    return [(Job.of_row(row), row.name) for row in connection.execute(_ACTIVE, {"number": limit})]
 
 
 def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -> Mapping[str, list[PastJob]]:
-    """Returns the last `number` jobs of each of these tables, newest first."""
-    last = (
-        sa.select(_j.c.id)
-        .where(_j.c.table_id == _t.c.id)
-        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
-        .limit(number)
-        .correlate(_t)
-        .subquery()
-    )
-    # The query takes one index lookup for each table. A window function would read all jobs of these tables.
-    ids = sa.select(sa.func.aggregate_strings(last.c.id, ",")).correlate(_t).scalar_subquery()
-    lists = connection.execute(sa.select(ids).where(_t.c.id.in_(table_ids))).scalars()
-    wanted = [job_id for each in lists if each for job_id in each.split(",")]
-    columns = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.state, _j.c.dry_run, _j.c.created_at, _j.c.started_at)
-    # The query reads only parts of the result, because a plan may name thousands of files.
-    of_result = (_j.c.result["nothing_to_do"].label("nothing_to_do"), _j.c.result["refusals", 0].label("refusal"))
-    has_result = _j.c.result.is_not(None).label("has_result")
-    query: sa.Select[Any] = (
-        sa.select(*columns, _j.c.finished_at, _j.c.error, has_result, *of_result)
-        .where(_j.c.id.in_(wanted))
-        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
-    )
+    """Returns the last `number` jobs of each of these tables, newest first, and after them the active ones among its
+    last `MOST_LAST_JOBS`."""
+    wanted = []
+    for text in connection.execute(_LAST, {"of_tables": list(table_ids)}).scalars():
+        jobs = [each.split(" ") for each in text.split(",")] if text else []
+        wanted += [job_id for at, (job_id, state) in enumerate(jobs) if at < number or state in ACTIVE]
     found = defaultdict(list)
-    for row in connection.execute(query):
+    for row in connection.execute(_PAST, {"of_ids": wanted}):
         found[row.table_id].append(_past(row))
     return found
 

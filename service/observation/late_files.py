@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.format.markers import KEPT
 from service.lake.file_slices import data_files
 from service.lake.table_config import META_FOLDER
 
@@ -47,7 +48,9 @@ def _is_silent(storage: Storage, incident: Incident, now: datetime) -> bool:
     last = storage.modified_at(f"{META_FOLDER}/.heartbeat/{incident.instant}")
     if last is not None and now - last < SILENT_AFTER:
         return False
-    return not storage.exists(f"{META_FOLDER}/.temp/{incident.instant}")
+    markers = {entry.name for entry in storage.list(f"{META_FOLDER}/.temp/{incident.instant}")}
+    # Markers that a job has kept are no sign of the writer: all files are listed instead.
+    return markers <= {KEPT, f".{KEPT}.crc"}
 
 
 def _writers_of_files(storage: Storage) -> set[str]:

@@ -20,14 +20,14 @@ from service.policies import windows
 from service.policies.freeze import next_start
 from service.queue.job import Job
 from service.scheduling.admission import Situation, admit
-from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Skip, Suggest, Wait
 from service.scheduling.decision_inputs import POLICIES, frozen_by, paused
 from service.scheduling.job_history import JobHistory
 from service.scheduling.policy_inputs import PolicyInputs
-from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.trigger_context import TriggerContext
 from service.scheduling.worth import LONGEST_WAIT
 from service.scheduling.writer_hazard import NO_HAZARD
+from service.simulation.schedule import Schedule
 from service.simulation.simulated_files import SimulatedFiles
 
 if TYPE_CHECKING:
@@ -64,14 +64,6 @@ class Answer:
     is_limited: bool = False
 
 
-@dataclass(slots=True)
-class _Schedule:
-    """The times of a cron expression. `is_due` holds until the job has started."""
-
-    next_at: datetime | None
-    is_due: bool = False
-
-
 class SimulatedTable:
     def __init__(self, past: TablePast, begin: float, end: float, freezes: Sequence[Freeze] = ()) -> None:
         self.past, self.policy = past, past.policy
@@ -96,13 +88,14 @@ class SimulatedTable:
         self._is_exact = True  # Whether it was known after the last decision how long no job would be due.
         first_at = past.first_commit_at or (past.writes[0].at if past.writes else None)
         self._first_at = _moment(first_at) if first_at is not None else None
-        self._last_at: datetime | None = None
+        self._last_at: float | None = None
         self._spans = _spans(self.policy.windows, self.policy.time_zone, begin, end) if self.policy.windows else None
         self._rest = {kind: getattr(self.policy, kind.value).min_interval_seconds for kind in SIMULATED}
         self._schedules = {}
         for kind in SIMULATED:
             if expression := getattr(getattr(self.policy, kind.value), "cron", None):
-                self._schedules[kind] = _Schedule(next_after(expression, self.policy.time_zone, _moment(begin)))
+                self._schedules[kind] = Schedule.after(_moment(begin), expression, self.policy.time_zone)
+        self._usual_snapshot = vars(TableSnapshot(past.id, _moment(begin), past.table_type, last_commit="0"))
         # Proposals with the number of commits before which they stay as they are.
         self._lasting: dict[JobKind, tuple[Skip, float]] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
@@ -124,7 +117,7 @@ class SimulatedTable:
         if first < len(writes) and writes[first].at <= now:
             self._next = bisect_right(writes, now, first, key=_at)
             self.files.write(writes[first : self._next])
-            self._last_at = _moment(writes[self._next - 1].at)
+            self._last_at = writes[self._next - 1].at
 
     def decide(self, now: float, limits: Limits, load: Load) -> Answer:
         """Decides as the scheduler does (`scheduling.scheduler`). Nothing changes until `begin`."""
@@ -162,7 +155,11 @@ class SimulatedTable:
 
     def idle_at(self, now: float) -> Answer | None:
         """Returns the answer at a later time if no job will be due then, and so none before it, since thresholds are
-        reached only once. Deciding takes much longer than adding commits, which are added anew later."""
+        reached only once. Deciding takes much longer than adding commits, which are added anew later.
+
+        None as well if a job may be due at the next commit and no longer at later ones, such as a cleaning: the share
+        of old versions falls with each commit.
+        """
         at = _moment(now)
         if any(each.next_at is not None and each.next_at <= at for each in self._schedules.values()):
             return None
@@ -173,6 +170,8 @@ class SimulatedTable:
         self.files, self._next, self._last_at = before
         if any(isinstance(each, Run) for each in proposals.values()):
             self._is_foreseen = False
+            return None
+        if any(each.code == "nothing-new" for each in proposals.values() if isinstance(each, Skip)):
             return None
         self._wanted_since.clear()
         return Answer(None, self._idle_until(proposals, at))
@@ -259,7 +258,8 @@ class SimulatedTable:
 
     def _inputs(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> PolicyInputs:
         history = self.history.get(kind, _NEVER)
-        calendar, objective = self._calendar(kind, now), self._objective(now)
+        schedule, objective = self._schedules.get(kind), self._objective(now)
+        calendar = schedule.calendar(now) if schedule else None
         context = TriggerContext(
             now, calendar, history.began_at, is_unfinished=history.is_unfinished, objective=objective
         )
@@ -276,24 +276,16 @@ class SimulatedTable:
             spent_until=spent[0][0] + _DAY if spent else None,
         )
 
-    def _calendar(self, kind: JobKind, now: datetime) -> Calendar | None:
-        schedule = self._schedules.get(kind)
-        if schedule is None:
-            return None
-        while schedule.next_at is not None and schedule.next_at <= now:
-            schedule.is_due = True
-            schedule.next_at = next_after(getattr(self.policy, kind.value).cron, self.policy.time_zone, now)
-        return Calendar(schedule.is_due, schedule.next_at)
-
     def _snapshot(self, now: datetime) -> TableSnapshot:
         files = self.files
-        return TableSnapshot(
-            self.past.id,
-            now,
-            self.past.table_type,
-            (files.state(),),
+        # The initializer of a frozen class takes a tenth of the time of a simulation.
+        snapshot = TableSnapshot.__new__(TableSnapshot)
+        snapshot.__dict__.update(
+            self._usual_snapshot,
+            taken_at=now,
+            partitions=(files.state(),),
             last_commit="0" if self._last_at else None,
-            last_commit_at=self._last_at,
+            last_commit_at=None if self._last_at is None else _moment(self._last_at),
             first_commit_at=self._first_at if self._last_at or self.past.first_commit_at else None,
             since_compaction=self._since(JobKind.COMPACTION),
             since_cleaning=self._since(JobKind.CLEANING),
@@ -302,6 +294,7 @@ class SimulatedTable:
             small_file_bytes=self.past.small_file_bytes,
             timeline_commits=files.timeline_commits,
         )
+        return snapshot
 
     def _since(self, kind: JobKind) -> Since:
         at, commits, written = self.files.last_runs[kind]

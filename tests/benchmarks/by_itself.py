@@ -149,9 +149,10 @@ def run(
                 elif _kill(daemon, victim):
                     daemon = services.enter_context(Daemon(folder / "service", **settings))
                     writer.registered(daemon, table)
-        left = _settled(daemon, table)
-        jobs = _jobs(daemon, table)
+        left = settled(daemon, table)
+        jobs = jobs_of(daemon, table)
         incidents = _incidents(daemon, table)
+        at_once = _at_once(daemon, jobs)
         services.close()
         spark = start_session(master="local[2,4]", app_name="by itself", conf={"spark.sql.shuffle.partitions": "2"})
         compared = writer.compared(spark, base)
@@ -170,7 +171,7 @@ def run(
         "kills": kills,
         "refused": dict(submitter.refused),
         "jobs_left": left,
-        "at_once": _at_once(jobs),
+        "at_once": at_once,
     }
     ok = compared["ok"] and bool(audit["clean"]) and not left and outcome["at_once"] <= 1
     return {**outcome, "ok": ok}
@@ -223,18 +224,19 @@ def _kill(daemon: Daemon, victim: str) -> bool:
     return victim == "service"
 
 
-def _settled(daemon: Daemon, table: str) -> list[str]:
+def settled(daemon: Daemon, table: str) -> list[str]:
     """Pauses the policies, and returns the jobs that have not ended after a while."""
     daemon.call("PUT", "/v1/pause", {"reason": "the end of the benchmark"})
     deadline = time.monotonic() + SETTLING_SECONDS
-    while left := [job["id"] for job in _jobs(daemon, table) if job["state"] not in ENDED]:
+    while left := [job["id"] for job in jobs_of(daemon, table) if job["state"] not in ENDED]:
         if time.monotonic() > deadline:
             break
         time.sleep(0.5)
     return left
 
 
-def _jobs(daemon: Daemon, table: str) -> list[dict[str, Any]]:
+def jobs_of(daemon: Daemon, table: str) -> list[dict[str, Any]]:
+    """Returns all jobs of the table, the newest first."""
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
@@ -250,13 +252,11 @@ def _told(job: dict[str, Any]) -> str:
     return f"{job['state']}: {job['error']['type']}" if job["state"] == "failed" else str(job["state"])
 
 
-def _at_once(jobs: list[dict[str, Any]]) -> int:
-    """Returns the maximum number of concurrent jobs that write to the table."""
-    held = [
-        (job["leased_at"], job["finished_at"])
-        for job in jobs
-        if job["leased_at"] and job["finished_at"] and not (job["dry_run"] or job["params"].get("action") == "verify")
-    ]
+def _at_once(daemon: Daemon, jobs: list[dict[str, Any]]) -> int:
+    """Returns the maximum number of concurrent attempts of jobs that write to the table."""
+    writing = [job for job in jobs if not (job["dry_run"] or job["params"].get("action") == "verify")]
+    attempts = [each for job in writing for each in daemon.job(job["id"])["attempts"]]
+    held = [(each["started_at"], each["ended_at"]) for each in attempts if each["ended_at"]]
     return max((sum(start <= moment < end for start, end in held) for moment, _ in held), default=0)
 
 

@@ -29,7 +29,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from jobs.contract import BucketIndex, JobKind, Outcome, Table, WorkOrder
 from jobs.dataplane.parquet_layout import DEFAULT_CODEC
 from jobs.hudi.jvm import Jvm
-from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
 from jobs.kinds.registry import typed
 from jobs.worker.attempt import RUN
@@ -262,7 +261,7 @@ def _options() -> argparse.Namespace:
 def main() -> None:
     options = _options()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="compaction-"))
-    spark = start_session(master=f"local[{os.cpu_count()},4]", driver_memory="4g")
+    spark = variants.session()
     try:
         result = compare(spark, options, folder.resolve())
     finally:

@@ -24,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from jobs.hudi.jvm import Jvm
-from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.registry import typed
@@ -292,7 +291,7 @@ def _options() -> argparse.Namespace:
 def main() -> None:
     options = _options()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="expansion-"))
-    spark = start_session(master=f"local[{os.cpu_count()},4]", driver_memory="4g")
+    spark = variants.session()
     try:
         result = (sizes if options.sizes else compare)(spark, options, folder.resolve())
     finally:

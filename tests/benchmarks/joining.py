@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -31,7 +30,6 @@ from jobs.dataplane.compacted_file import Compaction
 from jobs.dataplane.joined_files import join
 from jobs.dataplane.merge_rules import MergeRules, SliceFiles
 from jobs.hudi.jvm import Jvm
-from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
 from jobs.kinds.registry import typed
 from jobs.storage.paths import of_hadoop
@@ -144,7 +142,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     folder = (options.folder or Path(tempfile.mkdtemp(prefix="joining-"))).resolve()
-    spark = start_session(master=f"local[{os.cpu_count()},4]", driver_memory="4g")
+    spark = variants.session()
     try:
         found = compare(spark, options, folder)
     finally:

@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jobs.contract import BucketIndex, JobKind, Outcome, Table, WorkOrder
 from jobs.hudi.jvm import Jvm
-from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.registry import typed
@@ -130,7 +129,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="prints the result as JSON on the last line")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="prepared-expansion-"))
-    spark = start_session(master=f"local[{os.cpu_count()},4]", driver_memory="4g")
+    spark = variants.session()
     try:
         result = compare(spark, folder, Shape(options.rows, 15, 8, 4, options.codec), options.repeat)
     finally:

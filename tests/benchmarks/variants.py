@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -12,7 +13,9 @@ import pyarrow.parquet as pq
 
 from jobs.contract import BucketIndex, JobKind, Outcome, Table, WorkOrder
 from jobs.dataplane import parquet_layout
+from jobs.hudi.executors import Executors
 from jobs.hudi.jvm import Jvm
+from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.registry import typed
@@ -42,6 +45,13 @@ class Steps(JobContext):
         """Returns the seconds of each step; the last one is still running."""
         ends = [*(at for _, at in self.began[1:]), time.monotonic()]
         return {name: round(end - at, 3) for (name, at), end in zip(self.began, ends, strict=True)}
+
+
+def session() -> SparkSession:
+    """Starts a session as a worker does, so that no measured job starts the first of Spark's Python workers."""
+    spark = start_session(master=f"local[{os.cpu_count()},4]", driver_memory="4g")
+    Executors(spark.sparkContext).prove()
+    return spark
 
 
 def ours(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str) -> dict[str, float]:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class Fleet:
-    """A real service that polls its tables every second, and starts nothing by itself."""
+    """A real service that polls its tables every second, and by default starts nothing by itself."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, automatic: str = "false") -> None:
         self.folder = folder
-        self.service = Serving(folder, AUTOMATIC="false", POLL_SECONDS="1", LEASE_SECONDS="900")
+        self.service = Serving(folder, AUTOMATIC=automatic, POLL_SECONDS="1", LEASE_SECONDS="900")
         self.api = httpx.Client(
             base_url=f"{self.service.url}/v1", headers={"Content-Type": "application/json"}, timeout=30
         )
@@ -64,20 +64,20 @@ class Table:
 
     def __init__(self, fleet: Fleet, name: str, buckets: int, files: SmallTable) -> None:
         self.name, self.files, self.id, self._fleet = name, files, f"tbl_{name}", fleet
-        self._at = utc_now() - timedelta(days=1)
+        self.at = utc_now() - timedelta(days=1)
         now = utc_now()
         index = BucketIndex(buckets, ("id",)) if buckets else None
         with writing(fleet.service.engine) as connection:
             table_store.register(connection, Registration(self.id, str(files.base), name, now, now, index=index))
 
     def instant(self) -> str:
-        self._at += timedelta(seconds=2)
-        return instant_at(self._at)
+        self.at += timedelta(seconds=2)
+        return instant_at(self.at)
 
     def commit(self, files: Mapping[str, int] | None = None, *, instant: str | None = None, **more: Any) -> str:
         at = instant or self.instant()
-        completed = instant_at(self._at + timedelta(seconds=1))
-        self.files.commit(at, {"p": dict(files or {})}, completed=completed, modified=self._at.timestamp(), **more)
+        completed = instant_at(self.at + timedelta(seconds=1))
+        self.files.commit(at, {"p": dict(files or {})}, completed=completed, modified=self.at.timestamp(), **more)
         return at
 
     def log_bytes(self) -> int | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from service.db import schema
+from service.db.engine import writing
 from tests.dashboard.installation import ORDERS, TRIPS
 from tests.support.browser import PHONE, barriers, is_wider_than_the_window
 
@@ -16,6 +18,17 @@ if TYPE_CHECKING:
     from tests.dashboard.conftest import OpenPage
     from tests.dashboard.installation import Installation
     from tests.support.browser import Theme
+
+# The places of the first letters of the path in the heading.
+_LETTERS = """
+() => [0, 1, 2].map((at) => {
+  const range = document.createRange();
+  const text = document.querySelector("h1 .path").firstChild;
+  range.setStart(text, at);
+  range.setEnd(text, at + 1);
+  return range.getBoundingClientRect().left;
+})
+"""
 
 
 def test_tables_are_found_selected_and_paused_by_one_call_with_the_keyboard(
@@ -139,6 +152,26 @@ def test_the_focus_stays_on_a_link_of_the_menu_while_the_window_changes(page: Pa
     expect(report).to_be_focused()
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
     expect(page.get_by_text("More", exact=True)).to_be_focused()
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "trips\u202etxt"], ids=["long", "turned"])
+def test_no_name_widens_the_page_or_turns_its_neighbours_around(
+    new_page: OpenPage, installation: Installation, name: str
+) -> None:
+    table = schema.tables
+    with writing(installation.service.engine) as connection:
+        connection.execute(table.update().where(table.c.id == TRIPS).values(name=name))
+    try:
+        page = new_page(size=PHONE)
+        page.goto(installation.address("table"))
+        expect(page.locator("h1")).to_contain_text(name)
+        assert not is_wider_than_the_window(page)
+        # The first letter of the path is left of the second one.
+        assert page.evaluate(_LETTERS) == sorted(page.evaluate(_LETTERS))
+        page.goto("about:blank")
+    finally:
+        with writing(installation.service.engine) as connection:
+            connection.execute(table.update().where(table.c.id == TRIPS).values(name="trips"))
 
 
 def test_tables_are_filtered_by_owner_and_tag(page: Page, installation: Installation) -> None:

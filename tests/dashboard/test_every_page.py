@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.dashboard.installation import ORDERS, Installation
 from tests.support.browser import DESKTOP, PHONE, barriers, is_wider_than_the_window
+from tests.support.forked_service import ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,6 +104,15 @@ def test_the_log_in_is_open_to_everybody(new_page: OpenPage, faults_of: dict[Pag
             assert barriers(page) == []
             assert not is_wider_than_the_window(page)
             page.goto("about:blank")
+        # A page that is open asks for another token once its own is revoked.
+        faults_of[first].allow("ERR_")
+        first.goto(made.address("overview"))
+        first.wait_for_selector("#pulse.live")
+        [token, *_] = ended("token", "list", cwd=tmp_path, env=os.environ).stdout.split()
+        ended("token", "revoke", token, cwd=tmp_path, env=os.environ)
+        expect(first.locator("main input")).to_be_focused()
+        expect(first.locator("main")).not_to_contain_text("trips")
+        first.goto("about:blank")
     finally:
         made.close()
 

@@ -59,6 +59,19 @@ def test_the_options_of_writers_are_copied_from_the_page_of_their_table(page: Pa
     assert barriers(page) == []
 
 
+def test_a_consumer_is_declared_and_removed_on_the_page_of_its_table(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("writers"))
+    page.get_by_label("Name of a consumer").fill("copy")
+    page.get_by_label("Last instant").fill("20260101120000000")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("table", name="Consumers")).to_contain_text("20260101120000000")
+    expect(page.get_by_label("Name of a consumer")).to_have_value("")
+    assert barriers(page) == []
+    page.get_by_role("button", name="Remove copy").click()
+    expect(page.locator("main")).to_contain_text("No incremental reader")
+    assert installation.api.get(f"/tables/{TRIPS}/consumers").json()["items"] == []
+
+
 def test_declarations_about_a_table_are_changed_on_its_page(
     page: Page, faults: Faults, installation: Installation
 ) -> None:

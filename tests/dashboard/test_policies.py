@@ -22,13 +22,23 @@ if TYPE_CHECKING:
     from tests.support.browser import Faults
 
 PATTERN = "tri*"
+# Each failure that the page has shown, although only for a moment.
+_FAILURES = """
+window.failures = [];
+new MutationObserver(() => {
+  const banner = document.getElementById("banner");
+  if (banner && !banner.hidden) failures.push(banner.textContent);
+}).observe(document, { attributes: true, childList: true, subtree: true });
+"""
 
 
 @pytest.fixture
-def pattern(installation: Installation) -> Iterator[str]:
+def pattern(page: Page, installation: Installation) -> Iterator[str]:
     """Sets the policy of a pattern, and returns its address."""
     installation.api.put(f"/policies/{PATTERN}", json={"compaction": {"commits": 8}}).raise_for_status()
     yield f"{installation.url}/#/policies/{PATTERN}"
+    # An open page would ask for the policy while it is being deleted.
+    page.goto("about:blank")
     installation.api.delete(f"/policies/{PATTERN}")
 
 
@@ -49,19 +59,6 @@ def test_policies_are_listed_with_units_and_times_and_the_tables_that_they_decid
     expect(page.locator("main")).to_contain_text("no policy yet")
 
 
-def test_a_policy_that_is_deleted_while_its_page_loads_is_none(
-    page: Page, installation: Installation, pattern: str, faults: Faults
-) -> None:
-    def late(route: Route) -> None:
-        installation.api.delete(f"/policies/{PATTERN}").raise_for_status()
-        route.continue_()
-
-    page.route("**/v1/policies/tri*", late, times=1)
-    faults.allow("404")
-    page.goto(pattern)
-    expect(page.locator("main")).to_contain_text("no policy yet")
-
-
 def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     page: Page, installation: Installation, pattern: str
 ) -> None:
@@ -79,6 +76,9 @@ def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     page.get_by_role("button", name="Add a window").focus()
     page.keyboard.press("Enter")
     page.get_by_label("Start of window 1").fill("21:00")
+    # The buttons of the long form stay in the window.
+    page.evaluate("scrollTo(0, 0)")
+    expect(page.get_by_role("button", name="Preview 3 changes")).to_be_in_viewport()
     page.get_by_role("button", name="Preview 3 changes").focus()
     page.keyboard.press("Enter")
     preview = page.get_by_role("region", name="Effect of the edit")
@@ -97,6 +97,23 @@ def test_an_edit_is_previewed_and_then_saved_with_the_keyboard(
     page.get_by_role("button", name="Delete the policy").click()
     expect(page.get_by_role("status").filter(has_text="Deleted")).to_be_visible()
     assert installation.api.get(f"/policies/{PATTERN}").status_code == 404
+
+
+def test_a_policy_that_is_deleted_while_its_page_loads_is_shown_as_missing(
+    page: Page, faults: Faults, installation: Installation, pattern: str
+) -> None:
+    faults.allow("404")
+
+    def deleted(route: Route) -> None:
+        installation.api.delete(f"/policies/{PATTERN}")
+        route.continue_()
+
+    # The page has listed the policies, and asks for this one.
+    page.route("**/v1/policies/*", deleted, times=1)
+    page.add_init_script(_FAILURES)
+    page.goto(pattern)
+    expect(page.locator("main")).to_contain_text("no policy yet")
+    assert page.evaluate("failures") == []
 
 
 def test_an_edit_is_tried_on_the_commits_of_the_past(page: Page, installation: Installation, pattern: str) -> None:

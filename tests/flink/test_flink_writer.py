@@ -31,9 +31,9 @@ BESIDE_OTHERS = {
 }
 
 
-def expand(spark: SparkSession, base: Path, num_buckets: int) -> None:
+def change(spark: SparkSession, base: Path, num_buckets: int, kind: str = "bucket_expansion") -> None:
     params = {"num_buckets": num_buckets, "settle_seconds": 0}
-    result = run_job(spark, base, "bucket_expansion", params, writers_stopped=True)
+    result = run_job(spark, base, kind, params, writers_stopped=True)
     assert result.outcome is Outcome.SUCCEEDED
 
 
@@ -86,8 +86,9 @@ def test_by_default_a_flink_job_leaves_no_mark_in_its_commits_and_locks_elsewher
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize(("kind", "number"), [("bucket_expansion", 8), ("bucket_count", 7), ("bucket_count", 3)])
 def test_a_job_that_was_stopped_is_given_the_new_number_of_buckets_whatever_its_options_say(
-    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path, kind: str, number: int
 ) -> None:
     base = tmp_path / "numbers"
     job = FlinkJob(base, last=2000, keys=600, late=450, rate=50, options=BESIDE_OTHERS)
@@ -98,17 +99,17 @@ def test_a_job_that_was_stopped_is_given_the_new_number_of_buckets_whatever_its_
     stopped = flink.stop_with_savepoint(running)
     # Flink calls a job finished while its coordinator still commits.
     timeline.wait_until_complete(base)
-    expand(spark, base, 8)
+    change(spark, base, number, kind)
 
     faster = replace(job, rate=500)
     flink.wait(flink.start(faster, savepoint=stopped), "FINISHED")
     timeline.wait_until_complete(base)
-    found = differences(spark, base, job.expected(), num_buckets=8)
+    found = differences(spark, base, job.expected(), num_buckets=number)
     assert found.none, found
 
     # The job repeats all writes after an older savepoint, and the ordering field lets no old row win.
     flink.wait(flink.start(faster, savepoint=before), "FINISHED")
     timeline.wait_until_complete(base)
     for metadata in (True, False):
-        found = differences(spark, base, job.expected(), num_buckets=8, metadata=metadata)
+        found = differences(spark, base, job.expected(), num_buckets=number, metadata=metadata)
         assert found.none, found

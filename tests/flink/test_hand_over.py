@@ -15,7 +15,7 @@ from tests.acceptance.daemon import Daemon
 from tests.flink import timeline
 from tests.flink.check import differences
 from tests.flink.job import FlinkJob
-from tests.flink.test_flink_writer import BESIDE_OTHERS, expand
+from tests.flink.test_flink_writer import BESIDE_OTHERS, change
 from tests.integration.run import run_job
 
 if TYPE_CHECKING:
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from tests.flink.cluster import FlinkCluster
 
 
-def test_an_expansion_stops_the_flink_job_by_itself_and_no_row_is_lost(
-    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize(
+    ("kind", "number"), [("bucket_expansion", 8), pytest.param("bucket_count", 7, marks=pytest.mark.exhaustive)]
+)
+def test_a_change_of_the_number_stops_the_flink_job_by_itself_and_no_row_is_lost(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path, kind: str, number: int
 ) -> None:
     base = tmp_path / "numbers"
     job = FlinkJob(base, last=3000, keys=600, late=450, rate=100, name="numbers to lake", options=BESIDE_OTHERS)
@@ -46,8 +49,7 @@ def test_an_expansion_stops_the_flink_job_by_itself_and_no_row_is_lost(
         table = daemon.register(base, writers=writers)
         daemon.wait_for_worker()
         asked = time.monotonic()
-        expansion = daemon.submit(table, "bucket_expansion", num_buckets=8)
-        done = daemon.wait(expansion)
+        done = daemon.wait(daemon.submit(table, kind, num_buckets=number))
         assert done["state"] == "succeeded", (done, daemon.log.read_text()[-4000:])
         assert done["hand_over"]["state"] == "stopped"
         assert flink.state(running) == "FINISHED"
@@ -59,7 +61,7 @@ def test_an_expansion_stops_the_flink_job_by_itself_and_no_row_is_lost(
         audit = daemon.succeed(table, "audit")
     print(f"from the order to the job running again: {paused:.1f} s")
     assert (audit["clean"], audit["stale_writes"]) == (True, [])
-    found = differences(spark, base, job.expected(), num_buckets=8)
+    found = differences(spark, base, job.expected(), num_buckets=number)
     assert found.none, found
 
 
@@ -69,21 +71,23 @@ def test_beside_a_running_flink_job_nothing_is_replaced(
     base = tmp_path / "numbers"
     running = flink.start(FlinkJob(base, last=1000, rate=20, options=BESIDE_OTHERS))
     flink.wait_for_checkpoints(running, 2)
-    for kind, params in (("bucket_expansion", {"num_buckets": 8}), ("clustering", {"sort_by": ["num"]})):
+    changes = [("bucket_expansion", {"num_buckets": 8}), ("bucket_count", {"num_buckets": 7})]
+    for kind, params in (*changes, ("clustering", {"sort_by": ["num"]})):
         with pytest.raises(RefusedError, match="Flink"):
             run_job(spark, base, kind, params)
     flink.stop_with_savepoint(running)
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize(("kind", "number"), [("bucket_expansion", 8), ("bucket_count", 7), ("bucket_count", 3)])
 def test_rows_that_a_wrongly_declared_stopped_job_writes_to_replaced_file_groups_are_repaired(
-    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path, kind: str, number: int
 ) -> None:
     base = tmp_path / "numbers"
     job = FlinkJob(base, last=40_000, keys=600, late=450, rate=40, options=BESIDE_OTHERS)
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 3)
-    expand(spark, base, 8)
+    change(spark, base, number, kind)
     flink.wait_for_checkpoints(running, flink.checkpoints(running) + 3)
     saved = flink.stop_with_savepoint(running)
     timeline.wait_until_complete(base)
@@ -98,5 +102,5 @@ def test_rows_that_a_wrongly_declared_stopped_job_writes_to_replaced_file_groups
     timeline.wait_until_complete(base)
     audit = run_job(spark, base, "audit").details
     assert audit["clean"], audit
-    found = differences(spark, base, job.expected(), num_buckets=8)
+    found = differences(spark, base, job.expected(), num_buckets=number)
     assert found.none, found

@@ -14,7 +14,7 @@ from jobs.dataplane.compacted_file import Compaction
 from tests.flink import timeline
 from tests.flink.check import differences
 from tests.flink.job import FlinkJob
-from tests.flink.test_flink_writer import BESIDE_OTHERS, expand
+from tests.flink.test_flink_writer import BESIDE_OTHERS, change
 from tests.integration.both_engines import newest_files
 from tests.integration.run import run_job
 from tests.integration.tables import INDEX
@@ -60,7 +60,7 @@ def test_flink_reads_copied_chunks_and_pages_of_isa_l(
         assert compacted.outcome is Outcome.SUCCEEDED
         assert any(map(paged_rows.has_pages_of_isa_l, newest_files(base).values()))
     require_read(flink, spark, job, tmp_path / "compacted")
-    expand(spark, base, 8)
+    change(spark, base, 8)
     assert any(map(paged_rows.has_pages_of_isa_l, newest_files(base).values()))
     require_read(flink, spark, replace(job, buckets=8), tmp_path / "expanded")
 

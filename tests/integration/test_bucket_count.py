@@ -7,11 +7,13 @@ import time
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
-from jobs.errors import RefusedError
+from jobs.errors import DeletesLostError, RefusedError
+from jobs.format import bucket_hash
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, run_job
@@ -271,6 +273,9 @@ def test_deletes_by_the_old_number_are_made_in_the_right_buckets(spark: SparkSes
     shutil.move(tmp_path / "away", config)
     instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
     assert spark.read.format("hudi").load(str(base)).count() > 270
+    audit = run_job(spark, base, "audit", index=index_of(4)).details
+    (found,) = audit["findings"]
+    assert (found["type"], found["cure"]["params"]) == ("deletes-in-wrong-bucket", {"instants": [instant]})
 
     result = run_job(spark, base, "repair", {"instants": [instant]}, index=index_of(4)).details
 
@@ -279,6 +284,42 @@ def test_deletes_by_the_old_number_are_made_in_the_right_buckets(spark: SparkSes
     found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
     assert len(proved_by(spark, base, 7, index_of(4))) == 270
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(4, 7), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(6, 4), (4, 1)])]
+)
+def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_found(
+    spark: SparkSession, tmp_path: Path, before: int, after: int
+) -> None:
+    base = tmp_path / "trips"
+    shape = {"table_type": COW, "partitioned": False, "num_buckets": before}
+    options = tables.write_table(spark, base, count=90, **shape)
+    deleting = {**options, "hoodie.datasource.write.operation": "delete"}
+    index = index_of(before)
+    count_buckets(spark, base, before, after)
+    tables.upsert(tables.rows(spark, 80, 90), base, deleting)
+    assert run_job(spark, base, "audit", index=index).details["clean"]
+    config = base / ".hoodie" / ".bucket_index"
+    shutil.move(config, tmp_path / "away")
+    code = (bucket_hash.hash_codes(pa.array([f"k{each}" for each in range(80)]), ("id",)) & 0x7FFFFFFF).tolist()
+    # Without a file group in the old bucket, Hudi leaves the key out.
+    lost = [each for each in range(80) if code[each] % before != code[each] % after][-2:]
+    gone = tables.rows(spark, 0, 80).where(F.col("id").isin([f"k{each}" for each in lost]))
+    tables.upsert(gone, base, deleting)
+    shutil.move(tmp_path / "away", config)
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    assert spark.read.format("hudi").load(str(base)).count() == 80
+
+    (found,) = run_job(spark, base, "audit", index=index).details["findings"]
+
+    assert found["type"] == "deletes-without-effect"
+    assert instant in found["detail"]
+    with pytest.raises(DeletesLostError, match=instant):
+        run_job(spark, base, "repair", {"instants": [instant]}, index=index)
+    tables.upsert(gone, base, deleting)
+    run_job(spark, base, "repair", {"accepted": [instant]}, index=index)
+    assert len(proved_by(spark, base, after, index)) == 78
 
 
 @pytest.mark.exhaustive

@@ -11,10 +11,12 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import Outcome
+from jobs.errors import EngineRefusedError
 from jobs.services import joining
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs
 from tests.integration.run import hudi_table, run_job
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.contract import Result
 
 _ALONE = {"hoodie.parquet.small.file.limit": "0"}
+_LZ4_RAW = {"hudi_options": {"hoodie.parquet.compression.codec": "lz4_raw"}}
 
 
 def _copies_from(monkeypatch: pytest.MonkeyPatch, least_bytes: int) -> None:
@@ -118,10 +121,38 @@ def test_files_of_other_schemas_and_slices_with_logs_are_decoded(
     assert not any(item.log_files for item in hudi_table(spark, base, None).file_slices())
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 9)])
+def test_rows_that_are_committed_during_a_join_are_in_its_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
+) -> None:
+    base = tmp_path / "orders"
+    options = _table(spark, base, table_type=table_type, version=version)
+    _copies_from(monkeypatch, 0)
+
+    def lands() -> None:
+        tables.upsert(tables.rows(spark, 50, 350, ts=5).coalesce(1), base, {**options, **_ALONE})
+        delete = {**options, "hoodie.datasource.write.operation": "delete"}
+        tables.upsert(tables.rows(spark, 60, 70, ts=6).coalesce(1), base, delete)
+
+    done = run_job(spark, base, "clustering", index=None, context=At("rewriting", lands)).details
+    assert (done["rewritten_again"], done["merged"]["hudi"]) == (9, 0)
+    for metadata in (True, False):
+        frame = spark.read.format("hudi").option("hoodie.metadata.enable", str(metadata).lower()).load(str(base))
+        found = {row["id"]: row["ts"] for row in frame.select("id", "ts").collect()}
+        assert found == {f"k{n}": 5 if n >= 50 else 0 for n in range(350) if not 60 <= n < 70}
+    assert tables.duplicates(spark, base) == 0
+    assert tables.left_behind(base) == []
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
 def test_small_row_groups_become_large_ones(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
     options = _table(spark, base, table_type="COPY_ON_WRITE")
     before = tables.snapshot(spark, base)
+    # Only Hudi can write files of this codec.
+    with pytest.raises(EngineRefusedError, match="lz4_raw"):
+        run_job(spark, base, "clustering", {"engine": "arrow"}, index=None, declared=_LZ4_RAW)
     found = _merge(spark, base, engine="arrow").details
     assert (found["file_groups"], found["rows"], found["files_copied"]) == ({"before": 9, "after": 3}, 300, 0)
     files = [item.base_file or "" for item in hudi_table(spark, base, None).file_slices()]

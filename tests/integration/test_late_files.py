@@ -60,6 +60,37 @@ def test_cleaning_removes_files_that_a_fenced_writer_wrote_after_the_watch(
     assert proved(spark, base, 8) == before
 
 
+def test_cleaning_removes_files_whose_markers_a_timeline_server_wrote_after_the_rollback(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base)
+    before = tables.snapshot(spark, base)
+    frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
+    params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 0}
+    (fenced,) = run_job(spark, base, "bucket_expansion", params).details["fenced"]
+    writer.end()
+    model = next(base.glob("2026-01-01/*.parquet"))
+    late = model.with_name(f"00000001-late-0_0-0-0_{fenced}.parquet")
+    shutil.copy(model, late)
+    direct = late.with_name(f"00000002-late-0_0-0-0_{fenced}.parquet")
+    shutil.copy(model, direct)
+    # Such markers are the default of Spark's writers. After a rollback has deleted all, a server that goes on writes
+    # its files again, but not the one that names their type.
+    markers = base / ".hoodie" / ".temp" / fenced / "MARKERS3"
+    markers.parent.mkdir(parents=True, exist_ok=True)
+    markers.write_text(f"2026-01-01/{late.name}.marker.CREATE\n")
+    (markers.parent / "2026-01-01").mkdir()
+    (markers.parent / "2026-01-01" / f"{direct.name}.marker.CREATE").touch()
+
+    assert run_job(spark, base, "cleaning", {"retain": 5}).details["late_files_deleted"] == 2
+
+    assert not late.exists()
+    assert not direct.exists()
+    assert proved(spark, base, 8) == before
+
+
 def executed_again(client: WriteClient) -> tuple[str, Any]:
     """Returns a compaction that was begun, rolled back and executed, but not committed yet."""
     plan = client.schedule_compaction()
@@ -163,11 +194,12 @@ def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession,
     assert proved(spark, base, 4) == before
 
 
+@pytest.mark.parametrize("metadata", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_a_file_that_a_fenced_writer_has_announced_is_removed_also_when_it_appears_late(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, metadata: bool
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, metadata=False)
+    options = tables.write_table(spark, base, metadata=metadata)
     before = tables.snapshot(spark, base)
     frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
     writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
@@ -188,5 +220,9 @@ def test_a_file_that_a_fenced_writer_has_announced_is_removed_also_when_it_appea
     writer.end()
 
     assert result.details["fenced"] == [fenced]
+    assert not late.exists()
+    # The writer is slow: the file appears again after the job, without a marker of the writer.
+    shutil.copy(model, late)
+    assert run_job(spark, base, "cleaning", {"retain": 5}).details["late_files_deleted"] == 1
     assert not late.exists()
     assert proved(spark, base, 8) == before

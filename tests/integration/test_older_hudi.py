@@ -151,6 +151,12 @@ def test_a_bucketed_table_of_0_15_goes_through_all_services(
     story.options["hoodie.bucket.index.num.buckets"] = "8"
     story.go_on()
     assert tables.misplaced(spark, story.base, 8) == 0
+    for number, way in (("6", "one_rehash"), ("7", "through_multiple"), ("8", "auto")):
+        counting = {"num_buckets": int(number), "way": way}
+        assert story.serve("bucket_count", counting, writers_stopped=True) == "done"
+        story.options["hoodie.bucket.index.num.buckets"] = number
+        story.go_on()
+        assert tables.misplaced(spark, story.base, int(number)) == 0
     assert story.serve("clustering", {"sort_by": ["city"]}) == "done"
     assert story.serve("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}) == "done"
     story.go_on()

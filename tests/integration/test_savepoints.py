@@ -10,7 +10,7 @@ from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.services import cleaning
+from jobs.services import cleans
 from tests.integration import tables
 from tests.integration.doomed import Doomed
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
@@ -97,23 +97,23 @@ def test_a_clean_is_planned_anew_if_a_savepoint_or_another_clean_came_since(
     of_first = set(base.glob(f"*_{first}.parquet"))
     assert len(of_first) == 4
     before = tables.in_order(spark, base, 4)
-    size = cleaning._size
+    planned = cleans.remove_all_late_files
     policy = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "2"}
 
-    def meanwhile(*measured: Any) -> int | None:
+    def meanwhile(*given: Any) -> int:
         if other == "savepoint":
             spark.sql(f"CALL create_savepoint(path => '{base}', commit_time => '{first}')")
         else:
             with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, policy) as client:
                 client._client.clean()
-        return size(*measured)
+        return planned(*given)
 
-    monkeypatch.setattr(cleaning, "_size", meanwhile)
+    monkeypatch.setattr(cleans, "remove_all_late_files", meanwhile)
     run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2})
     assert set(base.glob(f"*_{first}.parquet")) == (of_first if other == "savepoint" else set())
     assert not list(base.glob(f"*_{second}.parquet"))
-    cleans = [each for each in hudi_table(spark, base, INDEX).instants() if each.action == "clean"]
-    assert [each.state for each in cleans] == ["COMPLETED"]
+    done = [each for each in hudi_table(spark, base, INDEX).instants() if each.action == "clean"]
+    assert [each.state for each in done] == ["COMPLETED"]
     assert proved(spark, base, 4) == before
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
     proved(spark, base, 4)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
 from jobs.hudi import hashing_config, upgrade_backup
 from jobs.hudi.archiver import Archiver
+from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
 from jobs.hudi.indexer import Indexer
 from jobs.hudi.metadata_table import MetadataTable
@@ -59,6 +60,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the end": (upgrade_backup, "forget"),
     "the index": (Indexer, "build"),
     "the dropping": (Indexer, "drop"),
+    "the clean": (Cleaner, "execute"),
 }
 
 

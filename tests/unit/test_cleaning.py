@@ -6,7 +6,7 @@ import pytest
 
 from jobs.format.stale_writes import CompletedWrite
 from jobs.hudi.records import Commit
-from jobs.services.cleaning import commits_to_retain
+from jobs.protocol.clean_retention import commits_to_retain
 
 
 def completed(*instants: str) -> list[Commit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -55,6 +56,43 @@ def test_first_fields_can_be_replaced_while_the_other_bytes_stay(struct: dict[in
         assert write_struct(first)[:-1] + written[end:] == written
 
 
+def some_of(struct: dict[int, Field], data: st.DataObject) -> dict[int, Any]:
+    """Draws nested fields to decode."""
+    found = {}
+    for number, (kind, value) in struct.items():
+        if kind in (thrift.STRUCT, thrift.LIST) and data.draw(st.booleans()):
+            inner = [value] if kind == thrift.STRUCT else value.values if value.kind == thrift.STRUCT else []
+            found[number] = some_of({key: field for each in inner for key, field in each.items()}, data)
+    return found
+
+
+def decoded(struct: dict[int, Field]) -> dict[int, Field]:
+    """Decodes what was left `Encoded`, each field as that of a struct."""
+    found = {}
+    for number, (kind, value) in struct.items():
+        if isinstance(value, thrift.Encoded):
+            value = read_struct(bytes([1 << 4 | kind]) + value + b"\x00")[0][1].value
+        elif kind == thrift.STRUCT:
+            value = decoded(value)
+        elif kind == thrift.LIST and value.kind == thrift.STRUCT:
+            value = Items(value.kind, [decoded(each) for each in value.values])
+        found[number] = Field(kind, value)
+    return found
+
+
+@given(structs(), st.data())
+def test_nested_fields_that_are_not_wanted_keep_their_bytes(struct: dict[int, Field], data: st.DataObject) -> None:
+    written = write_struct(struct)
+    found, end = read_struct(b"ab" + written + b"more", 2, wanted=some_of(struct, data))
+    assert end == 2 + len(written)
+    assert write_struct(found) == written
+    assert decoded(found) == struct
+    none, _ = read_struct(written, wanted={})
+    assert all(isinstance(field.value, thrift.Encoded) for field in none.values() if field.kind in (9, 12))
+    with pytest.raises(TruncatedError):
+        read_struct(written[: data.draw(st.integers(0, len(written) - 1))], wanted={})
+
+
 @given(structs(), st.data())
 def test_a_struct_that_ends_early_raises_truncated_error(struct: dict[int, Field], data: st.DataObject) -> None:
     written = write_struct(struct)
@@ -64,6 +102,8 @@ def test_a_struct_that_ends_early_raises_truncated_error(struct: dict[int, Field
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_struct_or_a_typed_error(content: bytes) -> None:
+    with suppress(ThriftError):
+        read_struct(content, wanted={})
     try:
         found, end = read_struct(content)
     except ThriftError:
@@ -77,9 +117,10 @@ def test_any_bytes_are_a_struct_or_a_typed_error(content: bytes) -> None:
     [b"\x1c" * 100_000 + b"\x00", b"\x19\x19" + b"\x19" * 100_000, b"\x19\xfc" + b"\xff" * 20, b"\x15\x02\x05\x02\x02"],
     ids=["deep structs", "deep lists", "endless count", "a field twice"],
 )
-def test_hostile_bytes_are_refused(content: bytes) -> None:
+@pytest.mark.parametrize("wanted", [None, {}])
+def test_hostile_bytes_are_refused(content: bytes, wanted: dict[int, Any] | None) -> None:
     with pytest.raises(ThriftError):
-        read_struct(content)
+        read_struct(content, wanted=wanted)
 
 
 def test_a_list_longer_than_its_bytes_raises_truncated_error() -> None:

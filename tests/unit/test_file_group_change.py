@@ -87,6 +87,12 @@ def test_writes_to_partitions_that_keep_their_number_are_not_checked() -> None:
     assert switch.verdict(Touched({"q": {"00000001-b-0": 500}}, {"q": 10})) is Verdict.FRESH
 
 
+def test_many_rows_of_one_hash_do_not_show_that_a_write_is_stale() -> None:
+    change = BucketChange(BucketRules.uniform(4), BucketRules.uniform(7))
+    switch = Switch(frozenset(), change, hashes_keys=False)
+    assert switch.verdict(Touched({"p": {"00000001-b-0": 500}}, {})) is Verdict.OPEN
+
+
 def test_after_a_clustering_only_replaced_file_groups_show_a_stale_write() -> None:
     switch = Switch(frozenset({("p", OLD)}))
     assert switch.verdict(Touched({"p": {OLD: 1}}, {})) is Verdict.STALE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +12,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.dataplane import bloom_filter, joined_files, parquet_layout
+from jobs.dataplane import bloom_filter, column_chunks, joined_files, parquet_layout
 from jobs.dataplane.bloom_filter import BloomFilter, FilterKind
+from jobs.dataplane.column_chunks import Chunk, CopyWriter, RawFile
 from jobs.dataplane.compacted_file import Compaction
 from jobs.dataplane.joined_files import JoinedFile, join
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.dataplane.merge_rules import SliceFiles
 from jobs.errors import NotProvedError, RefusedError
-from jobs.storage.paths import of_hadoop
+from jobs.format.compact_thrift import I64, Field, read_struct, write_struct
+from jobs.storage.paths import Output, of_hadoop
+from jobs.table_errors import DamagedFileError
 from tests.unit.test_slice_merge import META, RULES, T3
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from jobs.format.compact_thrift import Struct
 
 SCHEMA = pa.schema(
     [
@@ -55,16 +62,18 @@ def rows(first: int, last: int) -> pa.Table:
     )
 
 
-def write(folder: Path, name: str, table: pa.Table, *, footer: bool = True, **options: Any) -> SliceFiles:
+def write(
+    folder: Path, name: str, table: pa.Table, *, footer: bool = True, kind: FilterKind = KIND, **options: Any
+) -> SliceFiles:
     (folder / "p").mkdir(exist_ok=True)
     path = folder / "p" / f"{name}-0_0-0-0_{T3}.parquet"
     options = {"compression": "gzip", "store_schema": False, "write_page_index": True, **options}
     with pq.ParquetWriter(path, table.schema, **options) as writer:
         writer.write_table(table, row_group_size=max(1, table.num_rows // 2))
         if footer:
-            keys = KeyFooter(KIND)
+            keys = KeyFooter(kind)
             keys.add(table[KEY].combine_chunks())
-            writer.add_key_value_metadata(keys.entries())
+            writer.add_key_value_metadata({**keys.entries(), **(table.schema.metadata or {})})
     return SliceFiles("p", f"{name}-0", f"p/{path.name}", (), path.stat().st_size)
 
 
@@ -145,6 +154,14 @@ def test_a_file_that_differs_is_decoded(tmp_path: Path, other: dict[str, Any]) -
     assert (made.copied, made.decoded) == expected
 
 
+def test_a_filter_that_cannot_grow_is_replaced_by_one_that_can(tmp_path: Path) -> None:
+    small = FilterKind("SIMPLE", bits=100, hashes=3)
+    slices = tuple(write(tmp_path, f"f{first}", rows(first, first + 100), kind=small) for first in (0, 100))
+    made = join(work(tmp_path, slices[0]), slices, "0-1-0")
+    require_rows(tmp_path, made, rows(0, 200))
+    assert made.copied == slices
+
+
 def test_small_row_groups_are_decoded_to_large_ones(tmp_path: Path) -> None:
     slices = tuple(write(tmp_path, f"f{number}", rows(number * 20, number * 20 + 20)) for number in range(6))
     made = join(work(tmp_path, slices[0], 1 << 20), slices, "0-1-0")
@@ -181,6 +198,86 @@ def test_pages_that_are_other_than_the_footer_says_are_left_to_hudi(tmp_path: Pa
         join(made, slices, "0-1-0")
     with pytest.raises((NotProvedError, OSError, pa.ArrowException)):
         join(replace(made, copies_from=1 << 20), slices, "0-2-0")
+    assert not list((tmp_path / "p").glob("*_0-2-0_*"))
+
+
+def test_keys_that_an_error_of_the_copy_exchanges_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slices = tuple(write(tmp_path, f"f{first}", rows(first, first + 100)) for first in (0, 100))
+    copied = CopyWriter._copied
+
+    def of_the_first_group(self: CopyWriter, source: RawFile, chunk: Chunk) -> Struct:
+        same = next(each for each in source.groups[0].chunks if each.path == chunk.path)
+        return copied(self, source, same)
+
+    monkeypatch.setattr(CopyWriter, "_copied", of_the_first_group)
+    with pytest.raises(NotProvedError, match="other rows"):
+        join(work(tmp_path, slices[0]), slices, "0-1-0")
+    assert not list((tmp_path / "p").glob("*_0-1-0_*"))
+
+
+def test_a_new_file_that_the_storage_cuts_off_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slices = (write(tmp_path, "a", rows(0, 100)), write(tmp_path, "b", rows(100, 200)))
+    closed = Output.close
+
+    def cut_off(self: Output) -> int:
+        size = closed(self)
+        os.truncate(self._path, size // 2)
+        return size
+
+    monkeypatch.setattr(Output, "close", cut_off)
+    with pytest.raises(DamagedFileError):
+        join(work(tmp_path, slices[0]), slices, "0-1-0")
+    assert not list((tmp_path / "p").glob("*_0-1-0_*"))
+
+
+def _drop_group(footer: Struct) -> None:
+    footer[column_chunks.ROW_GROUPS].value.values.pop()
+
+
+def _lose_rows(footer: Struct) -> None:
+    """Makes the first row group shorter, and the whole file."""
+    first = footer[column_chunks.ROW_GROUPS].value.values[0]
+    first[3] = Field(I64, 20)
+    footer[column_chunks.NUM_ROWS] = Field(I64, 70)
+
+
+def _lose_column(footer: Struct) -> None:
+    footer[column_chunks.ROW_GROUPS].value.values[1][1].value.values.pop(3)
+
+
+@pytest.mark.parametrize("change", [_drop_group, _lose_rows, _lose_column])
+def test_a_footer_that_contradicts_itself_is_left_to_hudi(tmp_path: Path, change: Callable[[Struct], None]) -> None:
+    slices = (write(tmp_path, "a", rows(0, 300)), write(tmp_path, "b", rows(300, 400)))
+    path = tmp_path / (slices[1].base or "")
+    content = path.read_bytes()
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer, _ = read_struct(content[begin:-8])
+    change(footer)
+    changed = write_struct(footer)
+    path.write_bytes(content[:begin] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(NotProvedError, match="a base file has"):
+        join(work(tmp_path, slices[0]), slices, "0-1-0")
+    assert not list((tmp_path / "p").glob("*_0-1-0_*"))
+
+
+@pytest.mark.parametrize("copies_from", [0, 1 << 20])
+@pytest.mark.parametrize(("day", "kind"), [("1582-10-14", pa.date32()), ("1899-12-31T00Z", pa.timestamp("us", "UTC"))])
+def test_old_dates_whose_calendar_nothing_tells_are_left_to_hudi(
+    tmp_path: Path, day: str, kind: pa.DataType, copies_from: int
+) -> None:
+    def written(name: str, day: str, first: int, version: bytes | None = None) -> SliceFiles:
+        table = rows(first, first + 20).append_column(pa.field("day", kind), pa.array([day] * 20).cast(kind))
+        entries = {"org.apache.spark.version": version} if version else None
+        return write(tmp_path, name, table.replace_schema_metadata(entries))
+
+    known, today = written("known", day, 0, b"3.5.9"), day.replace(day[:10], "1970-01-01")
+    settings = work(tmp_path, known, copies_from)
+    like = SCHEMA.append(pa.field("day", kind)).with_metadata({"org.apache.spark.version": "3.5.9"})
+    settings = replace(settings, layout=replace(settings.layout, schema=like))
+    made = join(settings, (known, written("today", today, 20)), "0-1-0")
+    assert (len(made.copied), made.written.rows) == (0 if copies_from else 2, 40)
+    with pytest.raises(NotProvedError, match="calendar"):
+        join(settings, (known, written("unknown", day, 40)), "0-2-0")
     assert not list((tmp_path / "p").glob("*_0-2-0_*"))
 
 

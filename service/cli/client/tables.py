@@ -133,6 +133,15 @@ def set_table(
     query_pruning_off: Annotated[
         bool | None, typer.Option(help="hoodie.bucket.index.query.pruning is false wherever SQL reads the table")
     ] = None,
+    consumer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Incremental reader, NAME=INSTANT with the last instant that it has read; repeat it for several"
+        ),
+    ] = None,
+    remove_consumer: Annotated[
+        list[str] | None, typer.Option(help="Name of an incremental reader to remove; repeat it for several")
+    ] = None,
     file: Annotated[
         Path | None,
         typer.Option(help="JSON object as for PATCH /v1/tables/{id}, for other members; - is standard input"),
@@ -156,9 +165,14 @@ def set_table(
     }
     if untag and "tags" not in change:
         change["tags"] = before["tags"]
-    if not change:
+    instants = arguments.pairs(consumer, "--consumer")
+    if not (change or instants or remove_consumer):
         raise CommandError.usage("There is nothing to change.", "`groundskeeper tables set --help` lists the options.")
-    changed = service.send(calls.change_table(stored["id"], change, if_match=tag))
+    changed = service.send(calls.change_table(stored["id"], change, if_match=tag)) if change else stored
+    for name, instant in instants.items():
+        service.send(calls.put_consumer(stored["id"], name, {"instant": instant}))
+    for name in remove_consumer or ():
+        service.send(calls.delete_consumer(stored["id"], name))
     out.document(changed)
     table_details.show(out, changed)
     if "lock" in change:

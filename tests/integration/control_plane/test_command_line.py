@@ -192,6 +192,13 @@ def test_a_change_of_a_declaration_keeps_the_other_members(cli: CommandLine) -> 
     assert f"Every writer must take this lock: groundskeeper tables writer-options {table_id}" in moved.stderr
     assert cli.json("tables", "show", "moved")["lock"]["options"] == {}
     assert changed("--name", "moved_again")["name"] == "moved_again"
+    instants = ("--consumer", "copy=20260101120000000", "--consumer", "index=20260101130000000")
+    cli.json("tables", "set", "moved_again", *instants)
+    cli.json("tables", "set", "moved_again", "--remove-consumer", "index")
+    headers = {"Authorization": f"Bearer {cli.environment['GROUNDSKEEPER_TOKEN']}"}
+    consumers = httpx.get(f"{cli.serving.url}/v1/tables/{table_id}/consumers", headers=headers).json()["items"]
+    assert [(each["name"], each["instant"]) for each in consumers] == [("copy", "20260101120000000")]
+    assert "instant" in cli.refused("tables", "set", "moved_again", "--consumer", "copy=yesterday", code=1)
     assert "There is nothing to change" in cli.refused("tables", "set", "moved_again", code=2)
     assert "--hudi-version" in cli.refused("tables", "set", "moved_again", "--retry-conflicts", code=2)
     assert cli.json("tables", "set", "moved_again", "--buckets", "7", "--hash-field", "id")["index"] == {

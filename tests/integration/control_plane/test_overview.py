@@ -17,9 +17,9 @@ from service.api.app import create_app
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import schema
-from service.db.engine import writing
+from service.db.engine import reading, writing
 from service.events.notifier import Notifier
-from service.health import problem_rounds, result_cache
+from service.health import overview_store, problem_rounds, result_cache
 from service.health.cached_problems import ProblemCache
 from service.health.result_cache import MOST_AGE, MOST_AGE_AT_ONCE, UP_TO_DATE
 from service.queue import job_store, worker_store
@@ -182,6 +182,20 @@ def test_the_last_twenty_jobs_of_each_table_are_shown_newest_first(
     assert [job["id"] for job in jobs["busy"]] == [f"job_{number:02}" for number in reversed(range(5, 25))]
     assert {job["error"] for job in jobs["busy"]} == {"It broke"}
     assert [job["id"] for job in jobs["quiet"]] == ["job_q"]
+
+
+def test_the_first_jobs_of_a_long_queue_are_found_by_an_index_alone(sqlite: sa.Engine) -> None:
+    plans: list[str] = []
+
+    def explain(connection: sa.Connection, cursor: Any, statement: str, parameters: Any, *_: object) -> None:
+        plans.extend(row[3] for row in cursor.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall())
+
+    with reading(sqlite) as connection:
+        sa.event.listen(sqlite, "before_cursor_execute", explain)
+        assert overview_store.active_jobs(connection, 20) == []
+    assert any("COVERING INDEX ix_jobs_state_created_at" in each for each in plans)
+    # No other row of a job is read than those that were found.
+    assert [each for each in plans if "jobs" in each and "COVERING" not in each and "autoindex_jobs" not in each] == []
 
 
 def test_a_brief_overview_leaves_out_what_the_dashboard_does_not_show(

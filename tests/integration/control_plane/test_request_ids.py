@@ -1,4 +1,4 @@
-"""Tests the ids of requests in answers, in the JSON log and in the audit trail."""
+"""Tests the ids of requests in answers, in the JSON log and in the audit trail, and the times of calls in answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -39,6 +40,18 @@ def test_a_malformed_request_id_is_replaced(client: TestClient, given: str) -> N
 def test_also_an_unexpected_error_names_its_request(client: TestClient) -> None:
     answer = client.post("/v1/tables", json={"base_path": "/lake/broken"}, headers={"X-Request-Id": "mine"})
     assert (answer.status_code, answer.headers["x-request-id"], answer.json()["request_id"]) == (500, "mine", "mine")
+
+
+def test_the_answer_to_a_call_that_reads_says_how_long_its_parts_took(client: TestClient, table_id: str) -> None:
+    began = time.perf_counter()
+    header = client.get("/v1/overview").headers["server-timing"]
+    elapsed = 1000 * (time.perf_counter() - began)
+    parts = {name: float(took) for name, _, took in (each.partition(";dur=") for each in header.split(", "))}
+    assert list(parts) == ["wait", "database", "cpu", "total"]
+    assert all(0 < took <= elapsed for took in parts.values())
+    assert parts["wait"] + parts["database"] < parts["total"]
+    assert "server-timing" in client.get(f"/v1/tables/{table_id}x").headers
+    assert "server-timing" not in client.delete(f"/v1/tables/{table_id}").headers
 
 
 def test_the_audit_trail_has_the_id(client: TestClient, table_id: str) -> None:

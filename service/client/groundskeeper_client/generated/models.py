@@ -1166,6 +1166,10 @@ class CleaningParams(Model, frozen=True, kw_only=True):
     """What `retain` counts"""
     retain: int | UnsetType = UNSET
     """Commits, hours or file versions to keep"""
+    files_per_clean: int | UnsetType | None = UNSET
+    """Maximum number of files that one clean deletes, by default 100000. The job deletes more files by further
+    cleans
+    """
 
 
 class CleaningPolicy(Word):
@@ -1204,8 +1208,10 @@ class CleaningResult(Model, frozen=True, kw_only=True):
 
     files: int | UnsetType = UNSET
     """Number of files"""
-    bytes: int | UnsetType | None = UNSET
-    """Their size in bytes; null on a storage that only Hudi's file system can read"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    cleans: int | UnsetType = UNSET
+    """Cleans into which they are divided"""
     policy: str | UnsetType = UNSET
     """The policy that was applied"""
     retain: int | UnsetType = UNSET

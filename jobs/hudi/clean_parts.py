@@ -1,0 +1,270 @@
+"""Plans a clean in parts, each of which becomes a clean instant of its own, with Hudi's `CleanPlanner` (1.2.0).
+
+Hudi's `CleanPlanActionExecutor` collects the files of all partitions before the first one is deleted. A part has a
+bounded number of them, and the driver holds the listings of few partitions at the same time.
+
+Whoever reads the last clean of a table takes it for the whole one. So every part except for the last one says that
+something is left:
+
+- Hudi's cleaner looks only at partitions that were written since the `earliestCommitToRetain` of the last clean. It
+  looks at all of them if a savepoint is gone that this clean has noted (`CleanPlanner.isAnySavepointDeleted`), or if
+  that instant is before the timeline (`isBeforeTimelineStarts`).
+- Archival keeps the commits that replaced file groups, from that instant on, or from the first noted savepoint on
+  (`ClusteringUtils.getEarliestInstantToRetainForClustering`). Without them, the rows of replaced files that are still
+  there would count again.
+- Time travel and savepoints are refused before that instant (`TimelineUtils.validateTimestampAsOf`,
+  `SavepointActionExecutor.getLastCommitRetained`), because files have been deleted.
+- No further clean is planned until there are commits after `lastCompletedCommitTimestamp`.
+
+A savepoint that never existed serves all of these purposes. Hudi 0.15, which may write tables before version 8, looks
+for the commit of such a savepoint and fails; there a part repeats the instant of the clean before it. So does a clean
+by file versions, which has no such instant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi import janino, looked_partition
+
+if TYPE_CHECKING:
+    from jobs.hudi.java_view import JavaView
+
+_IMPORTS = """
+package groundskeeper;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.apache.hudi.avro.model.HoodieActionInstant;
+import org.apache.hudi.avro.model.HoodieCleanMetadata;
+import org.apache.hudi.avro.model.HoodieCleanerPlan;
+import org.apache.hudi.common.engine.HoodieEngineContext;
+import org.apache.hudi.common.function.SerializableFunction;
+import org.apache.hudi.common.table.timeline.HoodieInstant;
+import org.apache.hudi.common.table.timeline.HoodieTimeline;
+import org.apache.hudi.common.util.CleanerUtils;
+import org.apache.hudi.common.util.Option;
+import org.apache.hudi.common.util.StringUtils;
+import org.apache.hudi.config.HoodieWriteConfig;
+import org.apache.hudi.table.HoodieTable;
+import org.apache.hudi.table.action.clean.CleanPlanner;
+"""
+_SOURCE = """
+public class CleanParts {
+  private static final String BEFORE_ALL = HoodieTimeline.INIT_INSTANT_TS;
+  private static final int FIRST = 32;
+  // Hudi's engine would send a longer list to executors, which do not have this class.
+  private static final int MOST_PARTITIONS = 200;
+
+  private final HoodieEngineContext context;
+  private final int mostFiles;
+  private final int mostListed;
+  private final Option earliest;
+  private final String lastCommit;
+  private final List partitions;
+  private final String earlier;
+  private final Set noted;
+  private final boolean isRemembered;
+  private int at;
+  // How many paths of the partition `at` are in this part or in one before it.
+  private int taken;
+  private long allListed;
+  private Map found;
+  private List dropped;
+  private int files;
+  private long bytes;
+  private List latest;
+  private boolean isLast;
+
+  // Decides which partitions will be looked at, and which instant is retained. A part has at most so many files, unless
+  // one file group has more. About so many files are listed at the same time, unless one partition has more.
+  public CleanParts(HoodieEngineContext context, HoodieWriteConfig config, HoodieTable table, int mostFiles,
+                    int mostListed) throws IOException {
+    this.context = context;
+    this.mostFiles = mostFiles;
+    this.mostListed = mostListed;
+    CleanPlanner planner = new CleanPlanner(context, table, config);
+    earliest = planner.getEarliestCommitToRetain();
+    lastCommit = planner.getLastCompletedCommitTimestamp();
+    partitions = new ArrayList(planner.getPartitionPathsToClean(earliest));
+    Collections.sort(partitions);
+    Option last = table.getCleanTimeline().filterCompletedInstants().lastInstant();
+    HoodieCleanMetadata before =
+        last.isPresent() ? table.getActiveTimeline().readCleanMetadata((HoodieInstant) last.get()) : null;
+    boolean isUsable = before != null && !StringUtils.isNullOrEmpty(before.getEarliestCommitToRetain());
+    earlier = isUsable ? before.getEarliestCommitToRetain() : BEFORE_ALL;
+    noted = savepoints(before == null ? null : before.getExtraMetadata());
+    isRemembered = isUsable && table.getSavepointTimestamps().containsAll(noted)
+        && !table.getActiveTimeline().getCommitsTimeline().isBeforeTimelineStarts(earlier);
+  }
+
+  private static Set savepoints(Map extra) {
+    Object names = extra == null ? null : extra.get(CleanerUtils.SAVEPOINTED_TIMESTAMPS);
+    Set found = new HashSet(Arrays.asList((names == null ? "" : (String) names).split(",")));
+    found.remove("");
+    return found;
+  }
+
+  // Begins a part with this partition, without the paths of it that other parts have.
+  public void begin(int at, int taken) {
+    found = new TreeMap();
+    dropped = new ArrayList();
+    files = 0;
+    bytes = 0;
+    latest = new ArrayList();
+    this.at = at;
+    this.taken = taken;
+  }
+
+  // Whether the retained instant still holds. Hudi's planner finds nothing on a timeline that is too short.
+  public boolean holdsFor(HoodieTable table, HoodieWriteConfig config) {
+    return !earliest.isPresent()
+        || table.getCompletedCommitsTimeline().countInstants() > config.getCleanerCommitsRetained();
+  }
+
+  // Adds files to the part. False if it is to be called again with a new table, because this one holds too much.
+  public boolean add(final HoodieTable table, HoodieWriteConfig config) {
+    final CleanPlanner planner = new CleanPlanner(context, table, config);
+    final SyncableFileSystemView view = table.getHoodieView();
+    SerializableFunction look = new SerializableFunction() {
+      public Object apply(Object partition) throws Exception {
+        return new LookedPartition(planner.getDeletePaths((String) partition, earliest), view, (String) partition);
+      }
+    };
+    long listed = 0;
+    int done = 0;
+    while (at < partitions.size()) {
+      if (listed >= mostListed) {
+        return false;
+      }
+      long some = done == 0 ? FIRST : (mostListed - listed) * done / Math.max(listed, 1);
+      int to = (int) Math.min(at + Math.max(1, Math.min(some, MOST_PARTITIONS)), partitions.size());
+      List next = new ArrayList(partitions.subList(at, to));
+      view.loadPartitions(next);
+      for (Iterator each = context.map(next, look, next.size()).iterator(); each.hasNext();) {
+        LookedPartition looked = (LookedPartition) each.next();
+        listed += looked.listed;
+        done++;
+        latest.addAll(looked.latest);
+        if (!take(looked)) {
+          isLast = false;
+          return true;
+        }
+        allListed += looked.listed;
+        taken = 0;
+        at++;
+      }
+    }
+    isLast = true;
+    return true;
+  }
+
+  // False if something is left.
+  private boolean take(LookedPartition looked) {
+    List paths = looked.paths;
+    if (paths.size() <= taken && !looked.isDropped) {
+      return true;
+    }
+    if (files >= mostFiles) {
+      return false;
+    }
+    int end = taken;
+    while (end < paths.size()) {
+      int next = looked.endOfGroup(end);
+      if (end > taken && files + next - taken > mostFiles) {
+        break;
+      }
+      end = next;
+    }
+    if (files > 0 && files + end - taken > mostFiles) {
+      return false;
+    }
+    for (int number = taken; number < end; number++) {
+      bytes += looked.sizeOf(number);
+    }
+    if (end > taken) {
+      found.put(looked.partition, CleanerUtils.convertToHoodieCleanFileInfoList(paths.subList(taken, end)));
+    }
+    files += end - taken;
+    taken = end;
+    if (end < paths.size()) {
+      return false;
+    }
+    if (looked.isDropped) {
+      dropped.add(looked.partition);
+    }
+    return true;
+  }
+
+  // Whether there is nothing to delete, but the next clean would have to look at as many files again.
+  public boolean isWorthRemembering() {
+    return earliest.isPresent() && !isRemembered && allListed > mostFiles;
+  }
+
+  // The part as Hudi's plan. Only the last part has what Hudi's own plan of all files would have beside them.
+  public HoodieCleanerPlan plan(HoodieTable table, HoodieWriteConfig config, boolean mayBeMarked) {
+    Set saved = new HashSet(table.isPartitioned() ? table.getSavepointTimestamps() : Collections.emptySet());
+    HoodieActionInstant retained = null;
+    if (earliest.isPresent()) {
+      HoodieInstant instant = (HoodieInstant) earliest.get();
+      retained = new HoodieActionInstant(instant.requestedTime(), instant.getAction(), instant.getState().name());
+    }
+    if (!isLast && mayBeMarked && retained != null) {
+      saved.add(BEFORE_ALL);
+    } else if (!isLast) {
+      saved.addAll(noted);
+      retained = new HoodieActionInstant(earlier, HoodieTimeline.COMMIT_ACTION, HoodieInstant.State.COMPLETED.name());
+    }
+    List names = new ArrayList(saved);
+    Collections.sort(names);
+    Map extra = new HashMap();
+    if (!names.isEmpty()) {
+      extra.put(CleanerUtils.SAVEPOINTED_TIMESTAMPS, String.join(",", names));
+    }
+    return new HoodieCleanerPlan(retained, isLast ? lastCommit : BEFORE_ALL, config.getCleanerPolicy().name(),
+        Collections.emptyMap(), CleanPlanner.LATEST_CLEAN_PLAN_VERSION, found, dropped, extra);
+  }
+
+  public boolean isLast() {
+    return isLast;
+  }
+
+  public long bytes() {
+    return bytes;
+  }
+
+  // The files of latest slices that the planner wants to delete: paths in the table. There should be none.
+  public List latest() {
+    return latest;
+  }
+
+  public int partitions() {
+    return partitions.size();
+  }
+
+  public int at() {
+    return at;
+  }
+
+  public int taken() {
+    return taken;
+  }
+}
+"""
+
+
+def clean_parts(jvm: JavaView, *arguments: Any) -> Any:
+    """Returns the Java object that plans a clean; its constructor says what the arguments are."""
+    source = _IMPORTS + looked_partition.IMPORTS + _SOURCE + looked_partition.SOURCE
+    beside = jvm.java.org.apache.hudi.table.action.clean.CleanPlanner
+    return janino.instance(jvm, source, "groundskeeper.CleanParts", *arguments, beside=beside)

@@ -1,0 +1,128 @@
+"""Finds deletes of writers that still had an old number of buckets: they look for their rows in buckets that do not
+have them. Such a write names only file groups that exist, and no row is in a wrong bucket afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from jobs.contract import JobKind
+from jobs.format.bucket_rules import BucketChange
+from jobs.format.file_names import parse_base_file_name
+from jobs.format.stale_writes import RESCALE, StaleWrite
+from jobs.hudi import hashing_config
+from jobs.hudi.records import Touched
+from jobs.hudi.stale_slices import deleted_in_logs
+from jobs.kinds.results import Cure
+from jobs.protocol.file_group_change import Switch, Verdict
+from jobs.services.checks import row_counts
+from jobs.services.checks.finding import Examined, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jobs.format.stale_writes import CompletedWrite, Group
+    from jobs.hudi.records import Commit
+    from jobs.hudi.stale_slices import DeletedKey
+    from jobs.hudi.table import HudiTable
+
+
+def without_effect(examined: Examined) -> Iterator[Finding]:
+    """Finds deletes in base files that have removed no row, in commits after a change of the number of buckets whose
+    file groups do not show that the writer knew it."""
+    if found := without_rows(examined.table, examined.commits):
+        yield Finding(
+            "deletes-without-effect",
+            "Deletes after a change of the number of buckets have removed no row",
+            {instant: f"{count or 'all'} deletes of {instant}" for instant, count in found.items()},
+            "If the writer still had the old number of buckets, it has looked in the wrong buckets, and readers still "
+            "see the rows. If the table did not have these keys, nothing is wrong.",
+            "No file names the keys. Run these deletes again with the table's number of buckets; then run a `repair` "
+            "job with these instants as `accepted`.",
+        )
+
+
+def in_wrong_buckets(examined: Examined) -> Iterator[Finding]:
+    """Finds deletes in logs of buckets that do not have their keys, in commits after a change of the number of buckets.
+    Reads the logs in which these commits have deleted rows."""
+    suspects = [commit.write for commit in _suspects(examined.table, examined.commits) if any(commit.deleted.values())]
+    counts: dict[str, int] = {}
+    for each in misplaced(examined.table, suspects, examined.commits):
+        counts[each.instant] = counts.get(each.instant, 0) + 1
+    if counts:
+        yield Finding(
+            "deletes-in-wrong-bucket",
+            "Keys were deleted in buckets to which they do not belong",
+            {instant: f"{count} deletes of {instant}" for instant, count in counts.items()},
+            "Readers still see the rows of these keys.",
+            "A writer still had an old number of buckets. Restart it, and repair its commits.",
+            Cure(kind=JobKind.REPAIR, params={"instants": sorted(counts)}),
+        )
+
+
+def without_rows(table: HudiTable, commits: Sequence[Commit]) -> dict[str, int]:
+    """Returns the commits with deletes that removed no row, each with their number; 0 if a `DELETE` wrote no file.
+
+    Hudi counts a delete whether or not its file has the key. So such a delete shows as a row more than the previous
+    base file's rows with the inserts and without the deletes (`HoodieWriteStat`). A `DELETE` leaves out the keys of
+    buckets without a file group (`HoodieDeleteHelper`, 1.2.0).
+    """
+    rows = {path.rpartition("/")[2]: count for commit in commits for path, count in commit.rows.items()}
+    names = _names(commits)
+    found = {}
+    for commit in _suspects(table, commits):
+        count = 0
+        for group, deleted in commit.deleted.items():
+            now = names.get((group, commit.write.instant))
+            before = names.get((group, commit.previous.get(group, "")))
+            if deleted and now and before:
+                count += max(0, rows[now] - rows[before] - commit.inserted.get(group, 0) + deleted)
+        if count or (commit.write.operation == "DELETE" and not commit.files):
+            found[commit.write.instant] = count
+    return found
+
+
+def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Sequence[Commit]) -> list[DeletedKey]:
+    """Returns the keys that these writes deleted in logs of wrong buckets, where the deletes have no effect."""
+    groups = [StaleWrite(each.instant, each.operation, dict.fromkeys(each.written, "")) for each in writes]
+    rules, index = table.bucket_rules(), table.declared.index
+    if rules is None or index is None:
+        return []
+    found = deleted_in_logs(table, groups, commits)
+    keys, partitions, files = (
+        pa.array([getattr(each, name) for each in found], pa.string()) for name in ("key", "partition", "file_id")
+    )
+    wrong = row_counts.misplaced(keys, partitions, files, rules, index.hash_fields)
+    return [each for each, is_wrong in zip(found, wrong, strict=True) if is_wrong]
+
+
+def _suspects(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Commit]:
+    """Yields the commits after a change of the number of buckets that may have used an older number, except those that
+    were repaired and the repairs."""
+    if not hashing_config.is_in_force(table):
+        return
+    repaired = {instant for commit in commits for instant in commit.write.repaired}
+    switch = None
+    for commit in commits:
+        write = commit.write
+        if write.operation == RESCALE:
+            # The config of this instant is the first before a text that begins with the instant.
+            now, *before = hashing_config.rules_before(table, f"{write.instant}.")
+            switch = Switch(frozenset(), BucketChange(before[0], now), earlier=tuple(before)) if before else None
+        elif switch and write.brings_rows and not write.repaired and write.instant not in repaired:
+            groups = {path: dict.fromkeys(files, 0) for path, files in commit.files.items()}
+            if switch.verdict(Touched(groups, {})) is not Verdict.FRESH:
+                yield commit
+
+
+def _names(commits: Sequence[Commit]) -> dict[tuple[Group, str], str]:
+    """Returns the names of base files by file group and instant."""
+    return {
+        ((partition, file_id), base.instant): name
+        for commit in commits
+        for partition, groups in commit.files.items()
+        for file_id, paths in groups.items()
+        for name in (path.rpartition("/")[2] for path in paths)
+        if (base := parse_base_file_name(name))
+    }

@@ -1,0 +1,351 @@
+"""Compares ways to decide when tables are compacted and cleaned: what the services cost, and what queries pay.
+
+    python tests/benchmarks/outcome.py [--tables 20] [--minutes 30] [--seeds 1,2,3] [--variants inline,default] [--json]
+
+Each variant gets the same writes and queries of the same tables at the same times, one variant after the other, by one
+warm Spark session. Few tables get most of the writes, and other ones most of the queries: both follow Zipf
+distributions, drawn independently. Variants:
+
+- `inline`: Hudi's own services in the writer, with Hudi's defaults. Their cost is what the same writes cost in
+  addition, compared with `none`, or with the other variants on average.
+- `default`: a daemon with our default thresholds, and a worker of one slot.
+- `open_house`: the same daemon and worker; OpenHouse's rule (`beside/open_house.py`) selects the compactions, our
+  default thresholds the cleanings.
+- `objective`: the same daemon and worker, which decide by the objective `read_overhead` (`--overhead`).
+- `none`: no services at all, for comparison.
+
+The cost of a daemon is the CPU time of all its processes until the last job has ended, after jobs on other tables have
+warmed it up. At the end the rows of all variants must be equal. On a machine with other work only CPU seconds mean
+anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from jobs.hudi.session import start_session
+from tests.acceptance.daemon import Daemon
+from tests.benchmarks import fleet, trips
+from tests.benchmarks.beside.open_house import OpenHouse
+from tests.benchmarks.beside.writer import printed_options
+from tests.benchmarks.beside.zipf_load import Does, Event, Session, Took, schedule, shape_of
+from tests.benchmarks.by_itself import jobs_of, settled
+from tests.benchmarks.process_tree import Cost, measured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+INLINE, DEFAULT, OPEN_HOUSE, OBJECTIVE, NONE = "inline", "default", "open_house", "objective", "none"
+VARIANTS = (INLINE, DEFAULT, OPEN_HOUSE, OBJECTIVE)
+HUDIS_SERVICES = {"hoodie.compact.inline": "true", "hoodie.clean.automatic": "true"}
+# The benchmark repeats batches itself, to count conflicts.
+OWN_REPEATS = {"hoodie.write.num.retries.on.conflict.failures": "0"}
+SETTINGS = {"automatic": "true", "slots": "1", "spare_slots": "0", "workers": "1", "driver_memory": fleet.MEMORY}
+GOAL_CPU, GOAL_P95 = 0.6, 1.1
+
+
+@dataclass
+class Figures:
+    """The figures of a variant. Times of queries are seconds on the clock and CPU seconds; `quarters` has the same CPU
+    percentiles for each quarter of the period. `late_seconds` says how far the session was behind its schedule."""
+
+    variant: str
+    seed: int
+    service_cpu: float
+    writer_cpu: float
+    writes: int
+    conflicts: int
+    queries: int
+    p50: float
+    p95: float
+    cpu_p50: float
+    cpu_p95: float
+    quarters: list[tuple[float, float]]
+    jobs: dict[str, int]
+    megabytes: int
+    late_seconds: float
+    load: float
+
+    def tell(self) -> None:
+        print(
+            f"{self.variant:>10} seed {self.seed}: services {self.service_cpu:.1f} CPU s, {self.writes} writes"
+            f" {self.writer_cpu:.1f} CPU s, {self.conflicts} conflicts; {self.queries} queries p50 {self.cpu_p50:.2f}"
+            f" p95 {self.cpu_p95:.2f} CPU s ({self.p50:.2f}, {self.p95:.2f} s), by quarter {self.quarters};"
+            f" jobs {self.jobs}, {self.megabytes} MB, late {self.late_seconds:.0f} s, load {self.load}",
+            flush=True,
+        )
+
+
+class Bench:
+    """The tables, written once, and a run of each variant on copies of them."""
+
+    def __init__(self, session: Session, folder: Path, given: argparse.Namespace) -> None:
+        self._session, self._folder, self._given = session, folder, given
+        self._warm = fleet.Fleet(session.spark, folder / "warm", ["a", "b"])
+        for number in range(given.tables):
+            session.make(self._model(number), number)
+        scratch = self._copies("scratch")
+        for event in schedule(given.tables, given.warm_up, {Does.WRITE: 1, Does.QUERY: 1}, 0):
+            self._do(event, scratch, [fleet.options(each, shape_of(n)) for n, each in enumerate(scratch)])
+        shutil.rmtree(scratch[0].parent)
+
+    def run(self, variant: str, events: Sequence[Event], seed: int) -> tuple[Figures, list[trips.Fingerprint]]:
+        """Returns the figures and the rows of each table afterwards."""
+        bases = self._copies(variant)
+        options = [fleet.options(each, shape_of(number)) | OWN_REPEATS for number, each in enumerate(bases)]
+        jobs: Counter[str] = Counter()
+        cost = Cost()
+        if variant in (INLINE, NONE):
+            services = HUDIS_SERVICES if variant == INLINE else {}
+            took, late = self._play(events, bases, [each | services for each in options])
+        else:
+            with ExitStack() as stack:
+                daemon = stack.enter_context(Daemon(self._folder / f"{variant}_{seed}", **SETTINGS))
+                self._warm_up(daemon)
+                ids = self._register(daemon, bases, variant)
+                shown = [own | printed_options(daemon, each, "spark") for own, each in zip(options, ids, strict=True)]
+                after = self._after(daemon, variant, ids, bases)
+                _say("the daemon is warm")
+                with measured(daemon.process.pid) as cost:
+                    took, late = self._play(events, bases, [each | OWN_REPEATS for each in shown], after)
+                    assert not [left for each in ids for left in settled(daemon, each)], "jobs have not ended"
+                for each in ids:
+                    jobs.update(f"{job['kind']} {job['state']}" for job in jobs_of(daemon, each))
+        found = _figures(variant, seed, took, cost.cpu_seconds)
+        found.jobs, found.late_seconds = dict(sorted(jobs.items())), round(late, 1)
+        found.megabytes = sum(trips.size_of_files(each) for each in bases) >> 20
+        rows = [trips.fingerprint(self._session.spark, each) for each in bases]
+        shutil.rmtree(bases[0].parent)
+        return found, rows
+
+    def _play(
+        self,
+        events: Sequence[Event],
+        bases: Sequence[Path],
+        options: Sequence[dict[str, str]],
+        after: Callable[[Event | None, float], None] = lambda _event, _at: None,
+    ) -> tuple[list[Took], float]:
+        """Does what the schedule says; returns the cost of each event, and how late the last one was. `after` is called
+        after each event, and with None while nothing is due."""
+        began, took = time.monotonic(), []
+        for event in events:
+            while (at := time.monotonic() - began) < event.at:
+                after(None, at)
+                time.sleep(min(0.2, event.at - at))
+            took.append(self._do(event, bases, options))
+            after(event, time.monotonic() - began)
+        return took, max(0.0, time.monotonic() - began - events[-1].at)
+
+    def _do(self, event: Event, bases: Sequence[Path], options: Sequence[dict[str, str]]) -> Took:
+        base = bases[event.table]
+        if event.does is Does.WRITE:
+            return self._session.write(event, base, options[event.table])
+        return self._session.query(event, base)
+
+    def _warm_up(self, daemon: Daemon) -> None:
+        """Runs jobs on other tables, which are then forgotten."""
+        daemon.wait_for_worker()
+        place = self._folder / "warming"
+        for shape, base in self._warm.copies(fleet.COMPACTION, place, self._given.warm_up):
+            table = daemon.register(base, shape.buckets, writers={"stopped": True})
+            off = {"compaction": {"enabled": False}, "cleaning": {"enabled": False}, "audit": {"enabled": False}}
+            assert daemon.call("PUT", f"/v1/tables/{table}/policy", off).is_success
+            daemon.succeed(table, "compaction")
+            daemon.succeed(table, "cleaning", retain=1)
+            assert daemon.call("DELETE", f"/v1/tables/{table}").is_success
+        shutil.rmtree(place)
+
+    def _register(self, daemon: Daemon, bases: Sequence[Path], variant: str) -> list[str]:
+        policy: dict[str, Any] = {"audit": {"enabled": False}}
+        if variant == OPEN_HOUSE:
+            policy["compaction"] = {"enabled": False}
+        if variant == OBJECTIVE:
+            policy["objective"] = {"read_overhead": self._given.overhead}
+        answer = daemon.call("PUT", "/v1/policies/*", policy)
+        assert answer.is_success, answer.text
+        return [
+            daemon.register(each, shape_of(number).buckets, writers={"hudi_version": "1.2.0", "retry_conflicts": True})
+            for number, each in enumerate(bases)
+        ]
+
+    def _after(
+        self, daemon: Daemon, variant: str, ids: Sequence[str], bases: Sequence[Path]
+    ) -> Callable[[Event | None, float], None]:
+        rule = OpenHouse(daemon, ids, self._given.budget, self._given.round_seconds)
+        rounds = 0
+
+        def after(event: Event | None, at: float) -> None:
+            nonlocal rounds
+            if variant == OPEN_HOUSE and at >= (rounds + 1) * self._given.round_seconds:
+                rounds += 1
+                rule.take_round()
+            if variant == OBJECTIVE and event and event.does is Does.QUERY:
+                _report_read(daemon, bases[event.table])
+
+        return after
+
+    def _copies(self, name: str) -> list[Path]:
+        found = []
+        for number in range(self._given.tables):
+            target = self._folder / name / f"orders_{number}"
+            found.append(Path(shutil.copytree(self._model(number), target)))
+        os.sync()
+        return found
+
+    def _model(self, number: int) -> Path:
+        return self._folder / "models" / f"orders_{number}"
+
+
+def _report_read(daemon: Daemon, base: Path) -> None:
+    """Reports a query as OpenLineage's listener in the reader's session does."""
+    event = {
+        "eventType": "COMPLETE",
+        "run": {"runId": str(uuid4())},
+        "producer": "https://github.com/OpenLineage/OpenLineage",
+        "inputs": [{"namespace": "file", "name": str(base)}],
+    }
+    answer = daemon.call("POST", "/v1/lineage", event)
+    assert answer.json()["counted"] == 1, answer.text
+
+
+def _figures(variant: str, seed: int, took: Sequence[Took], service_cpu: float) -> Figures:
+    writes = [each for each in took if each.event.does is Does.WRITE]
+    queries = [each for each in took if each.event.does is Does.QUERY]
+    cpu = [each.cpu_seconds for each in queries]
+    quarter = len(cpu) / 4
+    parts = [cpu[int(number * quarter) : int((number + 1) * quarter)] for number in range(4)]
+    return Figures(
+        variant,
+        seed,
+        round(service_cpu, 1),
+        round(sum(each.cpu_seconds for each in writes), 1),
+        len(writes),
+        sum(each.conflicts for each in writes),
+        len(queries),
+        *_percentiles([each.seconds for each in queries]),
+        *_percentiles(cpu),
+        [_percentiles(each) for each in parts],
+        {},
+        0,
+        0.0,
+        round(os.getloadavg()[0], 1),
+    )
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def _percentiles(values: Sequence[float]) -> tuple[float, float]:
+    """Returns the median and the value that 95 % do not exceed."""
+    by_percent = statistics.quantiles(values, n=100, method="inclusive") if len(values) > 1 else [*values] * 99
+    return round(by_percent[49], 3), round(by_percent[94], 3)
+
+
+def _settle_inline(found: dict[str, Figures]) -> None:
+    """Sets the cost of inline services: what the writes cost in addition to the same writes without them."""
+    if INLINE not in found:
+        return
+    others = [found[NONE]] if NONE in found else [each for name, each in found.items() if name != INLINE]
+    if others:
+        found[INLINE].service_cpu = round(
+            found[INLINE].writer_cpu - statistics.mean(each.writer_cpu for each in others), 1
+        )
+
+
+def _verdict(found: dict[str, Figures]) -> dict[str, Any]:
+    """Compares ours with the others; the best of them is the one whose services cost least."""
+    others = [each for name, each in found.items() if name not in (OBJECTIVE, NONE)]
+    if OBJECTIVE not in found or not others:
+        return {}
+    ours, best = found[OBJECTIVE], min(others, key=lambda each: each.service_cpu)
+    of = {
+        each.variant: {
+            "service_cpu": round(ours.service_cpu / each.service_cpu, 3) if each.service_cpu > 0 else None,
+            "cpu_p95": round(ours.cpu_p95 / each.cpu_p95, 3),
+            "p95": round(ours.p95 / each.p95, 3),
+        }
+        for each in others
+    }
+    ratios = of[best.variant]
+    is_kept = (ratios["service_cpu"] or 9.9) <= GOAL_CPU and (ratios["cpu_p95"] or 9.9) <= GOAL_P95
+    return {"ours_vs": of, "best_other": best.variant, "goal_kept": is_kept}
+
+
+def run(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    spark = start_session(
+        master="local[2,4]",
+        app_name="outcome",
+        driver_memory=fleet.MEMORY,
+        conf={"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": fleet.JAVAS_DEFAULTS},
+    )
+    bench = Bench(Session(spark), folder, given)
+    every = {Does.WRITE: given.write_every, Does.QUERY: given.query_every}
+    seeds = []
+    for place, seed in enumerate(given.seeds):
+        events = schedule(given.tables, given.minutes * 60, every, seed)
+        found, expected = {}, None
+        # The session still gets a little faster, so each seed begins with another variant.
+        first = place % len(given.variants)
+        for variant in given.variants[first:] + given.variants[:first]:
+            _say(f"seed {seed}, {variant}")
+            found[variant], rows = bench.run(variant, events, seed)
+            found[variant].tell()
+            data = [(each.rows, each.data) for each in rows]
+            if expected is not None and data != expected:
+                raise AssertionError(f"{variant}: rows differ: {data}, expected {expected}")
+            expected = data
+        _settle_inline(found)
+        seeds.append(
+            {"seed": seed, **_verdict(found), "variants": {name: asdict(each) for name, each in found.items()}}
+        )
+    spark.stop()
+    return {"tables": given.tables, "minutes": given.minutes, "cores": os.cpu_count(), "seeds": seeds}
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument("--minutes", type=float, default=30.0, help="of each variant and seed")
+    parser.add_argument("--seeds", type=lambda text: [int(each) for each in text.split(",")], default=[1])
+    parser.add_argument("--variants", type=lambda text: text.split(","), default=list(VARIANTS))
+    parser.add_argument("--write-every", type=float, default=2.0, help="seconds between two batches")
+    parser.add_argument("--query-every", type=float, default=3.0, help="seconds between two queries")
+    parser.add_argument("--overhead", type=float, default=1.2, help="objective of reads")
+    parser.add_argument("--budget", type=float, default=0.2, help="of OpenHouse's rule: share of the slot's time")
+    parser.add_argument("--round-seconds", type=float, default=30.0, help="of OpenHouse's rule: between two rounds")
+    parser.add_argument("--warm-up", type=int, default=12, help="events, and jobs of each kind on other tables")
+    parser.add_argument("--json", action="store_true", help="prints the result as JSON on the last line")
+    given = parser.parse_args()
+    if unknown := {*given.variants} - {*VARIANTS, NONE}:
+        parser.error(f"unknown variants: {', '.join(sorted(unknown))}")
+    return given
+
+
+def main() -> None:
+    given = _options()
+    with tempfile.TemporaryDirectory(prefix="outcome-") as folder:
+        result = run(given, Path(folder).resolve())
+    for each in result["seeds"]:
+        print(f"seed {each['seed']}: { ({name: each.get(name) for name in ('best_other', 'goal_kept', 'ours_vs')}) }")
+    if given.json:
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
