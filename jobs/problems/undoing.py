@@ -118,7 +118,8 @@ EXPANDED_SINCE: Final = ProblemType(
     " number, so they would not find existing rows in their buckets and would write them a second time.",
     example="20260101120000000",
     hint="Writers may have the new number by now, and would duplicate rows in the old buckets. Instead read the table "
-    "as of that instant (`as.of.instant`), and write the rows to a new table.",
+    "as of that instant (`as.of.instant`), and write the rows to a new table. If Hudi refuses that because a clean has "
+    "passed the instant, read the files that the savepoint names.",
 )
 STALE_WRITE_IN_SAVEPOINT: Final = ProblemType(
     "stale-write-in-savepoint",
