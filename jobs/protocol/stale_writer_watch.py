@@ -39,6 +39,7 @@ POLL_SECONDS = 0.05
 # Longest time to hold the lock, so that a write cannot commit, while waiting for the write's targets.
 HOLD_SECONDS = 10.0
 LOCK_SECONDS = 60.0
+_LONGEST = 6
 WATCHED = INGESTION | {REPLACE}
 
 
@@ -105,18 +106,33 @@ class StaleWriterWatch:
         self._found = Found()
 
     def run(self, seconds: float) -> Found:
-        """Watches for `seconds` and rolls back stale writes; continues while the targets of a write are unknown.
+        """Watches for `seconds` and rolls back stale writes; continues while the targets of a write are unknown, and
+        begins anew after each stale write, for at most `_LONGEST` times as long. A stream keeps the state that it has
+        read, and tries its batch again until it fails: only a new start of it reads the new state.
+
         Returns earlier if the job is cancelled. Raises if the lease is lost or the job times out; then the next attempt
         resumes the watch."""
         with suppress(CancelledError):  # The replacement is committed, so it is too late to cancel.
             self._context.step("watching writers that start")
-            deadline = time.monotonic() + seconds
-            while self._round() or time.monotonic() < deadline:
+            began = last_stale = time.monotonic()
+            number = self._stale_writes
+            while True:
+                is_open = self._round()
+                now = time.monotonic()
+                if self._stale_writes > number:
+                    last_stale, number = now, self._stale_writes
+                if not is_open and now >= min(last_stale, began + (_LONGEST - 1) * seconds) + seconds:
+                    break
                 self._writers.remove_late_files()
                 self._context.checkpoint()
                 time.sleep(POLL_SECONDS)
         self._writers.remove_late_files(announced_before=True)
         return self._found
+
+    @property
+    def _stale_writes(self) -> int:
+        """How many stale writes were rolled back, or have committed."""
+        return len(self._writers.fenced) + len(self._found.stale)
 
     def committed(self) -> Found:
         """Returns the writes that have committed since, without waiting and without stopping writes in flight."""

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
-from tests.integration import streaming_sink, tables
+from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark, rows_of
 from tests.integration.run import run_job
 from tests.integration.test_bucket_count import COW, MOR, ONCE, THROUGH, count_buckets, index_of
@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.exhaustive
-
-SERVICES = {
-    "hoodie.datasource.compaction.async.enable": "false",
-    "hoodie.compact.inline": "true",
-    "hoodie.compact.inline.max.delta.commits": "3",
-    "hoodie.clean.automatic": "true",
-    "hoodie.clean.commits.retained": "2",
-    "hoodie.archive.automatic": "true",
-    "hoodie.keep.min.commits": "4",
-    "hoodie.keep.max.commits": "6",
-}
 
 
 def odd_keys(spark: SparkSession, first: int, last: int, *, ts: int = 0) -> DataFrame:
@@ -122,16 +111,3 @@ def test_queries_that_skip_files_by_statistics_find_all_rows(
     assert run_job(spark, base, "metadata_table", {"action": "validate"}, index=index_of(6)).details["findings"] == []
     tables.upsert(tables.rows(spark, 0, 350, ts=3), base, options)
     assert len(proved_by(spark, base, 9, index_of(6))) == 350
-
-
-@pytest.mark.xfail(reason="The stream has written to buckets of the old number after the watch; see bucket-count.md.")
-@pytest.mark.parametrize("table_type", [MOR, COW])
-def test_a_stream_that_looks_after_its_table_goes_on(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
-    base, folder = tmp_path / "numbers", tmp_path / "stream"
-    options = tables.writer_options(base, table_type=table_type, num_buckets=6) | SERVICES
-    with streaming_sink.running(spark, folder, base, options) as query:
-        for way, number in ((ONCE, 4), (THROUGH, 7), (ONCE, 3)):
-            count_buckets(spark, base, 6, number, way=way, settle_seconds=3)
-            streaming_sink.wait_for_batches(query, folder, 2)
-    assert streaming_sink.differences(spark, base) == (streaming_sink.KEYS, [])
-    proved_by(spark, base, 3, index_of(6))
