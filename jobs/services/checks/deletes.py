@@ -85,8 +85,17 @@ def without_rows(table: HudiTable, commits: Sequence[Commit]) -> dict[str, int]:
 
 
 def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Sequence[Commit]) -> list[DeletedKey]:
-    """Returns the keys that these writes deleted in logs of wrong buckets, where the deletes have no effect."""
-    groups = [StaleWrite(each.instant, each.operation, dict.fromkeys(each.written, "")) for each in writes]
+    """Returns the keys that these writes deleted in logs of wrong buckets, where the deletes have no effect.
+
+    Writes before the last change of the number are left out: buckets that were right for them are not right now.
+    """
+    since = max((number for number, commit in enumerate(commits) if commit.write.operation == RESCALE), default=-1)
+    present = {commit.write.instant for commit in commits[since + 1 :]}
+    groups = [
+        StaleWrite(each.instant, each.operation, dict.fromkeys(each.written, ""))
+        for each in writes
+        if each.instant in present
+    ]
     rules, index = table.bucket_rules(), table.declared.index
     if rules is None or index is None:
         return []
