@@ -41,9 +41,9 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
     def result_processor(self, dialect: Dialect, coltype: Any) -> Callable[[Any], datetime | None] | None:
         if dialect.name != "sqlite":
             return super().result_processor(dialect, coltype)
-        # One call for each value takes a third of the time of the three that the base class chains.
+        # One call for each value takes less time than the three that the base class chains.
         parse = datetime.fromisoformat
-        return lambda value: None if value is None else parse(f"{value}+00:00")
+        return lambda value: None if value is None else parse(value).replace(tzinfo=UTC)
 
 
 # SQLite generates ids only for a column of the type INTEGER.
