@@ -86,7 +86,7 @@ class WriteClient:
 
     @cached_property
     def late_files(self) -> LateFiles:
-        return LateFiles(self._table, self._config)
+        return LateFiles(self._table)
 
     @cached_property
     def archiver(self) -> Archiver:

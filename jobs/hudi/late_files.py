@@ -22,12 +22,11 @@ _CHECKSUM = ".crc"
 
 
 class LateFiles:
-    """Finds and removes late files. `config` is the `HoodieWriteConfig` of the client that asks."""
+    """Finds and removes late files."""
 
-    def __init__(self, table: HudiTable, config: Any) -> None:
+    def __init__(self, table: HudiTable) -> None:
         self._table = table
         self._jvm = table.jvm
-        self._config = config
 
     def rolled_back_but_writing(self) -> dict[str, str]:
         """Returns the instants that were rolled back but still have markers, each with its rollback's instant. A live

@@ -39,6 +39,7 @@ POLL_SECONDS = 0.05
 # Longest time to hold the lock, so that a write cannot commit, while waiting for the write's targets.
 HOLD_SECONDS = 10.0
 LOCK_SECONDS = 60.0
+# Longest watch, as a multiple of the seconds that were asked for, if stale writes keep coming.
 _LONGEST = 6
 WATCHED = INGESTION | {REPLACE}
 

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def fence_a_writer(spark: SparkSession, base: Path, options: dict[str, str], gate: Path) -> str:
+    """Expands the table during a write, and returns the write's instant, which was rolled back."""
+    frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    writer = HeldWriter(frame, base, options, gate).start()
+    params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 0}
+    (fenced,) = run_job(spark, base, "bucket_expansion", params).details["fenced"]
+    writer.end()
+    return str(fenced)
+
+
 @pytest.mark.parametrize(
     ("table_type", "version"), [("COPY_ON_WRITE", 9), pytest.param("MERGE_ON_READ", 6, marks=pytest.mark.exhaustive)]
 )
@@ -32,11 +42,7 @@ def test_cleaning_removes_files_that_a_fenced_writer_wrote_after_the_watch(
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type, version=version, metadata=False)
     before = tables.snapshot(spark, base)
-    frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
-    params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 0}
-    (fenced,) = run_job(spark, base, "bucket_expansion", params).details["fenced"]
-    writer.end()
+    fenced = fence_a_writer(spark, base, options, tmp_path / "gate")
     # Tasks that were running during the rollback leave a marker first, and then the file.
     model = next(base.glob("2026-01-01/*.parquet"))
     markers = base / ".hoodie" / ".temp" / fenced
@@ -66,11 +72,7 @@ def test_cleaning_removes_files_whose_markers_a_timeline_server_wrote_after_the_
     base = tmp_path / "trips"
     options = tables.write_table(spark, base)
     before = tables.snapshot(spark, base)
-    frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
-    params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 0}
-    (fenced,) = run_job(spark, base, "bucket_expansion", params).details["fenced"]
-    writer.end()
+    fenced = fence_a_writer(spark, base, options, tmp_path / "gate")
     model = next(base.glob("2026-01-01/*.parquet"))
     late = model.with_name(f"00000001-late-0_0-0-0_{fenced}.parquet")
     shutil.copy(model, late)
