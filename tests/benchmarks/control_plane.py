@@ -36,6 +36,7 @@ from functools import partial
 from itertools import count
 from math import ceil
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -155,6 +156,7 @@ class Callers:
         self._urls = urls
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._random = Random(0)
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def start(self) -> None:
@@ -167,10 +169,13 @@ class Callers:
             thread.join()
 
     def _each(self, pause: float, step: Callable[[int, Sequence[httpx.Client]], None]) -> None:
-        """Calls `step` with an increasing number in a thread of its own, after each `pause`."""
+        """Calls `step` with an increasing number in a thread of its own, after each `pause`. The first pause is shorter
+        by a random part, because independent clients do not all call at the same moment."""
+        first = pause * self._random.random()
 
         def run() -> None:
             clients = [httpx.Client(base_url=url, timeout=20) for url in self._urls]
+            self._ended.wait(first)
             for number in count():
                 if self._ended.wait(pause):
                     return
