@@ -1,0 +1,148 @@
+"""Tests workers on a real YARN cluster: their state, and their jobs when a part of the cluster dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.acceptance.daemon import Daemon
+from tests.integration.cluster_worker import ClusterWorker
+from tests.integration.test_spark_cluster import JOBS, Scene
+from tests.support import yarn_cluster
+from tests.support.spark_cluster import CONF as STANDALONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.support.yarn_cluster import Cluster
+
+pytestmark = pytest.mark.exhaustive
+
+CONF = {
+    **STANDALONE,
+    "spark.executor.instances": "2",
+    "spark.executor.memoryOverhead": "384m",
+    "spark.yarn.am.memory": "256m",
+}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
+    """A service without a worker."""
+    settings = {"workers": "0", "lease_seconds": "5", "recover_seconds": "0.5", "retry_first_seconds": "0.2"}
+    with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with yarn_cluster.running(tmp_path_factory.mktemp("yarn")) as running:
+        yield running
+
+
+def worker_on(cluster: Cluster, daemon: Daemon, folder: Path, *arguments: str, **conf: str) -> ClusterWorker:
+    environment = {"HADOOP_CONF_DIR": str(cluster.conf_folder)}
+    return ClusterWorker(daemon, folder, "yarn", *arguments, conf={**CONF, **conf}, environment=environment)
+
+
+def test_each_service_runs_on_yarn(
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    scenes = [Scene(spark, daemon, lake / f"each-{kind}".replace(" ", "_"), kind) for kind in JOBS]
+    with worker_on(cluster, daemon, tmp_path, "--slots", "2") as worker:
+        shown = worker.wait_until("ready", executors=2)
+        assert shown["master"] == "yarn"
+        [application] = cluster.applications("RUNNING")
+        assert application["applicationType"] == "SPARK"
+        for scene in scenes:
+            scene.submit()
+        for scene in scenes:
+            scene.prove()
+        assert worker.end() == 0
+        log = worker.log.read_text()
+    assert "Same path resource" not in log
+    assert [each["id"] for each in cluster.applications("FINISHED")] == [application["id"]]
+
+
+def test_a_worker_waits_for_a_full_queue_and_runs_its_job_afterwards(
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    scene = Scene(spark, daemon, lake / "full", "compaction")
+    # Each executor takes more than half of a node, so the first worker leaves room for no other executor.
+    large = {"spark.executor.memory": "1100m"}
+    with worker_on(cluster, daemon, tmp_path / "first", **large) as first:
+        first.wait_until("ready", executors=2)
+        with worker_on(cluster, daemon, tmp_path / "second", "--group", "second", **large) as second:
+            second.wait_until("waits_for_executors")
+            scene.submit()
+            scene.prove()
+            assert first.end() == 0
+            second.wait_until("ready", executors=2)
+            assert second.end() == 0
+
+
+@pytest.mark.parametrize("kind", ["compaction", "bucket_expansion"])
+@pytest.mark.parametrize("victim", ["executor", "application-master", "node", "application"])
+def test_a_job_runs_once_and_leaves_no_files_whatever_yarn_loses_in_its_middle(
+    spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path, victim: str, kind: str
+) -> None:
+    with yarn_cluster.running(tmp_path / "yarn") as cluster:
+        scene = Scene(spark, daemon, lake / f"{kind}-{victim}", kind)
+        with worker_on(cluster, daemon, tmp_path / "worker") as worker:
+            worker.wait_until("ready", executors=2)
+            scene.submit()
+            scene.wait_for_middle()
+            hit(victim, cluster)
+            if victim != "application":
+                scene.prove(attempts=(1, 2))
+                return
+            # Spark ends the driver of an application that was killed.
+            assert worker.process.wait(60) != 0
+        with worker_on(cluster, daemon, tmp_path / "next"):
+            # The worker may have committed before it ended, and may even have reported this.
+            scene.prove(attempts=(1, 2))
+
+
+def hit(victim: str, cluster: Cluster) -> None:
+    match victim:
+        case "executor":
+            os.kill(cluster.executors()[0], signal.SIGKILL)
+        case "application-master":
+            os.kill(cluster.application_masters()[0], signal.SIGKILL)
+        case "node":
+            # The application master may run on it; its replacement then starts on the other node.
+            cluster.kill_node(0)
+        case "application":
+            [application] = cluster.applications("RUNNING")
+            cluster.kill_application(application["id"])
+
+
+def test_executors_that_are_allocated_dynamically_come_with_the_first_task(
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    scene = Scene(spark, daemon, lake / "dynamic", "clustering")
+    dynamic: dict[str, Any] = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.maxExecutors": "2",
+        "spark.dynamicAllocation.executorIdleTimeout": "5s",
+        "spark.executor.instances": "0",
+    }
+    with worker_on(cluster, daemon, tmp_path, **dynamic) as worker:
+        worker.wait_until("ready")
+        scene.submit()
+        scene.prove()
+        worker.wait(lambda shown: shown.get("executors") == 0)
+        assert worker.end() == 0

@@ -1,0 +1,206 @@
+"""A YARN cluster from the jars of Hadoop 3.3.4: a resource manager, and node managers that can be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from xml.sax.saxutils import escape
+
+import httpx
+
+from tests.support import maven
+from tests.support.spark_cluster import HOST, children, command_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+VERSION = "3.3.4"
+START_SECONDS = 120.0
+_GROUP = "org.apache.hadoop"
+_SERVER = "org.apache.hadoop.yarn.server"
+# Hadoop 3.3.4 knows Java 11. Its injection of dependencies needs these modules in newer ones.
+_OPENED = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.util", "java.io", "java.nio")]
+_LOGGING = """log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d %p %c{1}: %m%n
+"""
+NODE_MEGABYTES = 2048
+CAPACITY = "capacity.CapacityScheduler"
+FIFO = "fifo.FifoScheduler"
+
+
+class Cluster:
+    """The resource manager and its node managers. `conf_folder` is the value of HADOOP_CONF_DIR for drivers. `options`
+    are further options of YARN."""
+
+    def __init__(
+        self, folder: Path, nodes: int = 2, *, scheduler: str = FIFO, options: Mapping[str, str] | None = None
+    ) -> None:
+        self._folder = folder
+        self.conf_folder = folder / "conf"
+        self.conf_folder.mkdir(parents=True)
+        self._web = _free_port()
+        self._options = {
+            "yarn.resourcemanager.hostname": HOST,
+            **{
+                f"yarn.resourcemanager.{name}address": f"{HOST}:{_free_port()}"
+                for name in ("", "scheduler.", "resource-tracker.", "admin.")
+            },
+            "yarn.resourcemanager.webapp.address": f"{HOST}:{self._web}",
+            "yarn.resourcemanager.scheduler.class": f"{_SERVER}.resourcemanager.scheduler.{scheduler}",
+            "yarn.resourcemanager.nm.liveness-monitor.interval-ms": "500",
+            # A lost node is noticed after this time instead of ten minutes.
+            "yarn.nm.liveness-monitor.expiry-interval-ms": "5000",
+            "yarn.am.liveness-monitor.expiry-interval-ms": "5000",
+            "yarn.scheduler.minimum-allocation-mb": "128",
+            "yarn.nodemanager.resource.memory-mb": str(NODE_MEGABYTES),
+            "yarn.nodemanager.resource.cpu-vcores": "4",
+            "yarn.nodemanager.vmem-check-enabled": "false",
+            "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
+            **{f"yarn.nodemanager.{name}address": f"{HOST}:0" for name in ("", "localizer.", "webapp.")},
+            **(options or {}),
+        }
+        _write(self.conf_folder / "yarn-site.xml", self._options)
+        # Staged files go to a folder that all processes see; it stands for HDFS.
+        _write(self.conf_folder / "core-site.xml", {"fs.defaultFS": "file:///", "hadoop.tmp.dir": f"{folder}/tmp"})
+        self.manager = self._start("resourcemanager", "resourcemanager.ResourceManager", self.conf_folder)
+        self.nodes: list[subprocess.Popen[bytes]] = []
+        self._wait_for(lambda: self.call("/cluster/info") is not None)
+        for _ in range(nodes):
+            self.add_node(wait=False)
+        self._wait_for(lambda: self.alive() == nodes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number in range(len(self.nodes)):
+            self.kill_node(number)
+        self.manager.kill()
+        self.manager.wait()
+
+    def add_node(self, *, wait: bool = True) -> None:
+        number = len(self.nodes)
+        before = self.alive() if wait else 0
+        conf = self._folder / f"conf-{number}"
+        conf.mkdir()
+        folders = {f"yarn.nodemanager.{name}-dirs": f"{self._folder}/node-{number}/{name}" for name in ("local", "log")}
+        _write(conf / "yarn-site.xml", {**self._options, **folders})
+        (conf / "core-site.xml").write_bytes((self.conf_folder / "core-site.xml").read_bytes())
+        self.nodes.append(self._start("nodemanager", "nodemanager.NodeManager", conf, name=f"node-{number}"))
+        if wait:
+            self._wait_for(lambda: self.alive() > before)
+
+    def kill_node(self, number: int) -> None:
+        """Sends SIGKILL to a node manager and its containers, as after a loss of its machine."""
+        for pid in (self.nodes[number].pid, *self._below(number)):
+            _kill(pid)
+        self.nodes[number].wait()
+
+    def executors(self) -> list[int]:
+        """Returns the process ids of all executors."""
+        return self._containers(b"CoarseGrainedExecutorBackend")
+
+    def application_masters(self) -> list[int]:
+        """Returns the process ids of the application masters; in client mode they only ask for executors."""
+        return self._containers(b"ExecutorLauncher")
+
+    def applications(self, *states: str) -> list[dict[str, Any]]:
+        """Returns the applications in these states, as the resource manager shows them."""
+        found = self.call(f"/cluster/apps?states={','.join(states)}") or {}
+        return list((found.get("apps") or {}).get("app", []))
+
+    def kill_application(self, application: str) -> None:
+        """Kills an application as its operator does: by the resource manager."""
+        httpx.put(
+            f"http://{HOST}:{self._web}/ws/v1/cluster/apps/{application}/state?user.name={_user()}",
+            json={"state": "KILLED"},
+            timeout=10,
+        ).raise_for_status()
+
+    def alive(self) -> int:
+        return int(((self.call("/cluster/metrics") or {}).get("clusterMetrics") or {}).get("activeNodes", 0))
+
+    def call(self, path: str) -> dict[str, Any] | None:
+        """Returns an answer of the resource manager; None if it does not answer."""
+        try:
+            found: dict[str, Any] = httpx.get(f"http://{HOST}:{self._web}/ws/v1{path}", timeout=5).json()
+        except (httpx.HTTPError, ValueError):
+            return None
+        return found
+
+    def _containers(self, part: bytes) -> list[int]:
+        below = {pid for number in range(len(self.nodes)) for pid in self._below(number)}
+        # A container's shell has the same words on its command line.
+        return sorted(pid for pid in below if part in (line := command_line(pid)) and b"/bash" not in line[:20])
+
+    def _below(self, number: int) -> list[int]:
+        found: list[int] = []
+        parents = {self.nodes[number].pid}
+        while parents := set(children(parents)):
+            found += parents
+        return found
+
+    def _start(
+        self, artifact: str, name_of_class: str, conf: Path, *, name: str = "manager"
+    ) -> subprocess.Popen[bytes]:
+        # The resource manager also loads classes of the timeline service, without naming it as a dependency.
+        artifacts = [f"hadoop-yarn-server-{each}" for each in (artifact, "timelineservice")]
+        jars = ":".join(maven.class_path(_GROUP, each, VERSION) for each in artifacts)
+        (conf / "log4j.properties").write_text(_LOGGING)
+        with (self._folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [*maven.java(), "-Xmx256m", *_OPENED, "-cp", f"{conf}:{jars}", f"{_SERVER}.{name_of_class}"],
+                env={**os.environ, "HADOOP_CONF_DIR": str(conf), "JAVA_HOME": str(Path(maven.java()[0]).parents[1])},
+                stdout=log,
+                stderr=log,
+            )
+
+    def _wait_for(self, is_so: Any) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not is_so():
+            assert time.monotonic() < deadline, "\n".join(
+                path.read_text()[-3000:] for path in self._folder.glob("*.log")
+            )
+            time.sleep(0.2)
+
+
+@contextmanager
+def running(folder: Path, nodes: int = 2, **more: Any) -> Iterator[Cluster]:
+    with Cluster(folder, nodes, **more) as cluster:
+        yield cluster
+
+
+def _write(path: Path, options: Mapping[str, str]) -> None:
+    parts = (
+        f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+        for name, value in options.items()
+    )
+    path.write_text(f"<configuration>{''.join(parts)}</configuration>")
+
+
+def _user() -> str:
+    return os.environ.get("USER") or os.environ.get("LOGNAME") or "root"
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
