@@ -267,7 +267,9 @@ class _Repair:
         with self.lock_without_writers():
             self.context.step("writing rows to the right buckets")
             wrong = stray_rows.misplaced(table, partitions)
-            decided = stray_rows.decide(table, wrong.rows, deletes, table.commits(), is_visible=True)
+            commits = table.commits()
+            alive = stray_rows.without_deleted(table, wrong.rows, past_deletes.after(table, wrong.instants, commits))
+            decided = stray_rows.decide(table, alive, deletes, commits, is_visible=True)
             # Without rows in wrong buckets no file group is rewritten, so this write marks the repair.
             extra = None if wrong.groups else {REPAIRED_KEY: ",".join(instants)}
             written = stray_row_writes.write(table, self.lock, self.context, decided, extra=extra, apart=wrong.places)

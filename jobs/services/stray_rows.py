@@ -132,6 +132,16 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
     )
 
 
+def without_deleted(table: HudiTable, strays: DataFrame, deletes: Sequence[DeletedKey]) -> DataFrame:
+    """Returns the rows without those that these deletes, made elsewhere since, would have removed."""
+    if not deletes:
+        return strays
+    own = [F.col(name).alias(f"now_{name}") for name in table.ordering_fields]
+    keys = strays.select(*KEY, FILE_NAME, F.col(COMMIT_TIME).alias("now_at"), *own)
+    gone = _last_deletes(strays, deletes).join(keys, KEY)
+    return strays.join(gone.where(_is_older(table, gone)), [*KEY, FILE_NAME], "left_anti").cache()
+
+
 def file_id() -> Column:
     """Returns the file id of a row's file; in a log `_hoodie_file_name` is the file id already."""
     return F.regexp_extract(FILE_NAME, "^[^_]+", 0).alias(FILE_ID)
@@ -188,25 +198,32 @@ def _deleted(table: HudiTable, deletes: Sequence[DeletedKey], strays: DataFrame,
     """Returns the rows to delete: rows older than the delete, unless a later stray row wrote their keys again."""
     if not deletes:
         return None
-    spark = strays.sparkSession
+    keys = _last_deletes(strays, deletes).join(now, KEY).join(strays.select(*KEY), KEY, "left_anti")
+    whole = rows.current(table).join(keys.where(_is_older(table, keys)).select(*KEY), KEY, "left_semi")
+    columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
+    return whole.select(*KEY, *columns).cache()
+
+
+def _last_deletes(strays: DataFrame, deletes: Sequence[DeletedKey]) -> DataFrame:
     last: dict[tuple[str, str], DeletedKey] = {}
     for item in sorted(deletes, key=lambda each: each.instant):
         last[(item.partition, item.key)] = item
     found = [(item.partition, item.key, item.instant, item.ordering) for item in last.values()]
-    frame = spark.createDataFrame(
+    return strays.sparkSession.createDataFrame(
         found, f"`{PARTITION_PATH}` string, `{RECORD_KEY}` string, deleted_at string, deleted_by string"
     )
-    keys = frame.join(now, KEY).join(strays.select(*KEY), KEY, "left_anti")
+
+
+def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
+    """Returns whether a row (`now_at`, `now_` with the ordering field) is older than the delete of its key."""
     is_older = F.col("now_at") <= F.col("deleted_at")
     names = table.ordering_fields if orders_by_field(table) else ()
-    if len(names) == 1:
-        theirs = F.col(f"now_{names[0]}")
-        mine = F.col("deleted_by").cast(dict(now.dtypes)[f"now_{names[0]}"])
-        by_value = (mine > theirs) | ((mine == theirs) & is_older)
-        is_older = F.when(F.col("deleted_by").isNull(), is_older).otherwise(by_value)
-    whole = rows.current(table).join(keys.where(is_older).select(*KEY), KEY, "left_semi")
-    columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
-    return whole.select(*KEY, *columns).cache()
+    if len(names) != 1:
+        return is_older
+    theirs = F.col(f"now_{names[0]}")
+    mine = F.col("deleted_by").cast(dict(deleted.dtypes)[f"now_{names[0]}"])
+    by_value = (mine > theirs) | ((mine == theirs) & is_older)
+    return F.when(F.col("deleted_by").isNull(), is_older).otherwise(by_value)
 
 
 def orders_by_field(table: HudiTable) -> bool:

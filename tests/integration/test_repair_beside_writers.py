@@ -83,3 +83,29 @@ def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not
     assert found == expected
     assert second["repaired"] == later
     assert len(proved_by(spark, base, after, index)) == 330
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9), (MOR, 6), (COW, 6)])],
+)
+def test_a_row_that_a_writer_with_the_new_number_has_deleted_does_not_come_back(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
+    count_buckets(spark, base, 4, 7)
+    stale = write_stale(tables.rows(spark, 0, 100, ts=5), base, options)
+    # Readers go on seeing the version in the wrong bucket.
+    deleting = {**options, "hoodie.datasource.write.operation": "delete"}
+    tables.upsert(tables.rows(spark, 0, 60, ts=6), base, deleting)
+    again = tables.rows(spark, 50, 60, ts=7)
+    tables.upsert(again, base, options)
+
+    result = run_job(spark, base, "repair", {"instants": [stale]}).details
+
+    assert result["repaired"] == [stale]
+    kept = tables.rows(spark, 60, 100, ts=5).union(tables.rows(spark, 100, 300))
+    found, expected = texts(spark, base, kept, again)
+    assert found == expected
+    assert len(proved_by(spark, base, 7, index_of(4))) == 250
