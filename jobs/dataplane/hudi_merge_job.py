@@ -67,8 +67,8 @@ def rewrite_by_hudi(
     sources = {(source.partition, source.bucket): source for _, source in slices}
     known = frozenset((item.partition, item.bucket) for item in everything)
     old = {partition: buckets.old.buckets_of(partition) for partition, _ in sources}
-    written = _rewrite(table, work, Routes(sources, known, old, work.leaves_others_out))
-    if not work.leaves_others_out:
+    written = _rewrite(table, work, Routes(sources, known, old, by_file=work.leaves_out is not None))
+    if work.leaves_out is None:
         _require_all_rows(table, work.storage, [item for item, _ in slices], written)
     return written
 
