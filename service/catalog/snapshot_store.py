@@ -250,8 +250,7 @@ def _detail(row: sa.Row[Any]) -> PartitionDetail:
         state=partition_state(row.state),
         buckets=tuple(Bucket(*bucket) for bucket in row.buckets),
         base_rows=row.base_rows,
-        # Earlier versions of the service stored only the file ids.
-        replaced=row.replaced if isinstance(row.replaced, dict) else dict.fromkeys(row.replaced, ""),
+        replaced=row.replaced,
     )
 
 
