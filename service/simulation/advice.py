@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PERIOD = timedelta(days=7)
 """The past that is simulated."""
 
-MOST_COMMITS = 20_000
+MOST_COMMITS = 12_000
 """A table with more commits in the period gets no advice, because each simulation would take too long."""
 
 _LEAST_COMMITS = 30
@@ -107,11 +107,13 @@ def advised(past: TablePast, fleet: Fleet, expected: Expected, begin: float, now
     days = (now.timestamp() - begin) / 86_400
 
     @cache
+    def outcome(policy: Policy) -> Outcome:
+        return simulated([replace(past, policy=policy)], fleet, expected, begin, now.timestamp())
+
     def figures(about: Advisable, value: int) -> Figures:
         section = replace(getattr(past.policy, about.section), **{about.member: value})
-        policy = replace(past.policy, **{about.section: section})
-        outcome = simulated([replace(past, policy=policy)], fleet, expected, begin, now.timestamp())
-        return Figures.of(outcome, about.overhead(outcome) or 1.0, days)
+        found = outcome(replace(past.policy, **{about.section: section}))
+        return Figures.of(found, about.overhead(found) or 1.0, days)
 
     found = [replace(none, because=obstacle) for each in ADVISABLE if (obstacle := each.obstacle(past))]
     for each in (each for each in ADVISABLE if not each.obstacle(past)):
