@@ -106,7 +106,11 @@ class AdvicePolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only shows it"""
     read_overhead: float | UnsetType = UNSET
-    """A read may cost so many times what it costs right after a compaction, in 95 % of the time"""
+    """A read may cost so many times what it costs right after a compaction, or a merge of small files, in 95 % of
+    the time
+    """
+    storage_overhead: float | UnsetType | None = UNSET
+    """All files may have so many times the size of those in use, in 95 % of the time; null: a tenth more than now"""
 
 
 class AdviceState(Word):
@@ -4413,6 +4417,8 @@ class PointOut(Model, frozen=True, kw_only=True):
     """Size of files that are out of use"""
     read_overhead: float
     """Cost of a read of all tables, divided by the cost right after compactions"""
+    small_file_overhead: float
+    """Cost of a read right after compactions, divided by the cost with small files merged"""
 
 
 class PolicyIn(Model, frozen=True, kw_only=True):
