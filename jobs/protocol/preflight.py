@@ -160,7 +160,8 @@ def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequen
 
 def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Problem]:
     properties = table.properties
-    if table.declared.index is None:
+    is_consistent = table.has_consistent_hashing()
+    if table.declared.index is None and not is_consistent:
         yield NO_BUCKET_INDEX.because()
     yield from of_lock(table)
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
@@ -174,7 +175,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         yield BOOTSTRAPPED_TABLE.because()
     if mapping := table.indexes_of_keys:
         yield INDEX_MAPS_KEYS_TO_FILES.because(", ".join(mapping))
-    if table.has_consistent_hashing():
+    if is_consistent:
         yield consistent_hashing()
     others = {item.requested for item in table.pending_writes()} | {*own_instants}
     plans = [item for item in table.pending() if item.action != "rollback" and item.requested not in others]
