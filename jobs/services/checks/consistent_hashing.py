@@ -125,7 +125,9 @@ def rows(examined: Examined) -> Iterator[Finding]:
         code = F.reflect(
             F.lit("org.apache.hudi.common.util.hash.HashID"), F.lit("getXXHash32"), _hashed(table), F.lit(0)
         )
-        keys = current(table).select(PARTITION_PATH, FILE_NAME, code.cast("int").bitwiseAND(F.lit(MASK)))
+        # Without a name of its own, the column would be called as its expression, whose dots Spark cannot resolve.
+        masked = code.cast("int").bitwiseAND(F.lit(MASK)).alias("code")
+        keys = current(table).select(PARTITION_PATH, FILE_NAME, masked)
         found = keys.mapInArrow(judge, "p string").groupBy("p").count().collect()
     if found:
         yield Finding(
