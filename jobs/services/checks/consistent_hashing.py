@@ -114,10 +114,11 @@ def rows(examined: Examined) -> Iterator[Finding]:
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
+            # Rows of logs name the file id only.
             wrong = [
                 partition
                 for partition, name, code in zip(*(each.to_pylist() for each in batch.columns), strict=True)
-                if (found := known.get(partition)) and not name.startswith(f"{_file_id(found, code)}_")
+                if (found := known.get(partition)) and name.partition("_")[0] != _file_id(found, code)
             ]
             yield pa.RecordBatch.from_arrays([pa.array(wrong, pa.string())], names=["p"])
 
