@@ -57,6 +57,9 @@ def of_data_plane(
     table: HudiTable, slices: Sequence[FileSlice], *, own_instants: Collection[str] = ()
 ) -> list[Problem]:
     """Returns the reasons against any rewrite of these slices with the Arrow data plane."""
+    if table.has_consistent_hashing():
+        # Other reasons would suggest to register a simple index, or to write the rows again.
+        return [consistent_hashing()]
     problems = [*_of_table(table, own_instants), *_of_slices(slices, table.bucket_rules())]
     try:
         storage = storage_of(table)
@@ -174,8 +177,6 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         yield BOOTSTRAPPED_TABLE.because()
     if mapping := table.indexes_of_keys:
         yield INDEX_MAPS_KEYS_TO_FILES.because(", ".join(mapping))
-    if table.has_consistent_hashing():
-        yield consistent_hashing()
     others = {item.requested for item in table.pending_writes()} | {*own_instants}
     plans = [item for item in table.pending() if item.action != "rollback" and item.requested not in others]
     if plans:
