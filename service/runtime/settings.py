@@ -15,6 +15,7 @@ from jobs.contract import DEFAULT_GROUP, JobKind
 from jobs.format import spark_options
 from jobs.format.hudi_options import Form
 from jobs.logs import LogFormat
+from jobs.storage import accounts
 from jobs.storage.permissions import Permissions, listed
 from jobs.web_url import PLACE, filled, is_web_url
 from service.model.errors import SettingsError
@@ -23,6 +24,8 @@ from service.runtime.login_settings import LoginSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from jobs.storage.accounts import Account
 
 _STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io|ipc)\.[\w.-]+", re.ASCII)
 # Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else.
@@ -73,6 +76,9 @@ class Settings(LoginSettings):
         default_factory=dict,
         repr=False,
         description="JSON object of file system options, such as an S3 endpoint or the name nodes of HDFS",
+    )
+    storage_accounts: tuple[Any, ...] = Field(
+        (), repr=False, description="JSON list of accounts of object storage: roots, credentials, roles to assume"
     )
 
     lease_seconds: float = Field(30.0, ge=1, le=3600)
@@ -278,6 +284,16 @@ class Settings(LoginSettings):
             if value and not Form.TEXT.accepts(value):
                 raise ValueError(f"the value of {key} must be {Form.TEXT.value[1]}")
         return options
+
+    @field_validator("storage_accounts")
+    @classmethod
+    def _are_accounts(cls, value: tuple[Any, ...]) -> tuple[Account, ...]:
+        return accounts.parse(value)
+
+    @property
+    def file_system_options(self) -> dict[str, str]:
+        """Hadoop's options for all storages, those of the accounts included."""
+        return {**self.storage_options, **accounts.options(self.storage_accounts)}
 
     @field_validator("database_connections")
     @classmethod
