@@ -88,7 +88,7 @@ public class StorageLogin implements AWSCredentialsProvider {
         if (session == null || now >= endsAt) {
           throw e;
         }
-        renewAt = now + 30000L;
+        renewAt = Math.min(now + 30000L, endsAt);
       }
     }
     return session;

@@ -83,7 +83,7 @@ def current(text: str) -> Session:
         except OSError:
             if found is None or time.time() >= found.ends_at:
                 raise
-            _sessions[text] = replace(found, renew_at=time.time() + _PAUSE_SECONDS)
+            _sessions[text] = replace(found, renew_at=min(time.time() + _PAUSE_SECONDS, found.ends_at))
         return _sessions[text]
 
 

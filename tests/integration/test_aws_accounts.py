@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +21,7 @@ from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -126,6 +126,9 @@ def test_the_jvm_trusts_the_authority_of_an_account(spark: SparkSession, lock: T
     with company(certificate=(certificate.public, certificate.private)) as own:
         with _as(spark, own.options(ca_file=None)), pytest.raises(StorageCertificateError):
             run_job(spark, BASE, "compaction", index=INDEX, lock=lock)
+        with _as(spark, own.options()):
+            _written(spark, lock)
+            assert run_job(spark, BASE, "audit", index=INDEX, lock=lock).details["clean"] is True
 
 
 def test_a_worker_with_another_account_for_the_bucket_refuses_the_table(spark: SparkSession, own: Company) -> None:
