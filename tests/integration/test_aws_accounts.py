@@ -62,7 +62,7 @@ def test_jobs_outlive_the_sessions_of_a_chain_of_roles(spark: SparkSession, own:
         before = tables.snapshot(spark, BASE)
         own.server.counted(needs_keys=1, session_seconds=3)
 
-        # By Hudi's client in the JVM, and by Arrow in the tasks.
+        # Hudi's client in the JVM does the first job, and Arrow in the tasks the second one.
         assert run_job(spark, BASE, "compaction", index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
         grown = run_job(
             spark, BASE, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock, writers_query_pruning_off=True

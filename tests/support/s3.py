@@ -38,7 +38,7 @@ ACCESS_DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
 
 EXPIRED = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"""
-# As S3 says it if the key's policy or the caller's does not allow it.
+# S3 says this if the key's policy or the caller's does not allow the use of the key.
 KEY_DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>AccessDenied</Code><Message>User: arn:aws:sts::123456789012:assumed-role/lake/gk is not authorized to
  perform: kms:Decrypt on resource: arn:aws:kms:us-east-1:123456789012:key/1 because no identity-based policy allows the
@@ -201,8 +201,8 @@ class Server:
 
 @contextmanager
 def running(*, ahead: timedelta = timedelta(), certificate: tuple[Path, Path] | None = None) -> Iterator[Server]:
-    """Starts the server. `ahead` is the difference of its clock, and so of its files' times, to this machine's. With a
-    certificate and its key it speaks TLS as `localhost`."""
+    """Starts the server. `ahead` is the difference of its clock, and so of its files' times, to this machine's. A
+    server with a certificate and its key speaks TLS as `localhost`."""
     # The server has its own process, because Arrow may wait for it while it holds the interpreter's lock.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

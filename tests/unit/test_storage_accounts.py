@@ -87,4 +87,4 @@ def test_settings_show_an_account_without_its_secrets(monkeypatch: pytest.Monkey
     text = f"{shown('storage_accounts', chosen.storage_accounts)} {chosen!r} {chosen.storage_accounts}"
     assert ARN in text
     assert not any(secret in text for secret in ("geheim", "AKIA", "outside"))
-    assert chosen.file_system_options["fs.s3a.bucket.lake.aws.credentials.provider"] == accounts.PROVIDER
+    assert chosen.hadoop_options["fs.s3a.bucket.lake.aws.credentials.provider"] == accounts.PROVIDER
