@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,7 @@ def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_an
     audit = run_job(spark, base, "audit", index=index).details
     assert (audit["clean"], audit["duplicates"], audit["misplaced"] > 0) == (False, 0, True)
     adopt(spark, base, index)
-    assert len(proved(spark, base, index)) == 340
+    assert len(tables.in_order(spark, base, 4)) == 340
     tables.upsert(tables.rows(spark, 320, 360, ts=7), base, bucketed(old, result))
     assert len(proved(spark, base, index)) == 360
 
@@ -255,3 +256,30 @@ def test_values_of_partition_columns_stay_as_they_are_stored(
         tables.rows(spark, 0, 70, ts=3).withColumn("dt", F.expr(value)), base, bucketed(options, result.details)
     )
     assert len(tables.in_order(spark, base, 3)) == 70
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_file_groups_without_a_bucket_stop_writers_until_the_rows_are_routed_again(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, table_type=table_type, partitioned=False)
+    plain = tables.writer_options(base, table_type=table_type, partitioned=False, num_buckets=None)
+    # Without small files Hudi makes a new file group for the new rows.
+    tables.upsert(tables.rows(spark, 50, 70, ts=3), base, {**plain, "hoodie.parquet.small.file.limit": "0"})
+    audit = run_job(spark, base, "audit", index=tables.INDEX).details
+    assert (audit["clean"], audit["file_groups_without_bucket"], audit["duplicates"]) == (False, 1, 0)
+    # The failed write stays pending, so it is made on a copy.
+    shutil.copytree(base, tmp_path / "copy" / "trips")
+    with pytest.raises(Exception, match="NumberFormatException"):
+        tables.upsert(tables.rows(spark, 60, 80, ts=4), tmp_path / "copy" / "trips", options)
+
+    adopt(spark, base, tables.INDEX)
+
+    assert len(proved(spark, base, tables.INDEX)) == 70
+    tables.upsert(tables.rows(spark, 60, 80, ts=4), base, options)
+    assert len(proved(spark, base, tables.INDEX)) == 80
+    with pytest.raises(RefusedError) as caught:
+        adopt(spark, base, tables.INDEX)
+    assert caught.value.problem().type == "bucket-index-in-place"
