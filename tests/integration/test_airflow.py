@@ -125,7 +125,8 @@ def test_the_dag_of_the_guide_runs_with_everything_deferred(airflow: Airflow, se
     assert ended["returned"]["healthy"] == {"table_id": service.table.id, "table": "orders"}
     assert ended["returned"]["compact"]["instants"] == [COMPACTION]
     assert [(order.kind.value, order.dry_run) for order in work.orders] == [("compaction", True), ("compaction", False)]
-    assert "deferred" in out.lower()
+    # Airflow 2 says in another way that it has left the task for its trigger.
+    assert "deferred" in out.lower() or "running trigger in line" in out.lower()
 
 
 def test_tasks_run_in_the_worker_too_and_a_failed_job_fails_its_task(

@@ -30,7 +30,7 @@ class Dagster:
 
     def __init__(self, environment: ToolEnvironment, service: ToolService) -> None:
         example = environment.folder / "example.py"
-        example.write_text(python_block(GUIDE_OF_TOOLS, "import Definitions"))
+        example.write_text(python_block(GUIDE_OF_TOOLS, "Definitions("))
         self._log = (environment.folder / "dagster.log").open("w+")
         token = service.token(Role.OPERATOR)
         self.process = environment.start(
