@@ -236,7 +236,8 @@ def _detail(row: sa.Row[Any]) -> PartitionDetail:
         state=partition_state(row.state),
         buckets=tuple(Bucket(*bucket) for bucket in row.buckets),
         base_rows=row.base_rows,
-        replaced=row.replaced,
+        # Earlier versions of the service stored only the file ids.
+        replaced=row.replaced if isinstance(row.replaced, dict) else dict.fromkeys(row.replaced, ""),
     )
 
 

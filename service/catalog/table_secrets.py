@@ -52,6 +52,11 @@ def opened(cipher: SecretCipher, stored: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def is_sealed(options: Mapping[str, str]) -> bool:
+    """Returns whether all secrets are encrypted. Earlier versions stored secrets in plain text."""
+    return all(value.startswith(_PREFIX) for key, value in options.items() if is_secret(key, value))
+
+
 def _must_be_sealed(key: str, value: str) -> bool:
     return value.startswith(_PREFIX) or is_secret(key, value)
 

@@ -144,6 +144,12 @@ def _selected(selection: TableSelection | None) -> list[sa.ColumnElement[bool]]:
     return conditions
 
 
+def options(connection: Connection) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
+    """Yields the id, the options of the lock and the Hudi options of every table."""
+    for row in connection.execute(sa.select(_t.c.id, _t.c.lock, _t.c.hudi_options)):
+        yield row.id, TableLock.from_json(row.lock).options, row.hudi_options
+
+
 def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, TableLock]:
     """Returns the locks of these tables, by table id. The secrets in these locks are sealed."""
     if not table_ids:

@@ -111,6 +111,19 @@ def writing(engine: Engine) -> Iterator[Connection]:
                 _files[engine].check()
 
 
+def rewrite(engine: Engine) -> None:
+    """Rewrites the files of an SQLite database, so that they contain nothing that was deleted or replaced. PostgreSQL
+    does that by itself, in time. Raises DatabaseUnavailableError."""
+    if engine.dialect.name != "sqlite":
+        return
+    try:
+        with _reachable(engine), _turn_of(engine), closing(engine.raw_connection()) as connection:
+            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                connection.cursor().execute(statement).close()
+    except sqlite3.OperationalError as error:  # SQLAlchemy translates only errors of its own connections
+        raise DatabaseUnavailableError(_first_line(error)) from error
+
+
 def checkpoint(engine: Engine) -> None:
     """Copies the pages of SQLite's write-ahead log into the database, while others read and write. The copy may take a
     tenth of a second. Raises DatabaseUnavailableError."""

@@ -57,8 +57,9 @@ class Layout:
         if index is None or not hashing_config:
             return cls(index)
         in_force = {name: value for name, value in hashing_config.items() if name != "earlier"}
-        earlier = tuple(HashingConfig.of(**each) for each in hashing_config["earlier"])
-        return cls(index, HashingConfig.of(**in_force), earlier)
+        # Earlier versions of the service stored only the config in force.
+        earlier = hashing_config.get("earlier", ())
+        return cls(index, HashingConfig.of(**in_force), tuple(HashingConfig.of(**each) for each in earlier))
 
     def to_json(self) -> dict[str, Any] | None:
         """Returns JSON from which `stored` makes the same layout."""

@@ -13,7 +13,7 @@ from service.catalog import decision_times, snapshot_store, table_secrets, table
 from service.catalog.registration import Readers, Registration, Writers
 from service.catalog.table_events import table_registered
 from service.db import audit_record
-from service.db.engine import reading, writing
+from service.db.engine import reading, rewrite, writing
 from service.delegation import plan_store
 from service.delivery import outbox
 from service.model.errors import GroundskeeperError
@@ -172,6 +172,27 @@ def _sealed(cipher: SecretCipher, changes: Mapping[str, Any], stored: Registrati
     if "hudi_options" in changes:
         sealed["hudi_options"] = table_secrets.sealed(cipher, changes["hudi_options"], stored.hudi_options)
     return sealed
+
+
+def seal_stored(engine: Engine, cipher: SecretCipher) -> None:
+    """Encrypts the secrets that an earlier version stored in plain text. Logs a warning if there is no key."""
+    with reading(engine) as connection:
+        found = [
+            table_id
+            for table_id, *options in table_store.options(connection)
+            if not all(map(table_secrets.is_sealed, options))
+        ]
+    if not found:
+        return
+    try:
+        for table_id in found:
+            with writing(engine) as connection:
+                table = table_store.get(connection, table_id, for_update=True)
+                as_stored = {"lock": table.lock, "hudi_options": table.hudi_options}
+                table_store.change(connection, table.evolve(**_sealed(cipher, as_stored, table)))
+        rewrite(engine)
+    except GroundskeeperError as error:
+        log.warning("Secrets of tables (%s) are not encrypted: %s %s", ", ".join(found), error.title, error.hint)
 
 
 def detect_after(engine: Engine, lake: LakeAccess, table_id: str, kind: JobKind) -> None:

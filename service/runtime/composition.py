@@ -128,6 +128,7 @@ class Composition:
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
         """Returns the service with its local workers."""
         chosen = self.chosen
+        registry.seal_stored(self.engine, self._cipher)
         lineage_webhook.ensure(
             self.engine,
             self._clock,

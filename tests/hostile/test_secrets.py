@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import stat
@@ -19,7 +20,7 @@ import sqlalchemy as sa
 from cryptography.fernet import Fernet
 from starlette.testclient import TestClient
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, TableLock
 from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher, key_from
 from service.api.app import create_app
@@ -27,6 +28,7 @@ from service.catalog import table_store
 from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
 from service.db.page import PageRequest
+from service.registration import registry
 from service.runtime import settings
 from service.runtime.local_worker import LocalWorkers
 from tests.integration.control_plane.protocol_worker import Worker
@@ -277,6 +279,60 @@ def test_after_a_rotation_of_keys_old_and_new_secrets_are_readable(app_context: 
     with reading(app_context.database.engine) as connection:
         stored = table_store.get(connection, table["id"])
     assert SecretCipher([new]).open(stored.hudi_options[FIELDS].removeprefix(SEALED)) == added
+
+
+_PLAIN_LOCK = {key: value for key, value in LOCK.items() if not value.startswith(SEALED)}
+
+
+@pytest.fixture
+def with_plain_secrets(app_context: AppContext, tmp_path: Path) -> str:
+    """A table as an earlier version stored it, changed several times, so that the file has old copies of the row."""
+    engine = app_context.database.engine
+    lock = TableLock(PROVIDER, _PLAIN_LOCK)
+    made = _client(app_context, SecretCipher.fresh()).post("/v1/tables", json={"base_path": "/lake/a"})
+    table_id = str(made.json()["id"])
+    for size in (10, 900, 20, 990, 1):
+        values = {"lock": lock.to_json(), "hudi_options": {**OPTIONS, FIELDS: "x" * size}}
+        with writing(engine) as connection:
+            connection.execute(schema.tables.update().values(**values))
+    with engine.connect() as connection:
+        connection.execute(sa.text("PRAGMA wal_checkpoint(FULL)"))
+    assert HUSH.encode() in _bytes(tmp_path)
+    return table_id
+
+
+def _bytes(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def test_secrets_that_an_earlier_version_stored_are_encrypted_and_leave_no_copy(
+    app_context: AppContext, with_plain_secrets: str, tmp_path: Path
+) -> None:
+    cipher = SecretCipher.fresh()
+    # The secrets are readable without decryption.
+    client = _client(app_context, cipher)
+    client.post(f"/v1/tables/{with_plain_secrets}/jobs", json={"kind": "audit"})
+    assert Worker(client).must_lease().table.lock.options == _PLAIN_LOCK
+    registry.seal_stored(app_context.database.engine, cipher)
+    assert HUSH.encode() not in _bytes(tmp_path)
+    client.post(f"/v1/tables/{with_plain_secrets}/jobs", json={"kind": "compaction"})
+    assert Worker(client).must_lease().table.lock.options == _PLAIN_LOCK
+    with reading(app_context.database.engine) as connection:
+        stored = table_store.get(connection, with_plain_secrets)
+    registry.seal_stored(app_context.database.engine, cipher)
+    with reading(app_context.database.engine) as connection:
+        assert table_store.get(connection, with_plain_secrets) == stored
+
+
+def test_without_a_key_old_secrets_stay_unencrypted_and_the_log_names_their_tables(
+    app_context: AppContext, with_plain_secrets: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        registry.seal_stored(app_context.database.engine, SecretCipher([]))
+    assert with_plain_secrets in caplog.text
+    assert "GROUNDSKEEPER_SECRET_KEYS" in caplog.text
+    assert HUSH not in caplog.text
+    assert _client(app_context, SecretCipher([])).get("/v1/tables").json()["items"][0]["hudi_options"][ORDERING] == MASK
 
 
 def test_a_local_worker_does_not_inherit_the_secrets_of_the_service(

@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 
 from jobs.contract import JobKind, Outcome, Result
 from jobs.format.markers import KEPT
@@ -16,6 +17,7 @@ from jobs.format.stale_writes import KNOWN_KEY, REPAIRED_KEY, Doubt
 from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.catalog import commit_store
+from service.db import schema
 from service.db.engine import reading, writing
 from service.db.page import PageRequest
 from service.events.database import Database
@@ -194,6 +196,23 @@ def test_stale_writes_from_before_the_registration_are_found(either: Story) -> N
     stale = story.commit({A: 7})
     story.register()
     assert story.found == [(STALE, OPEN, stale)]
+
+
+def test_file_groups_that_an_earlier_version_of_the_service_stored_count(story: Story) -> None:
+    """The earlier version stored only the ids of replaced file groups and the last hashing config."""
+    story.register()
+    story.expand()
+    story.poll()
+    with writing(story.watched.engine) as connection:
+        [summary] = connection.execute(sa.select(schema.snapshots.c.summary)).scalars()
+        del summary["hashing_config"]["earlier"]
+        connection.execute(schema.snapshots.update().values(summary=summary))
+        connection.execute(schema.partitions.update().values(replaced=[A, B]))
+    stale, late = story.commit({A: 7}), story.commit({NEW_A: 30})
+    story.poll()
+    assert {*story.found} == {(STALE, OPEN, stale), (OLD, SUSPECTED, late)}
+    [of_stale] = [each.details["groups"] for each in story.incidents if each.kind is STALE]
+    assert of_stale == [{"partition": "p", "file_id": A, "replaced_by": ""}]
 
 
 def test_table_services_bring_no_rows(story: Story) -> None:
