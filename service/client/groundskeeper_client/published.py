@@ -67,8 +67,8 @@ def position(client: Client, since: datetime | None = None) -> int:
 def commits_after(
     client: Client, table_id: str, after: int, *, of_services: bool = False
 ) -> tuple[list[PublishedCommit], int]:
-    """Returns the commits after a position, oldest first, and the position after them. By default only those of writers
-    count. A commit is in exactly one of the answers if each call begins where the last one ended.
+    """Returns the commits after a position, oldest first, and the position after them. Only commits of writers count,
+    unless `of_services` is set. A commit is in exactly one of the answers if each call begins where the last one ended.
 
     Events are kept for GROUNDSKEEPER_EVENTS_DAYS: after a longer time the older commits are missing.
     """

@@ -38,19 +38,19 @@ TRIGGERS_ARE_KILLED = hasattr(BaseTrigger, "on_kill")
 
 async def connection_of(conn_id: str) -> Any:
     """Returns a connection, in the triggerer's event loop."""
-    from asgiref.sync import sync_to_async
+    from asgiref import sync
 
     if hasattr(BaseHook, "aget_connection"):  # Airflow 3.1
         return await BaseHook.aget_connection(conn_id)
-    return await sync_to_async(BaseHook.get_connection)(conn_id)
+    return await sync.sync_to_async(BaseHook.get_connection)(conn_id)
 
 
 async def is_ended_by_a_person(task_instance: Any) -> bool:
     """Whether a trigger was cancelled because a person has cleared or ended its task, and not because the triggerer
     stops. Triggers ask before Airflow 3.3."""
-    from asgiref.sync import sync_to_async
+    from asgiref import sync
 
-    state: str | None = await sync_to_async(_state)(task_instance)
+    state: str | None = await sync.sync_to_async(_state)(task_instance)
     return state != "deferred"
 
 
