@@ -41,8 +41,7 @@ def json_of(value: object) -> Any:
     try:
         return msgspec.json.decode(msgspec.json.encode(value))
     except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
-        return json.loads(text.encode(errors="replace"))
+        return json.loads(json.dumps(msgspec.to_builtins(value), ensure_ascii=False).encode(errors="replace"))
 
 
 def converted(value: object, kind: type[Converted], *, strict: bool = True, from_attributes: bool = False) -> Converted:
@@ -87,6 +86,7 @@ class JobKind(StrEnum):
     BUCKET_EXPANSION = "bucket_expansion"
     BUCKET_CONTRACTION = "bucket_contraction"
     BUCKET_COUNT = "bucket_count"
+    BUCKET_INDEX = "bucket_index"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
     ARCHIVAL = "archival"

@@ -36,6 +36,59 @@ class StorageLoginError(StorageRefusedError):
     example = "hdfs://namenode/lake/orders: no ticket"
 
 
+class StorageRoleError(StorageRefusedError):
+    type = "storage-role-refused"
+    title = "A role for the table's storage cannot be assumed"
+    hint = (
+        "Let the role's trust policy name who assumes it, with the same external id; let the caller's own policy allow"
+        " sts:AssumeRole, and sts:TagSession if tags are declared. A chain of roles allows `seconds` of 3600 at most."
+    )
+    why = (
+        "The credentials are valid, and AWS refuses the role that the account in GROUNDSKEEPER_STORAGE_ACCOUNTS names:"
+        " its trust policy does not name the caller, the external id is another one, tags may not be set, or the"
+        " session would last too long. AWS gives the same answer to a wrong external id as to a role without trust."
+    )
+    example = (
+        "assuming the role arn:aws:iam::111122223333:role/lake: AccessDenied: not authorized to perform: sts:AssumeRole"
+    )
+
+
+class StorageCertificateError(StorageRefusedError):
+    type = "storage-not-trusted"
+    title = "The certificate of the storage is not trusted"
+    hint = (
+        "Name the PEM file of the authority in `ca_file` of the account in GROUNDSKEEPER_STORAGE_ACCOUNTS, and use the"
+        " host's name that is in the certificate."
+    )
+    why = (
+        "The storage is reached by TLS, and its certificate was signed by an authority that this machine does not know,"
+        " is for another host, or has ended. Nothing was sent."
+    )
+    example = "s3a://lake/orders: SSL peer certificate or SSH remote key was not OK"
+
+
+class StorageRegionError(StorageRefusedError):
+    type = "storage-wrong-region"
+    title = "The bucket of the table is in another region"
+    hint = "Set the bucket's region: `region` of its account, or fs.s3a.endpoint.region and fs.s3a.endpoint."
+    why = "The storage knows the bucket, and answers that requests have to go to another region or endpoint."
+    example = "s3a://lake/orders: AuthorizationHeaderMalformed: the region 'us-east-1' is wrong; expecting 'eu-west-1'"
+
+
+class StorageKeyError(StorageRefusedError):
+    type = "storage-key-denied"
+    title = "The key that encrypts the table's files may not be used"
+    hint = (
+        "Let the role or user call kms:Decrypt and kms:GenerateDataKey with the key of the bucket, by its own policy"
+        " and by that of the key, and see that the key is enabled."
+    )
+    why = (
+        "The storage lets the caller read or write, but the files are encrypted by a key of AWS KMS that the caller may"
+        " not use, or that is disabled or deleted. Both policies, the caller's and the key's, have to allow it."
+    )
+    example = "User: arn:aws:sts::111122223333:assumed-role/lake/gk is not authorized to perform: kms:Decrypt"
+
+
 class StorageDeniedError(StorageRefusedError):
     type = "storage-access-denied"
     title = "The storage does not let the worker do what the job needs"
@@ -117,6 +170,10 @@ def hudi_error(detail: str, message: str | None = None) -> HudiError:
 
 
 _TYPES: Mapping[Refusal, type[StorageRefusedError]] = {
+    Refusal.KEY: StorageKeyError,
+    Refusal.ROLE: StorageRoleError,
+    Refusal.CERTIFICATE: StorageCertificateError,
+    Refusal.REGION: StorageRegionError,
     Refusal.LOGIN: StorageLoginError,
     Refusal.FULL: StorageFullError,
     Refusal.READ_ONLY: StorageReadOnlyError,

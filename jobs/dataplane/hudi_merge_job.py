@@ -27,7 +27,7 @@ from jobs.problems.tables import ROWS_MISSING
 from jobs.storage.paths import bytes_per_row, rows_that_fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -67,34 +67,19 @@ def rewrite_by_hudi(
     sources = {(source.partition, source.bucket): source for _, source in slices}
     known = frozenset((item.partition, item.bucket) for item in everything)
     old = {partition: buckets.old.buckets_of(partition) for partition, _ in sources}
-    written = _rewrite(table, work, Routes(sources, known, old, work.leaves_others_out))
-    if not work.leaves_others_out:
+    written = _rewrite(table, work, Routes(sources, known, old, by_file=work.leaves_out is not None))
+    if work.leaves_out is None:
         _require_all_rows(table, work.storage, [item for item, _ in slices], written)
     return written
 
 
 def _rewrite(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFile]:
     layout = latest_layout(table, work.codec)
-    schema = _arrow_schema()
-
-    def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        reduce_task_overhead()
-        task_context = TaskContext.get()
-        own = token(task_context.partitionId() if task_context else 0)
-        found: list[dict[str, Any]] = []
-        try:
-            found += (asdict(item) for item in rewrite_merged_rows(work, routes, layout, own, merged))
-        except RefusedError as error:
-            found.append({"refusal": error.problem().to_json()})
-        yield pa.RecordBatch.from_pylist(found, schema=schema)
-
-    with translated("rewriting the merged slices"), wait_for_tasks_on_error(table):
-        collected = _merged_rows(table, work.storage, routes).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
-    written = written_files(
-        Problem(**row.refusal.asDict())
-        if row.refusal
-        else WrittenFile(row.partition, row.source, row.file_id, row.file_name, row.rows, row.bytes, row.key_digest)
-        for row in collected
+    models = [source.model for source in routes.sources.values() if source.model]
+    written = written_by_tasks(
+        table,
+        merged_rows(table, work.storage, routes.old, models),
+        lambda merged, own: rewrite_merged_rows(work, routes, layout, own, merged),
     )
     _require_one_task_per_slice(written)
     # No task receives rows of a slice whose rows are all deleted, but its new files must exist nevertheless.
@@ -105,14 +90,43 @@ def _rewrite(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFil
     return written
 
 
-def _merged_rows(table: HudiTable, storage: Storage, routes: Routes) -> DataFrame:
-    """Returns the table's rows as a Hudi reader sees them (base files and logs merged), one Spark task per slice."""
+def written_by_tasks(
+    table: HudiTable, rows_: DataFrame, write: Callable[[Iterable[pa.RecordBatch], str], Iterable[WrittenFile]]
+) -> list[WrittenFile]:
+    """Returns the files that `write` makes in Spark's tasks from the rows of each task; its second argument is Hudi's
+    write token. Raises `RefusedError` if a task does."""
+    schema = _arrow_schema()
+
+    def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        reduce_task_overhead()
+        task_context = TaskContext.get()
+        own = token(task_context.partitionId() if task_context else 0)
+        found: list[dict[str, Any]] = []
+        try:
+            found += (asdict(item) for item in write(merged, own))
+        except RefusedError as error:
+            found.append({"refusal": error.problem().to_json()})
+        yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+    with translated("rewriting the merged slices"), wait_for_tasks_on_error(table):
+        collected = rows_.mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
+    return written_files(
+        Problem(**row.refusal.asDict())
+        if row.refusal
+        else WrittenFile(row.partition, row.source, row.file_id, row.file_name, row.rows, row.bytes, row.key_digest)
+        for row in collected
+    )
+
+
+def merged_rows(table: HudiTable, storage: Storage, partitions: Collection[str], models: Sequence[str]) -> DataFrame:
+    """Returns the rows of these partitions as a Hudi reader sees them (base files and logs merged), one Spark task per
+    slice. `models` are base files whose rows are about as wide."""
     spark = table.jvm.spark.newSession()
     for key, value in _ONE_TASK_PER_SLICE.items():
         spark.conf.set(key, value)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, routes)))
-    return rows.current(table, spark=spark).where(col(PARTITION_PATH).isin(sorted(routes.old)))
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, models)))
+    return rows.current(table, spark=spark).where(col(PARTITION_PATH).isin(sorted(partitions)))
 
 
 def _require_all_rows(
@@ -147,13 +161,12 @@ def _require_all_rows(
             raise RefusedError(problems[:_MOST_REASONS])
 
 
-def _rows_of_batch(storage: Storage, routes: Routes) -> int:
+def _rows_of_batch(storage: Storage, models: Sequence[str]) -> int:
     """Returns the number of rows per batch from the JVM to Python, computed from the widest rows of some base files.
     Without a base file the batches are small.
     """
     known = []
-    models = list(dict.fromkeys(source.model for source in routes.sources.values() if source.model))
-    for name in models[:_PROBED_MODELS]:
+    for name in list(dict.fromkeys(models))[:_PROBED_MODELS]:
         with storage.read_parquet(name) as reader:
             if reader.metadata.num_row_groups:
                 known.append(bytes_per_row(reader))

@@ -136,12 +136,12 @@ class Routes:
     sources: dict[tuple[str, int], Source]  # The slices to rewrite, by partition path and bucket.
     known: frozenset[tuple[str, int]]  # All slices of the table.
     old: dict[str, int]  # Each partition's number of buckets before the rewrite.
-    leaves_others_out: bool = False  # The same as in `Rewrite`.
+    by_file: bool = False  # Whether rows of another bucket belong to the slice of their file.
 
     def split(
         self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]
     ) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
-        """Yields the rows of each slice by the hash of their keys.
+        """Yields the rows of each slice by the hash of their keys, or `by_file`.
 
         Raises `RefusedError` for a row in another bucket's file.
         """
@@ -151,13 +151,11 @@ class Routes:
         for number, partition in enumerate(paths.dictionary.to_pylist()):
             here = paths.indices.to_numpy(zero_copy_only=False) == number
             buckets = (codes & 0x7FFFFFFF) % self.old[partition]
+            if self.by_file:
+                buckets = np.where(located < 0, buckets, located)
             for bucket in np.unique(buckets[here]).tolist():
                 key = (partition, bucket)
                 mask = here & (buckets == bucket)
-                if self.leaves_others_out:
-                    mask &= (located < 0) | (located == bucket)
-                    if not mask.any():
-                        continue
                 elsewhere = (located[mask] >= 0) & (located[mask] != bucket)
                 if key not in self.known or elsewhere.any():
                     raise RefusedError([misplaced(partition, bucket)])

@@ -61,7 +61,7 @@ def copied(work: Rewrite, source: Source, token: str, opened: pa.NativeFile | No
     `opened` is the base file of a source that nothing is merged with. Raises `RecordKeyError` as the rewrite of rows.
     Memory: 64 MiB.
     """
-    if work.sort_by or work.leaves_others_out or work.apart > 1 or not work.hash_fields:
+    if work.sort_by or work.leaves_out is not None or work.apart > 1 or not work.hash_fields:
         return None
     parts = (source, *source.merged_with)
     try:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter
@@ -18,7 +20,7 @@ from jobs.dataplane.row_buffer import RowBuffer
 from jobs.dataplane.spill import SpillFolder
 from jobs.errors import RefusedError, RowsDifferError
 from jobs.format import bucket_hash
-from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
+from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, RECORD_KEY
 from jobs.format.written_file import WrittenFile
 from jobs.problems.rescales import BUCKET_INDEX_CONTRADICTED
 
@@ -51,9 +53,9 @@ class Rewrite:
     sort_by: tuple[str, ...] = ()  # Orders the rows of each output; without it they keep their order.
     curve: str = "linear"  # linear, zorder or hilbert
     codec: str | None = None  # Overrides the input's compression.
-    leaves_others_out: bool = (
-        False  # Whether rows of other buckets than the slice's are left out; otherwise they are an error.
-    )
+    # Rows of other buckets than the slice's are left out if they were written by these instants, and otherwise kept
+    # where they are. Without it they are an error.
+    leaves_out: frozenset[str] | None = None
     # Rows that an expansion by this factor would separate go to different row groups, ordered by their new buckets.
     apart: int = 1
     sort_bytes: int = SORT_BYTES  # Rows to be sorted go to a local disk beyond this.
@@ -98,9 +100,8 @@ class SplitWriter:
         self._work = work
         self._source = source
         self._folder = SpillFolder()
-        self._by_bucket = {
-            bucket: BaseFile(work, source, layout, bucket, token, folder=self._folder) for bucket in source.children
-        }
+        self._new_file = partial(BaseFile, work, source, layout, token=token, folder=self._folder)
+        self._by_bucket = {bucket: self._new_file(bucket) for bucket in source.children}
         self._outputs = list(self._by_bucket.values())
         self._read = KeyDigest()
         # Memory that others hold, such as the logs of a merge, must not make the row groups smaller.
@@ -113,6 +114,9 @@ class SplitWriter:
         slices.
         """
         source = source or self._source
+        if self._work.leaves_out is not None:
+            self._add_where_it_is(batch, self._work.leaves_out)
+            return
         if self._source.only:
             batch = self._own(batch, source)
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
@@ -137,8 +141,26 @@ class SplitWriter:
                     rows = batch if count == batch.num_rows else batch.filter(pa.array(mask))
                     output.add(rows, section if self._work.apart > 1 else 0)
                 routed += count
-        if routed != batch.num_rows and not self._work.leaves_others_out:
+        if routed != batch.num_rows:
             raise RefusedError([misplaced(source.partition, source.bucket)])
+        self._flush_what_is_large()
+
+    def _add_where_it_is(self, batch: pa.RecordBatch, leaves_out: frozenset[str]) -> None:
+        """Adds rows to the file of the slice's own bucket, also those that belong to another one, except for rows of
+        other buckets that these instants wrote. A bucket beyond the table's number gets a file only for such rows."""
+        source = self._source
+        keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
+        times = batch.column(batch.schema.get_field_index(COMMIT_TIME))
+        is_own = np.isin(bucket_hash.bucket_ids(keys, self._work.hash_fields, source.modulus), source.residues)
+        is_moved = pc.is_in(times, value_set=pa.array(sorted(leaves_out), pa.string()))
+        rows = batch.filter(pc.or_(pa.array(is_own), pc.invert(is_moved)))
+        if rows.num_rows == 0:
+            return
+        if source.bucket not in self._by_bucket:
+            self._by_bucket[source.bucket] = self._new_file(source.bucket)
+            self._outputs = list(self._by_bucket.values())
+        self._read += KeyDigest.of(rows.column(rows.schema.get_field_index(RECORD_KEY)))
+        self._by_bucket[source.bucket].add(rows)
         self._flush_what_is_large()
 
     def _own(self, batch: pa.RecordBatch, source: Source) -> pa.RecordBatch:
@@ -151,8 +173,7 @@ class SplitWriter:
         return batch.filter(pa.array(np.isin(finer, own)))
 
     def _flush_what_is_large(self) -> None:
-        """Writes row groups, or spills rows that are to be sorted to the disk. A bucket beyond the table's number has
-        no outputs."""
+        """Writes row groups, or spills rows that are to be sorted to the disk."""
         if self._work.sort_by:
             while sum(output.waiting_bytes for output in self._outputs) > self._work.sort_bytes:
                 max(self._outputs, key=lambda output: output.waiting_bytes).spill()
@@ -178,7 +199,7 @@ class SplitWriter:
         written = [output.close() for output in self._outputs]
         self._folder.remove()
         found = KeyDigest.sum(KeyDigest.parse(file.rows, file.key_digest) for file in written)
-        if found != self._read and not self._work.leaves_others_out:
+        if found != self._read:
             raise RefusedError(
                 [rows_differ(self._source.partition, f"file group {self._source.file_id}", self._read, found)]
             )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobs.errors import JobError
-    from jobs.storage.s3 import Credentials
+    from jobs.storage.aws_session import Credentials
 
 CONNECT_SECONDS = 3
 SILENCE_SECONDS = 20

@@ -25,6 +25,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.metastore_table import LAST_SYNCED, Definition, MetastoreTable
 from jobs.job_params import SyncStrategy
 from jobs.storage import s3
+from jobs.storage.aws_session import Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -254,10 +255,10 @@ class Glue:
                 yield tuple(each["Values"]), (each.get("StorageDescriptor") or {}).get("Location") or ""
 
 
-def _keys_and_region(table: HudiTable) -> tuple[s3.Credentials, str | None]:
+def _keys_and_region(table: HudiTable) -> tuple[Credentials, str | None]:
     """Returns those in the storage options of the table, if it is on S3 and has any."""
     store = storage_of(table).store
-    return (store.credentials(), store.region) if isinstance(store, s3.S3) else (s3.Credentials(), None)
+    return (store.credentials(), store.region) if isinstance(store, s3.S3) else (Credentials(), None)
 
 
 def _types(columns: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from jobs.hudi.boundaries import check_folders
 from jobs.hudi.file_listing import ListedFile, listed
 from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.records import Instant, Touched, touched_of
+from jobs.hudi.storage_login import require_own_account
 from jobs.hudi.table_properties import TableProperties
 from jobs.table_errors import TableGoneError
 
@@ -34,6 +35,7 @@ class OpenedTable(TableProperties):
         self._resolver: Any = None
         self._resolver_of = ""  # The instants that had completed when the resolver was made.
         self._schemas: dict[bool, str] = {}  # The schemas without and with the meta fields.
+        require_own_account(jvm, self.base_path)
         self.reload()
 
     def reload(self) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import dropped_objects, google_connector, ivy, session_python
+from jobs.hudi import dropped_objects, google_connector, ivy, session_python, storage_login
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
@@ -160,6 +160,10 @@ def start_session(
     for key, value in (storage_options or {}).items():
         # The options are set after the start, because as Spark options the secrets would be on the JVM's command line.
         hadoop.set(key.removeprefix("spark.hadoop."), value)
+    try:
+        storage_login.set_up(session, storage_options or {})
+    except storage_login.LoginClassError as error:
+        raise NoSessionError(master, SPARK_NOT_STARTED.because(str(error))) from error
     log_in(session)
     session_python.drop_jars(session.sparkContext)
     _look_up_functions(session)

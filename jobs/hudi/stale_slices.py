@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import FilesGoneError
+from jobs.errors import FilesGoneError, HudiError
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
+from jobs.format.stale_writes import StaleWrite
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from jobs.format.stale_writes import Group, StaleWrite
+    from jobs.format.stale_writes import Group
     from jobs.hudi.records import Commit
     from jobs.hudi.table import HudiTable
 
@@ -110,6 +111,34 @@ def deleted_from_base_files(
                 old = table.jvm.spark.read.parquet(before).select(RECORD_KEY)
                 now = rows.where(F.col(FILE_NAME).startswith(group[1])).select(RECORD_KEY)
                 found += [DeletedKey(group[0], row[0], write.instant) for row in old.subtract(now).collect()]
+    return found
+
+
+def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
+    """Returns the keys that a commit deleted in file groups that existed: in the delete blocks of its logs, or those of
+    the previous base file that its own lacks. Keys in files that were cleaned are left out."""
+    groups = [group for group, count in commit.deleted.items() if count]
+    write = StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(groups, ""))
+    found = deleted_in_logs(table, [write], [commit])
+    for group in groups:
+        before = commit.previous.get(group, NOTHING_BEFORE)
+        own = [path for path in commit.files[group[0]][group[1]] if path.endswith(".parquet")]
+        if not own or before == NOTHING_BEFORE:
+            continue
+        try:
+            old = _base_file(table, group, before)
+            with translated("comparing base files"):
+                reader = table.jvm.spark.read
+                gone = (
+                    reader.parquet(old)
+                    .select(RECORD_KEY)
+                    .subtract(reader.parquet(f"{table.base_path}/{own[-1]}").select(RECORD_KEY))
+                )
+                keys = [row[0] for row in gone.collect()]
+        except (FilesGoneError, HudiError) as error:
+            logger.warning("the deletes of %s in %s are unknown: %s", write.instant, "/".join(group), error)
+            continue
+        found += [DeletedKey(group[0], key, write.instant, file_id=group[1]) for key in keys]
     return found
 
 

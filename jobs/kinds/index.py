@@ -9,7 +9,7 @@ from msgspec import UNSET
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, WorksOn
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Count, Flag, KindResult, Many, Maybe, Number, Part, Texts
+from jobs.kinds.results import Count, Flag, KindResult, Many, Maybe, Number, Part, Texts, WriterOption
 from jobs.kinds.words import WAIT_SECONDS, Names, Word
 
 IndexName = Literal["record", "partitioned_record", "column_stats", "bloom_filters", "secondary", "expression"]
@@ -89,13 +89,6 @@ class IndexDifference(Part, frozen=True, kw_only=True):
     partition: Annotated[str, Spec("The index")]
     missing: Annotated[tuple[str, ...], Spec("Rows without a right entry, at most 100")]
     beyond: Annotated[tuple[str, ...], Spec("Entries without a row, at most 100")]
-
-
-class WriterOption(Part, frozen=True, kw_only=True):
-    """An option of a writer"""
-
-    name: Annotated[str, Spec("Its name", examples=("hoodie.metadata.record.index.enable",))]
-    value: Annotated[str, Spec("Its value", examples=("true",))]
 
 
 class IndexCost(Part, frozen=True, kw_only=True):

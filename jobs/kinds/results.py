@@ -271,6 +271,13 @@ class KeyProof(Part, frozen=True, kw_only=True):
     left_out: Annotated[tuple[str, ...], Spec("File groups that were not compared")]
 
 
+class WriterOption(Part, frozen=True, kw_only=True):
+    """An option of a writer"""
+
+    name: Annotated[str, Spec("Its name", examples=("hoodie.metadata.record.index.enable",))]
+    value: Annotated[str, Spec("Its value", examples=("true",))]
+
+
 class FileGroupNumbers(Part, frozen=True, kw_only=True):
     """Numbers of file groups before and after a job"""
 

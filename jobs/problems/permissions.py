@@ -31,6 +31,15 @@ METASTORE_NOT_ALLOWED: Final = ProblemType(
     example="metastore:9083 is not one of the allowed hosts.",
     hint="An administrator can extend GROUNDSKEEPER_METASTORE_HOSTS, for the service and for each worker.",
 )
+STORAGE_ACCOUNT: Final = ProblemType(
+    "storage-account-unsuited",
+    "The worker has another account for the table's bucket",
+    why="Hadoop's s3a has one login for a whole bucket. A worker whose settings have several accounts for the bucket of"
+    " the table, or one whose roots are elsewhere, would read and write the table as somebody else.",
+    example="the bucket lake has 2 accounts in the worker's settings",
+    hint="Start a worker of another group whose GROUNDSKEEPER_STORAGE_ACCOUNTS has only the account of this table for"
+    " the bucket, and let the table's policy name that group.",
+)
 STORAGE_NOT_SUPPORTED: Final = ProblemType(
     "storage-not-supported",
     "Files cannot be rewritten on this storage",

@@ -56,14 +56,26 @@ _NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000(-\d+)?$")
 def of_data_plane(
     table: HudiTable, slices: Sequence[FileSlice], *, own_instants: Collection[str] = ()
 ) -> list[Problem]:
-    """Returns the reasons against any rewrite of these slices with the Arrow data plane."""
-    problems = [*_of_table(table, own_instants), *_of_slices(slices, table.bucket_rules())]
+    """Returns the reasons against any rewrite of these slices inside their buckets with the Arrow data plane."""
+    if table.has_consistent_hashing():
+        # Other reasons would suggest to register a simple index, or to write the rows again.
+        return [consistent_hashing()]
+    problems = [] if table.declared.index else [NO_BUCKET_INDEX.because()]
+    problems += _of_slices(slices, table.bucket_rules())
+    if any(item.log_files for item in slices):
+        problems += rows.not_readable(table)
+    return of_new_files(table, slices, own_instants=own_instants) + problems
+
+
+def of_new_files(table: HudiTable, slices: Sequence[FileSlice], *, own_instants: Collection[str] = ()) -> list[Problem]:
+    """Returns the reasons against any replacement of these slices by files that Arrow writes."""
+    if table.has_consistent_hashing():
+        return [consistent_hashing()]
+    problems = list(_of_table(table, own_instants))
     try:
         storage = storage_of(table)
     except RefusedError as error:
         return problems + list(error.reasons)
-    if any(item.log_files for item in slices):
-        problems += rows.not_readable(table)
     return problems + list(_of_schemas(storage, slices))
 
 
@@ -160,8 +172,6 @@ def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequen
 
 def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Problem]:
     properties = table.properties
-    if table.declared.index is None:
-        yield NO_BUCKET_INDEX.because()
     yield from of_lock(table)
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield BASE_FILES_NOT_PARQUET.because()
@@ -174,8 +184,6 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         yield BOOTSTRAPPED_TABLE.because()
     if mapping := table.indexes_of_keys:
         yield INDEX_MAPS_KEYS_TO_FILES.because(", ".join(mapping))
-    if table.has_consistent_hashing():
-        yield consistent_hashing()
     others = {item.requested for item in table.pending_writes()} | {*own_instants}
     plans = [item for item in table.pending() if item.action != "rollback" and item.requested not in others]
     if plans:

@@ -24,6 +24,7 @@ from jobs.kinds.results import CheckNotMade, Examination, KindResult
 from jobs.protocol import preflight
 from jobs.services.checks import (
     commits,
+    consistent_hashing,
     deletes,
     indexes,
     metadata_table,
@@ -56,6 +57,7 @@ PROOFS: dict[str, Check] = {
     "partition metadata": table_parts.partition_metadata,
     "overwritten rows": overwritten.back,
     "deletes without effect": deletes.without_effect,
+    "hashing metadata": consistent_hashing.metadata,
 }
 """Checks that read no rows."""
 
@@ -65,6 +67,7 @@ READING_PROOFS: dict[str, Check] = {
     "column statistics": metadata_table.statistics,
     "indexes": indexes.entries,
     "expression indexes": indexes.expressions,
+    "rows of hash ranges": consistent_hashing.rows,
 }
 """Checks that read files: their footers, and some of their columns."""
 

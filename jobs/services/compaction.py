@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
@@ -64,6 +65,21 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
         # Hudi's planner sees what this job has read, unless a writer commits in between.
         planning.enter_context(table.reading())
         return _compact(table, order, context, planning)
+
+
+def of_everything(table: HudiTable, order: WorkOrder, context: JobContext) -> tuple[str, ...]:
+    """Compacts all logs for a job of another kind; returns the instants."""
+    if not table.is_merge_on_read:
+        return ()
+    earlier = tuple(each for each in order.earlier_instants if table.state_of(each) != "COMPLETED")
+    return run(table, replace(order.having(CompactionParams()), earlier_instants=earlier), context).instants
+
+
+def refusals_of_everything(table: HudiTable, order: WorkOrder, context: JobContext) -> list[Problem]:
+    """Returns the refusals of `of_everything`, in a dry run of the other job."""
+    if not table.is_merge_on_read:
+        return []
+    return list(run(table, order.having(CompactionParams()), context).details.refusals or ())
 
 
 def _compact(

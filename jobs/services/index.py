@@ -20,7 +20,8 @@ from jobs.hudi import index_entries, indexer, statistics_gaps
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.kinds.index import IndexDifference, IndexParams, IndexResult, WriterOption
+from jobs.kinds.index import IndexDifference, IndexParams, IndexResult
+from jobs.kinds.results import WriterOption
 from jobs.lock_errors import LockLostError
 from jobs.protocol import index_refusals, missing_parts
 from jobs.protocol.writers import roll_back_dead

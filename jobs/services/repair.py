@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from jobs.protocol.replacement import Rewriter
     from jobs.protocol.stale_writer_watch import KnownInstants
     from jobs.protocol.writers import Fenced
+    from jobs.services.stray_rows import Misplaced
 
 Replacing = TypeVar("Replacing", bound=ReplacementResult)
 
@@ -266,7 +267,9 @@ class _Repair:
         with self.lock_without_writers():
             self.context.step("writing rows to the right buckets")
             wrong = stray_rows.misplaced(table, partitions)
-            decided = stray_rows.decide(table, wrong.rows, deletes, table.commits(), is_visible=True)
+            commits = table.commits()
+            alive = stray_rows.without_deleted(table, wrong.rows, past_deletes.after(table, wrong.instants, commits))
+            decided = stray_rows.decide(table, alive, deletes, commits, is_visible=True)
             # Without rows in wrong buckets no file group is rewritten, so this write marks the repair.
             extra = None if wrong.groups else {REPAIRED_KEY: ",".join(instants)}
             written = stray_row_writes.write(table, self.lock, self.context, decided, extra=extra, apart=wrong.places)
@@ -275,21 +278,22 @@ class _Repair:
         self.repaired.deletes += decided.delete_count
         self.repaired.moved += wrong.rows.count()
         if wrong.groups:
-            self._leave_out(wrong.groups, instants)
+            self._leave_out(wrong, instants)
         self.repaired.repaired += tuple(instants)
 
-    def _leave_out(self, groups: frozenset[tuple[str, str]], instants: Sequence[str]) -> None:
-        """Rewrites these file groups without the rows that belong to other buckets."""
+    def _leave_out(self, wrong: Misplaced, instants: Sequence[str]) -> None:
+        """Rewrites the file groups without these rows. Writers go on meanwhile, so other rows that belong to other
+        buckets are kept: nobody has moved them yet."""
         table, rules, index = self.table, self.table.bucket_rules(), self.table.declared.index
         if rules is None or index is None:
             raise AssertionError("only tables with a bucket index have rows in wrong buckets")
 
         def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
-            work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
+            work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_out=wrong.instants)
             return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=self.context)
 
         extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
-        replaced = self._replacement(groups, rewrite, extra).run()
+        replaced = self._replacement(wrong.groups, rewrite, extra).run()
         self.repaired.instants += (replaced.instant,)
 
     def _replacement(

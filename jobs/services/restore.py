@@ -94,7 +94,9 @@ def _problems(attempt: Attempt[RestoreParams]) -> list[Problem]:
 
 def _of_savepoint(table: HudiTable, savepoint: Savepoint, commit: Commit, commits: Sequence[Commit]) -> list[Problem]:
     problems = []
-    rescaled = [each.write.instant for each in _later(commits, commit) if each.write.operation == RESCALE]
+    # A restore leaves the hashing metadata of a later resize in force, which clusterings make (consistent hashing).
+    resizing = {RESCALE, "CLUSTER"} if table.has_consistent_hashing() else {RESCALE}
+    rescaled = [each.write.instant for each in _later(commits, commit) if each.write.operation in resizing]
     if rescaled:
         problems.append(EXPANDED_SINCE.because(", ".join(rescaled)))
     before = [each.write for each in commits if each.completed <= commit.completed]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
 from jobs.services.checks import row_counts
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from jobs.hudi.stale_slices import DeletedKey
     from jobs.hudi.table import HudiTable
 
-COMMIT_TIME = "_hoodie_commit_time"
 KEY = [PARTITION_PATH, RECORD_KEY]
 FILE_ID = "_file_id"
 # Operations of statements that change only existing rows.
@@ -52,11 +51,13 @@ class Decided:
 @dataclass(frozen=True)
 class Misplaced:
     """Rows in files of wrong buckets, each key once, and the file groups (partition path, file id) that hold them. The
-    `places` are the key and the file id of each such row. Such a group may be the right one for other rows."""
+    `places` are the key and the file id of each such row, and `instants` wrote these rows. Such a group may be the
+    right one for other rows."""
 
     rows: DataFrame
     places: DataFrame
     groups: frozenset[Group]
+    instants: frozenset[str]
 
 
 def latest(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> DataFrame:
@@ -104,20 +105,21 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
     index, rules = table.declared.index, table.bucket_rules()
     if index is None or rules is None:
         frame = rows.current(table)
-        return Misplaced(frame.limit(0), frame.limit(0).select(*KEY, file_id()), frozenset())
+        return Misplaced(frame.limit(0), frame.limit(0).select(*KEY, file_id()), frozenset(), frozenset())
     hash_fields = index.hash_fields
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
-            paths, keys, files = batch.columns
+            paths, keys, files, _ = batch.columns
             wrong = pa.array(row_counts.misplaced(keys, paths, files, rules, hash_fields))
             yield batch.filter(wrong)
 
     with translated("finding rows in wrong buckets"):
         frame = rows.current(table).where(F.col(PARTITION_PATH).isin(list(partitions)))
-        names = [*KEY, FILE_NAME]
+        names = [*KEY, FILE_NAME, COMMIT_TIME]
         wrong = frame.select(*names).mapInArrow(judge, ", ".join(f"`{name}` string" for name in names)).cache()
-        files = {(row[0], row[1]) for row in wrong.select(PARTITION_PATH, FILE_NAME).distinct().collect()}
+        written = wrong.select(PARTITION_PATH, FILE_NAME, COMMIT_TIME).distinct().collect()
+        files = {(row[0], row[1]) for row in written}
         strays = frame.join(wrong, names, "left_semi").select(*frame.columns)
         last = Window.partitionBy(*KEY).orderBy(F.col(COMMIT_TIME).desc())
         once = strays.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").drop("_rank").cache()
@@ -126,7 +128,18 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
         once,
         wrong.select(*KEY, file_id()),
         frozenset(key for key in slices if any(_is_of(key, found) for found in files)),
+        frozenset(row[2] for row in written),
     )
+
+
+def without_deleted(table: HudiTable, strays: DataFrame, deletes: Sequence[DeletedKey]) -> DataFrame:
+    """Returns the rows without those that these deletes, made elsewhere since, would have removed."""
+    if not deletes:
+        return strays
+    own = [F.col(name).alias(f"now_{name}") for name in table.ordering_fields]
+    keys = strays.select(*KEY, FILE_NAME, F.col(COMMIT_TIME).alias("now_at"), *own)
+    gone = _last_deletes(strays, deletes).join(keys, KEY)
+    return strays.join(gone.where(_is_older(table, gone)), [*KEY, FILE_NAME], "left_anti").cache()
 
 
 def file_id() -> Column:
@@ -185,25 +198,32 @@ def _deleted(table: HudiTable, deletes: Sequence[DeletedKey], strays: DataFrame,
     """Returns the rows to delete: rows older than the delete, unless a later stray row wrote their keys again."""
     if not deletes:
         return None
-    spark = strays.sparkSession
+    keys = _last_deletes(strays, deletes).join(now, KEY).join(strays.select(*KEY), KEY, "left_anti")
+    whole = rows.current(table).join(keys.where(_is_older(table, keys)).select(*KEY), KEY, "left_semi")
+    columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
+    return whole.select(*KEY, *columns).cache()
+
+
+def _last_deletes(strays: DataFrame, deletes: Sequence[DeletedKey]) -> DataFrame:
     last: dict[tuple[str, str], DeletedKey] = {}
     for item in sorted(deletes, key=lambda each: each.instant):
         last[(item.partition, item.key)] = item
     found = [(item.partition, item.key, item.instant, item.ordering) for item in last.values()]
-    frame = spark.createDataFrame(
+    return strays.sparkSession.createDataFrame(
         found, f"`{PARTITION_PATH}` string, `{RECORD_KEY}` string, deleted_at string, deleted_by string"
     )
-    keys = frame.join(now, KEY).join(strays.select(*KEY), KEY, "left_anti")
+
+
+def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
+    """Returns whether a row (`now_at`, `now_` with the ordering field) is older than the delete of its key."""
     is_older = F.col("now_at") <= F.col("deleted_at")
     names = table.ordering_fields if orders_by_field(table) else ()
-    if len(names) == 1:
-        theirs = F.col(f"now_{names[0]}")
-        mine = F.col("deleted_by").cast(dict(now.dtypes)[f"now_{names[0]}"])
-        by_value = (mine > theirs) | ((mine == theirs) & is_older)
-        is_older = F.when(F.col("deleted_by").isNull(), is_older).otherwise(by_value)
-    whole = rows.current(table).join(keys.where(is_older).select(*KEY), KEY, "left_semi")
-    columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
-    return whole.select(*KEY, *columns).cache()
+    if len(names) != 1:
+        return is_older
+    theirs = F.col(f"now_{names[0]}")
+    mine = F.col("deleted_by").cast(dict(deleted.dtypes)[f"now_{names[0]}"])
+    by_value = (mine > theirs) | ((mine == theirs) & is_older)
+    return F.when(F.col("deleted_by").isNull(), is_older).otherwise(by_value)
 
 
 def orders_by_field(table: HudiTable) -> bool:

@@ -9,7 +9,7 @@ makes a backup. The job proves that every file slice, row and instant was kept, 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
@@ -23,7 +23,6 @@ from jobs.hudi.merging import merging_of
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.table import HudiTable
 from jobs.kinds.audit import AuditParams
-from jobs.kinds.compaction import CompactionParams
 from jobs.kinds.upgrade import ChangedProperty, UpgradeParams, UpgradeResult
 from jobs.lock_errors import LockLostError
 from jobs.problems.upgrades import TABLE_NOT_CLEAN
@@ -33,7 +32,7 @@ from jobs.services import audit, compaction
 from jobs.table_errors import UpgradeDiffersError
 
 if TYPE_CHECKING:
-    from jobs.contract import Problem, WorkOrder
+    from jobs.contract import WorkOrder
     from jobs.job_context import JobContext
     from jobs.kinds.audit import AuditResult
     from jobs.kinds.results import KindResult
@@ -82,7 +81,7 @@ def run(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) 
         is_there = table.version == order.params.to_version
         problems = [] if is_there else upgrade_refusals.of_change(table, client, order)
         if order.dry_run:
-            problems += _of_compaction(table, order, context)
+            problems += compaction.refusals_of_everything(table, order, context)
             planned = _planned(table, client, order).having(
                 refusals=tuple(problems), warnings=_warnings(table, order.params.to_version), nothing_to_do=is_there
             )
@@ -92,7 +91,7 @@ def run(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) 
         if is_there:
             return Result(Outcome.SUCCEEDED, details=planned)
         roll_back_dead(table, lock, client, context.checkpoint)
-    compacted = _compact(table, order, context)
+    compacted = compaction.of_everything(table, order, context)
     return Result(Outcome.SUCCEEDED, instants=compacted, details=_change(table, lock, order, context, planned))
 
 
@@ -161,22 +160,6 @@ def _undo_unfinished(table: HudiTable, lock: TableLock, context: JobContext) -> 
     table.ignores_metadata_table = False
     table.reopen()
     return True
-
-
-def _compact(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) -> tuple[str, ...]:
-    """Compacts all logs, because log files have other names in the other version; returns the instants."""
-    if not table.is_merge_on_read:
-        return ()
-    earlier = tuple(each for each in order.earlier_instants if table.state_of(each) != "COMPLETED")
-    work = replace(order.having(CompactionParams()), earlier_instants=earlier)
-    return compaction.run(table, work, context).instants
-
-
-def _of_compaction(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) -> list[Problem]:
-    """Returns the refusals of the compaction that comes first."""
-    if not table.is_merge_on_read:
-        return []
-    return list(compaction.run(table, order.having(CompactionParams()), context).details.refusals or ())
 
 
 def _audited(table: HudiTable, order: WorkOrder[UpgradeParams], context: JobContext) -> AuditResult:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _PREFIXES = ("fs.gs.", "google.cloud.")
 _ENABLED, _ANONYMOUS = "auth.service.account.enable", "auth.null.enable"
 _KEY_FILE, _ENDPOINT = "auth.service.account.json.keyfile", "storage.root.url"
+_AS = "auth.impersonation.service.account"
 # Options that change the written data or the access to the storage in ways that Arrow does not support, with the values
 # of each that are harmless (besides being unset).
 _NOT_REPRODUCED = {
     "auth.access.token.provider.impl": (),
     "auth.client.id": (),
-    "auth.impersonation.service.account": (),
     "auth.refresh.token": (),
     "auth.service.account.keyfile": (),
     "auth.service.account.private.key": (),
@@ -44,7 +44,7 @@ _NOT_REPRODUCED = {
 # A regular expression for `Configuration.getValByRegex`.
 OPTIONS = (
     rf"^(fs\.gs|google\.cloud)\.("
-    rf"{'|'.join(map(re.escape, (*_NOT_REPRODUCED, _ENABLED, _ANONYMOUS, _KEY_FILE, _ENDPOINT)))})$"
+    rf"{'|'.join(map(re.escape, (*_NOT_REPRODUCED, _ENABLED, _ANONYMOUS, _KEY_FILE, _AS, _ENDPOINT)))})$"
 )
 _CENTRAL = "https://storage.googleapis.com/"
 
@@ -55,6 +55,7 @@ class Gcs:
 
     `key_file` must be on each machine; None for the credentials of the environment or of the machine. `endpoint` is
     `host[:port]`, None for Google's own. `seconds` limits the repetition of a request.
+    `service_account` is impersonated.
     """
 
     key_file: str | None = None
@@ -62,6 +63,7 @@ class Gcs:
     endpoint: str | None = None
     tls: bool = True
     seconds: int = 300
+    service_account: str | None = None
 
     def filesystem(self) -> fs.FileSystem:
         """Returns Arrow's file system, one per process. Paths are `bucket/key`, without any encoding."""
@@ -81,6 +83,7 @@ def _filesystem(gcs: Gcs) -> fs.FileSystem:
         os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = gcs.key_file
     inner = fs.GcsFileSystem(
         anonymous=gcs.anonymous,
+        target_service_account=gcs.service_account,
         scheme="https" if gcs.tls else "http",
         endpoint_override=gcs.endpoint,
         retry_time_limit=timedelta(seconds=gcs.seconds),
@@ -116,4 +119,5 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> Gcs:  # noqa: ARG001 -
         anonymous=anonymous,
         endpoint=None if is_googles else endpoint[2],
         tls=endpoint[1] == "https",
+        service_account=None if anonymous else chosen.get(_AS),
     )

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 
 class Refusal(Enum):
-    """`UNKNOWN` is the bucket, container or share, `UNKNOWN_HOST` the name of a server."""
+    """`UNKNOWN` is the bucket, container or share, `UNKNOWN_HOST` the name of a server, `KEY` a key for encryption."""
 
+    KEY = auto()
+    ROLE = auto()
+    CERTIFICATE = auto()
+    REGION = auto()
     LOGIN = auto()
     FULL = auto()
     READ_ONLY = auto()
@@ -27,17 +31,37 @@ class Refusal(Enum):
 
 # The first match counts, so a refusal whose texts may also match others is listed before these.
 _WORDS: Mapping[Refusal, re.Pattern[str]] = {
+    Refusal.KEY: re.compile(
+        # The action of a policy that is missing, and S3's error codes for a key that is disabled or deleted.
+        r"\bkms:(?:Decrypt|Encrypt|GenerateDataKey\w*|DescribeKey|ReEncrypt\w*)\b|\bKMS\.\w+"
+    ),
+    Refusal.ROLE: re.compile(
+        # The first words are ours (`aws_session`, `storage_login`), the others those of STS to Hadoop's own provider.
+        r"assuming the role \S+: (?:AccessDenied|ValidationError|MalformedPolicyDocument|PackedPolicyTooLarge"
+        r"|RegionDisabledException)|not authorized to perform: sts:"
+    ),
+    Refusal.CERTIFICATE: re.compile(
+        # Java, Arrow's curl, Python.
+        r"PKIX path|unable to find valid certification path|No subject alternative|CertificateException"
+        r"|SSL peer certificate|curlCode: (?:51|60|77)\b|CERTIFICATE_VERIFY_FAILED|certificate verify failed"
+    ),
+    Refusal.REGION: re.compile(
+        r"\b(?:AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraintException)\b"
+        r"|AWSRedirectException|try again with endpoint|must be addressed using the specified endpoint"
+        r"|HTTP response code 301\b|[Ss]tatus [Cc]ode: 301\b"
+    ),
     Refusal.LOGIN: re.compile(
         # Hadoop's client without a ticket (`SaslRpcClient`, `Server`), and a task whose token has expired. The types
         # named here also match files without permission.
         r"Client cannot authenticate via|SIMPLE authentication is not enabled|GSS initiate failed|\bLoginError:"
         r"|SecretManager\$InvalidToken"
         # S3's error codes, Arrow's names of them, and errors of clients without a key.
-        r"|\b(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|TokenRefreshRequired"
-        r"|InvalidClientTokenId|UnrecognizedClientException)\b"
+        r"|\b(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken(?:Exception)?|InvalidToken|TokenRefreshRequired"
+        r"|InvalidClientTokenId|UnrecognizedClientException|InvalidIdentityToken|IDPRejectedClaim)\b"
         r"|\b(?:INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|EXPIRED_TOKEN"
         r"|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN)\b"
         r"|NoAuthWithAWSException|NoAwsCredentialsException|[Uu]nable to load (?:AWS )?credentials"
+        r"|[Uu]nable to locate credentials"
         # Azure and Google.
         r"|Server failed to authenticate the request|\b(?:AuthenticationFailed|InvalidAuthenticationInfo)\b"
         r"|\binvalid_grant\b|\b401 Unauthorized\b|Error getting access token"

@@ -15,8 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import msgspec
 from pyarrow import fs
 
+from jobs.storage import accounts
+from jobs.storage.aws_session import Credentials, current
+from jobs.storage.renewed_files import RenewedFiles
 from jobs.storage.store import NotReproducibleError
 
 if TYPE_CHECKING:
@@ -39,6 +43,7 @@ _NOT_REPRODUCED = {
 }
 OPTIONS = (
     *SECRETS,
+    accounts.OPTION,
     *_NOT_REPRODUCED,
     _PROVIDERS,
     "attempts.maximum",
@@ -51,9 +56,11 @@ OPTIONS = (
 )
 
 _KEYS, _KEYS_WITH_TOKEN, _ENVIRONMENT, _CHAIN, _ANONYMOUS = "keys", "keys with token", "environment", "chain", "none"
+_ACCOUNT = "account"
 # Hadoop's credential providers, and where Arrow finds the same credentials. `chain` is the chain of Amazon's SDK:
 # environment, profiles, web identity, containers and the instance.
 _SOURCES = {
+    accounts.PROVIDER: _ACCOUNT,
     "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider": _KEYS_WITH_TOKEN,
     "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider": _KEYS,
     "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider": _ANONYMOUS,
@@ -74,19 +81,10 @@ _DEFAULT_PROVIDERS = (
 _CHECKSUMS = "AWS_REQUEST_CHECKSUM_CALCULATION"
 _guard = threading.Lock()
 _CENTRAL = "s3.amazonaws.com"
+_EXPRESS = "--x-s3"
 _REGION_OF_HOST = re.compile(r"(?:^|\.)s3[.-](?:dualstack\.)?([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com")
 _DNS_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _IP_ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """Credentials of S3. If `access_key` is None, the usual sources of Amazon's SDK apply, unless `anonymous`."""
-
-    access_key: str | None = field(default=None, repr=False)
-    secret_key: str | None = field(default=None, repr=False)
-    session_token: str | None = field(default=None, repr=False)
-    anonymous: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,7 @@ class S3:
     """The access to one bucket; it can be sent to Spark's tasks. The repr shows no secret.
 
     `endpoint` is `host[:port]`, None for Amazon's own; `region` None means that it is resolved later. Times in seconds.
+    `account` is the JSON of an account (`jobs.storage.accounts`), whose credentials are then used.
     """
 
     bucket: str
@@ -106,10 +105,14 @@ class S3:
     connect_seconds: float = 5.0
     request_seconds: float = 200.0
     attempts: int = 20
+    account: str = field(default="", repr=False)
+    ca_file: str | None = None
 
     def credentials(self, environment: Mapping[str, str] | None = None) -> Credentials:
         """Returns the credentials of the first source that has any, in the environment of the calling process, as
         Hadoop does."""
+        if self.account:
+            return current(self.account).credentials
         variables = os.environ if environment is None else environment
         for source in self.sources:
             if source in {_KEYS, _KEYS_WITH_TOKEN}:
@@ -134,12 +137,17 @@ class S3:
 
 @lru_cache(maxsize=16)
 def _filesystem(s3: S3) -> fs.FileSystem:
-    credentials = s3.credentials()
-    with _checksums(s3):
-        return _opened(s3, credentials)
+    if s3.account:
+        return fs.PyFileSystem(RenewedFiles(s3.account, lambda keys: _opened(s3, keys)))
+    return _opened(s3, s3.credentials())
 
 
 def _opened(s3: S3, credentials: Credentials) -> fs.FileSystem:
+    with _checksums(s3):
+        return _connected(s3, credentials)
+
+
+def _connected(s3: S3, credentials: Credentials) -> fs.FileSystem:
     return fs.S3FileSystem(
         access_key=credentials.access_key,
         secret_key=credentials.secret_key,
@@ -154,6 +162,7 @@ def _opened(s3: S3, credentials: Credentials) -> fs.FileSystem:
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=s3.attempts),
         # One request instead of three for a small object.
         allow_delayed_open=True,
+        tls_ca_file_path=s3.ca_file,
     )
 
 
@@ -190,6 +199,9 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:
     reasons += [f"fs.s3a.{_PROVIDERS} = {name}" for name in providers if name not in _SOURCES]
     if reasons:
         raise NotReproducibleError("; ".join(reasons))
+    if bucket.endswith(_EXPRESS):
+        raise NotReproducibleError(f"{bucket} is a bucket of S3 Express, whose sessions hadoop-aws 3.3.4 does not know")
+    account = _account(chosen, providers)
     access, secret, token = (chosen.get(name) for name in SECRETS)
     sources = tuple(_usable((_SOURCES[name] for name in providers), access, secret, token))
     if not sources:
@@ -210,7 +222,18 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:
         connect_seconds=_number(chosen, "connection.establish.timeout", 5000) / 1000,
         request_seconds=_number(chosen, "connection.timeout", 200_000) / 1000,
         attempts=_number(chosen, "attempts.maximum", 20),
+        account=msgspec.json.encode(account).decode() if account else "",
+        ca_file=(account and account.ca_file) or None,
     )
+
+
+def _account(chosen: Mapping[str, str], providers: list[str]) -> accounts.Account | None:
+    if accounts.PROVIDER not in providers:
+        return None
+    found = accounts.of_bucket(chosen.get(accounts.OPTION, "[]"))
+    if len(providers) > 1 or len(found) != 1:
+        raise NotReproducibleError(f"fs.s3a.{_PROVIDERS} = {', '.join(providers)} with {len(found)} accounts")
+    return found[0]
 
 
 def _number(chosen: Mapping[str, str], name: str, default: int) -> int:

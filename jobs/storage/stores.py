@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jobs.storage import azure, gcs, hdfs, s3
+from jobs.storage import accounts, azure, gcs, hdfs, s3
 from jobs.storage.store import NotReproducibleError
 
 if TYPE_CHECKING:
@@ -32,7 +32,14 @@ def store_of(location: str, options: Mapping[str, str]) -> Store:
     match = _REMOTE.fullmatch(location)
     if match is None or (scheme := match[1].lower()) not in _OF_HADOOP:
         raise NotReproducibleError(location)
-    return _OF_HADOOP[scheme](options, match[2])
+    return _OF_HADOOP[scheme](_of_account(location, options, match[2]), match[2])
+
+
+def _of_account(location: str, options: Mapping[str, str], bucket: str) -> Mapping[str, str]:
+    """Returns the options with the account that is declared for this location alone, if the bucket has any."""
+    name = f"fs.s3a.bucket.{bucket}.{accounts.OPTION}"
+    found = accounts.of_bucket(options[name]) if options.get(name) else None
+    return options if found is None else {**options, name: accounts.encoded([accounts.chosen(location, found)])}
 
 
 def path_of(location: str) -> str:

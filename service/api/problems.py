@@ -21,7 +21,7 @@ from jobs.logs import request_id
 from service.api.health import Checks
 from service.api.request_ids import HEADER
 from service.api.requests import OTHERWISE
-from service.api.statuses import raised_by_framework, status_of
+from service.api.statuses import RETRY_AFTER, raised_by_framework, status_of
 from service.model.errors import (
     BodyNotJsonError,
     GroundskeeperError,
@@ -102,6 +102,8 @@ def answer(
     if instance is not None:
         body["instance"] = instance
     headers = dict(headers or {})
+    if (seconds := RETRY_AFTER.get(status)) is not None:
+        headers.setdefault("Retry-After", seconds)
     if (of_request := request_id()) is not None:
         body["request_id"] = headers[HEADER] = of_request
     # An extension cannot replace the standard's members.

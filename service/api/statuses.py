@@ -49,6 +49,10 @@ _OF_FRAMEWORK: Final[dict[int, type[GroundskeeperError]]] = {
 }
 
 
+# Seconds after which a caller may try again (`Retry-After`): a server of the database restarts in about this time.
+RETRY_AFTER: Final = {HTTPStatus.SERVICE_UNAVAILABLE: "2"}
+
+
 def status_of(error: type[GroundskeeperError]) -> HTTPStatus:
     """Returns the status of the class, or else of its nearest base class that has a status."""
     return next(_STATUS[base] for base in error.__mro__ if base in _STATUS)

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from jobs.contract import converted, json_of
 from service.db import schema
-from service.lake.backlog import Cycle, extended
-from service.lake.metadata_table import MetadataTableState
+from service.lake.backlog import extended
 from service.lake.snapshot import (
     Bucket,
-    NotWritable,
-    OtherRun,
     PartitionDetail,
     PartitionState,
-    Pending,
-    Since,
     TableSnapshot,
     Totals,
 )
-from service.lake.table import TableType
-from service.lake.table_lock import PolledLock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -68,7 +61,7 @@ def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapp
 def totals(connection: Connection, table_ids: Collection[str]) -> dict[str, Totals]:
     """Returns the totals of these tables, as far as they have been polled."""
     rows = connection.execute(_TOTALS_OF_TABLES, {"of_tables": list(table_ids)})
-    return {table_id: Totals(**_known(Totals, found)) for table_id, found in rows if found}
+    return {table_id: converted(found, Totals) for table_id, found in rows if found}
 
 
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
@@ -224,14 +217,7 @@ def forget_metadata_table(connection: Connection, table_id: str) -> None:
 
 def partition_state(data: Mapping[str, Any]) -> PartitionState:
     """Returns the stored state of a partition."""
-    known = _known(PartitionState, data)
-    return PartitionState(**{**known, "base_sizes": tuple(known.get("base_sizes", ()))})
-
-
-def _known(cls: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Drops fields that another version of the service has stored."""
-    names = _NAMES[cls]
-    return {name: value for name, value in data.items() if name in names}
+    return converted(data, PartitionState)
 
 
 def _partition_values(table_id: str, detail: PartitionDetail) -> dict[str, Any]:
@@ -256,75 +242,12 @@ def _detail(row: sa.Row[Any]) -> PartitionDetail:
 
 
 def _summary(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) -> dict[str, Any]:
-    kept = {
-        each.name: getattr(snapshot, each.name)
-        for each in dataclasses.fields(snapshot)
-        if each.name not in ("table_id", "taken_at", "partitions")
+    members = json_of(snapshot)
+    return {
+        **{name: value for name, value in members.items() if name not in ("table_id", "taken_at", "partitions")},
+        "hashing_config": dict(hashing_config) if hashing_config else None,
     }
-    for name in _MANY:
-        kept[name] = [dict(vars(each)) for each in kept[name]]
-    for name in (*_SINCE, *_PARTS, *_OPTIONAL):
-        kept[name] = dict(vars(kept[name])) if kept[name] else None
-    summary: dict[str, Any] = _storable({**kept, "hashing_config": dict(hashing_config) if hashing_config else None})
-    return summary
 
 
 def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> TableSnapshot:
-    data = _known(TableSnapshot, summary)
-    data["table_type"] = TableType(data["table_type"])
-    data["pending"] = tuple(Pending(**_restored(each, _PENDING_MOMENTS)) for each in data["pending"])
-    for name in _SINCE:
-        data[name] = Since(**_restored(data[name], ("at",)))
-    for name, part in _PARTS.items():
-        # An earlier version of the service did not store these members; the next poll adds them.
-        if data.get(name):
-            data[name] = part(**_known(part, data[name]))
-    for name in ("vanished", "undone"):
-        data[name] = tuple(data.get(name, ()))
-    data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
-    data["other_runs"] = tuple(OtherRun(**_restored(each, _RUN_MOMENTS)) for each in data.get("other_runs", ()))
-    for name, (cls, moments) in _OPTIONAL.items():
-        data[name] = cls(**_tuples(_restored(_known(cls, data[name]), moments))) if data.get(name) else None
-    return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
-
-
-_NAMES: Mapping[type[Any], frozenset[str]] = {
-    cls: frozenset(field.name for field in dataclasses.fields(cls))
-    for cls in (TableSnapshot, PartitionState, Totals, PolledLock, NotWritable, MetadataTableState)
-}
-_SINCE = ("since_compaction", "since_cleaning", "since_clustering")
-_PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
-_OPTIONAL: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
-    "lock": (PolledLock, ("since",)),
-    "not_writable": (NotWritable, ("since",)),
-    "metadata_table": (MetadataTableState, ("read_at", "pending_since")),
-}
-_MANY = ("pending", "cycles", "other_runs")
-_CYCLE_MOMENTS = ("compacted_at", "rising_since")
-_RUN_MOMENTS = ("at", "since")
-_PENDING_MOMENTS = ("requested_at", "heartbeat_at")
-_MOMENTS = ("last_commit_at", "first_commit_at", "vanished_since")
-
-
-def _storable(value: Any) -> Any:
-    """Converts datetimes to text for JSON."""
-    match value:
-        case datetime():
-            return value.isoformat()
-        case Mapping():
-            return {key: _storable(each) for key, each in value.items()}
-        case list():
-            return [_storable(each) for each in value]
-    return value
-
-
-def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(each) if isinstance(each, list) else each for name, each in data.items()}
-
-
-def _restored(data: Mapping[str, Any], moments: tuple[str, ...]) -> dict[str, Any]:
-    restored = dict(data)
-    for name in moments:
-        if text := restored.get(name):
-            restored[name] = datetime.fromisoformat(text)
-    return restored
+    return converted({**summary, "table_id": table_id, "taken_at": taken_at}, TableSnapshot)

@@ -114,7 +114,7 @@ def _storage(chosen: Settings) -> Check:
 
     def missing_root() -> str | None:
         for root in roots:
-            if not open_storage(canonical(root), chosen.storage_options).exists():
+            if not open_storage(canonical(root), chosen.hadoop_options).exists():
                 return root
         return None
 

@@ -175,7 +175,7 @@ def worker(
             packages=chosen.packages,
             local_maven=chosen.local_maven,
             jars=chosen.jars,
-            storage_options=chosen.storage_options,
+            storage_options=chosen.hadoop_options,
             spark_conf=chosen.spark_conf,
             lifetime=Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds, chosen.executor_seconds),
             permissions=chosen.permissions,

@@ -41,7 +41,7 @@ export function jobForm(changed) {
     if (name === "sort_by") return sortBy(table, schema.description);
     if (schema.enum) {
       const choices = schema.enum.map((each) => [each, each]);
-      return field(label, select({ name }, schema.default === undefined ? [["", ""], ...choices] : choices, schema.default ?? ""), schema.description);
+      return field(label, select({ name, required: isRequired }, schema.default === undefined ? [["", ""], ...choices] : choices, schema.default ?? ""), schema.description);
     }
     if (schema.type === "boolean") {
       const choices = [["true", "yes"], ["false", "no"]];

@@ -54,6 +54,9 @@ _OPTIONS: dict[str, Any] = {"hide_parameters": True, "json_deserializer": decode
 _CONNECTIONS = 15
 # Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
+# SQLSTATEs that the driver does not count among the operational errors, although no statement is at fault: the server
+# takes no writes, as a standby, or has ended a transaction that was idle for too long or took too long.
+_REFUSED = {"25006", "25P03", "25P04"}
 _turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
@@ -159,9 +162,10 @@ def _reachable(engine: Engine) -> Iterator[None]:
         if engine.dialect.name == "sqlite":
             why += f" ({engine.url.database})"
         code = getattr(origin, "sqlite_errorcode", None)
-        if (getattr(origin, "sqlstate", None) if code is None else code & 0xFF) in _DAMAGED:
+        state = getattr(origin, "sqlstate", None) if code is None else code & 0xFF
+        if state in _DAMAGED:
             raise DatabaseDamagedError(why) from error
-        if isinstance(error, OperationalError | InterfaceError):
+        if isinstance(error, OperationalError | InterfaceError) or state in _REFUSED:
             raise DatabaseUnavailableError(why) from error
         raise
 

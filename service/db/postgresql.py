@@ -73,6 +73,12 @@ def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -
         seconds = row[0] if row else 0.0
         connection.answer_seconds = seconds + _MARGIN_SECONDS if seconds else None
 
+    @sa.event.listens_for(engine, "handle_error")
+    def _leave_a_standby(context: sa.ExceptionContext) -> None:
+        # The connections work, but lead to a server that is no longer the primary one. New ones may find that.
+        if isinstance(context.original_exception, errors.ReadOnlySqlTransaction):
+            context.is_disconnect = True
+
     return engine
 
 

@@ -80,9 +80,11 @@ def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list
 
 def every_standing(connection: Connection, table_ids: Collection[str] | None = None) -> Mapping[str, list[Incident]]:
     """Returns the open and suspected incidents by table id, of all tables or of these, oldest first."""
-    query = sa.select(_i).where(schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
+    query = sa.select(_i).where(schema.INCIDENT_IS_STANDING)
+    rows = connection.execute(query if table_ids is None else query.where(_i.c.table_id.in_(table_ids)))
     found: defaultdict[str, list[Incident]] = defaultdict(list)
-    for row in connection.execute(query if table_ids is None else query.where(_i.c.table_id.in_(table_ids))):
+    # SQLite would read all incidents by their times, if the statement had an order.
+    for row in sorted(rows, key=lambda row: (row.opened_at, row.id)):
         found[row.table_id].append(Incident.of_row(row))
     return found
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-if TYPE_CHECKING:
-    from datetime import datetime
+from jobs.contract import JsonMapped
 
 MOST_CYCLES = 8
 
 
 @dataclass(frozen=True)
-class Cycle:
+class Cycle(JsonMapped):
     """The time from one compaction to the next, as polls saw it. Sizes are of all log files of the table.
 
     `compacted_at` is the completion of the compaction at its beginning, None before the first one. `low_bytes` are the

@@ -21,9 +21,13 @@ from service.lake.location import check_allowed
 from service.model.storage_errors import (
     PathNotFoundError,
     PathOutsideTableError,
+    StorageCertificateError,
     StorageDeniedError,
     StorageError,
+    StorageKeyError,
     StorageLoginError,
+    StorageRegionError,
+    StorageRoleError,
     StorageUnknownError,
     StorageUnsupportedError,
 )
@@ -32,9 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-_HINT = "Remove this from GROUNDSKEEPER_STORAGE_OPTIONS. Set access keys, or credentials in the environment."
+_HINT = "Remove this from GROUNDSKEEPER_STORAGE_OPTIONS. Declare the account in GROUNDSKEEPER_STORAGE_ACCOUNTS instead."
 
 _REFUSED: Mapping[Refusal | None, type[StorageError]] = {
+    Refusal.KEY: StorageKeyError,
+    Refusal.ROLE: StorageRoleError,
+    Refusal.CERTIFICATE: StorageCertificateError,
+    Refusal.REGION: StorageRegionError,
     Refusal.LOGIN: StorageLoginError,
     Refusal.DENIED: StorageDeniedError,
     Refusal.UNKNOWN: StorageUnknownError,
@@ -162,7 +170,7 @@ class Storage:
     def _reason(self, refusal: Refusal | None, said: str) -> Refusal | None:
         """Returns the reason of an error. S3 gives no reason in its answer to a HEAD request, but in its answer to a
         listing."""
-        if refusal is not Refusal.DENIED or is_local(self.base_path) or _WITHOUT_REASON not in said:
+        if refusal not in (Refusal.DENIED, None) or is_local(self.base_path) or _WITHOUT_REASON not in said:
             return refusal
         try:
             self.filesystem.get_file_info(fs.FileSelector(self.root, allow_not_found=True))

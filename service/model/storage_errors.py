@@ -124,3 +124,35 @@ class StorageUnknownError(StorageError):
     hint = "Check its name in the base path, and its endpoint and region in GROUNDSKEEPER_STORAGE_OPTIONS."
     why = storage_errors.StorageUnknownError.why
     example = storage_errors.StorageUnknownError.example
+
+
+class StorageRoleError(StorageError):
+    type = storage_errors.StorageRoleError.type
+    title = storage_errors.StorageRoleError.title
+    hint = storage_errors.StorageRoleError.hint
+    why = storage_errors.StorageRoleError.why
+    example = storage_errors.StorageRoleError.example
+
+
+class StorageCertificateError(StorageError):
+    type = storage_errors.StorageCertificateError.type
+    title = storage_errors.StorageCertificateError.title
+    hint = storage_errors.StorageCertificateError.hint
+    why = storage_errors.StorageCertificateError.why
+    example = storage_errors.StorageCertificateError.example
+
+
+class StorageRegionError(StorageError):
+    type = storage_errors.StorageRegionError.type
+    title = storage_errors.StorageRegionError.title
+    hint = storage_errors.StorageRegionError.hint
+    why = storage_errors.StorageRegionError.why
+    example = storage_errors.StorageRegionError.example
+
+
+class StorageKeyError(StorageError):
+    type = storage_errors.StorageKeyError.type
+    title = storage_errors.StorageKeyError.title
+    hint = storage_errors.StorageKeyError.hint
+    why = storage_errors.StorageKeyError.why
+    example = storage_errors.StorageKeyError.example

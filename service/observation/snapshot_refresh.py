@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,11 @@ from jobs.format.hashing_config import HashingConfig
 from service.catalog import snapshot_store
 from service.db.engine import reading
 from service.lake.commit import BUCKET_RESCALE, WRITING_ACTIONS
+from service.lake.consistent_hashing import read_num_buckets
 from service.lake.file_slices import Visibility, files_by_partition, latest_slices
 from service.lake.hashing_config import read_hashing_config, read_hashing_configs
 from service.lake.partition import describe
+from service.lake.table import BucketIndexKind
 from service.observation.timeline_diff import read_instant
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from jobs.contract import BucketIndex
+    from service.catalog.registration import Registration
     from service.lake.instant_metadata import InstantMetadata
     from service.lake.snapshot import PartitionDetail
     from service.lake.storage import Entry, Storage
@@ -171,8 +174,9 @@ def refresh(
         if instant not in undone and (instant or not is_reverted)
     }
     replaced.update(_replaced(rest))
+    files = _list(storage, paths)
     described = _describe(
-        _list(storage, paths),
+        files,
         Visibility.of(timeline, config.timeline_layout),
         [seen.metadata for seen in rest] + metadata,
         remembered=remembered,
@@ -180,7 +184,19 @@ def refresh(
         layout=layout,
         small_file_bytes=small_file_bytes,
     )
+    if index is None and _hashes_consistently(before.table):
+        described = tuple(
+            replace(each, state=replace(each.state, num_buckets=read_num_buckets(storage, config, timeline, path)))
+            if (path := each.state.path) in files
+            else each
+            for each in described
+        )
     return Files(paths, described, layout, replaced, undone)
+
+
+def _hashes_consistently(table: Registration) -> bool:
+    kind = (table.profile.get("bucket_layout") or {}).get("kind")
+    return bool(kind == BucketIndexKind.CONSISTENT_HASHING.value)
 
 
 def _undone(timeline: Timeline, new_instants: Sequence[ObservedInstant]) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -74,6 +74,15 @@ class ReadWork:
     file_groups: int = 0
     mergeable_files: int = 0
     merged_files: int = 0
+
+    def merging(self, small_files: int, small_file_bytes: int) -> ReadWork:
+        """Returns the work where a clustering can merge this number of small files, whose sizes are not known one by
+        one: they have the average size, or else the one below which a file is small."""
+        if small_files < 2:
+            return self
+        average = min(self.base_bytes / max(1, self.base_files), small_file_bytes)
+        merged = max(1, math.ceil(small_files * average / max(1, small_file_bytes)))
+        return replace(self, mergeable_files=small_files, merged_files=merged)
 
     @classmethod
     def of(cls, snapshot: TableSnapshot) -> ReadWork:

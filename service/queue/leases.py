@@ -23,6 +23,7 @@ from service.model.job_errors import LeaseLostError
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import OptionNotAllowedError
 from service.queue import (
+    adopted_index,
     attempt_figures,
     failing_work,
     held_attempts,
@@ -274,6 +275,8 @@ def report(
                     # the whole table.
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
+                if state is JobState.SUCCEEDED:
+                    adopted_index.register(connection, job, parsed, now)
                 if job.kind is JobKind.METADATA_TABLE and state is JobState.SUCCEEDED and not job.dry_run:
                     # A compaction leaves nothing on the table's own timeline either.
                     snapshot_store.forget_metadata_table(connection, job.table_id)

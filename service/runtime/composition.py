@@ -78,7 +78,7 @@ _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
 _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
-_ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 20.0
+_ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 30.0
 _TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
@@ -144,7 +144,7 @@ class Composition:
             lake=LakeAccess(
                 examine=self._readers.isolated(detection.examine),
                 readers=self._readers,
-                storage_options=chosen.storage_options,
+                storage_options=chosen.hadoop_options,
                 poll_requests=self.poll_requests,
                 permissions=chosen.permissions,
                 flink_hosts=chosen.flink_hosts,
@@ -250,7 +250,7 @@ class Composition:
     def _hand_overs(self) -> HandOvers:
         chosen = self.chosen
         config = HandOverConfig(
-            hosts=chosen.flink_hosts, storage_options=chosen.storage_options, allowed_roots=chosen.allowed_roots
+            hosts=chosen.flink_hosts, storage_options=chosen.hadoop_options, allowed_roots=chosen.allowed_roots
         )
         return HandOvers(
             self.engine, self.notifier, self._clock, config, self._readers, poll_requests=self.poll_requests.ask
@@ -265,7 +265,7 @@ class Composition:
             LockWatchConfig(
                 every=timedelta(seconds=chosen.lock_look_seconds),
                 at_once=_LOOKS_AT_ONCE,
-                storage_options=chosen.storage_options,
+                storage_options=chosen.hadoop_options,
                 lock_hosts=chosen.lock_hosts,
             ),
             self._lock_readers,
@@ -277,7 +277,7 @@ class Composition:
         chosen = self.chosen
         reader = IsolatedTableReader(
             self.engine.url.render_as_string(hide_password=False),
-            chosen.storage_options,
+            chosen.hadoop_options,
             chosen.small_file_bytes,
             chosen.allowed_roots,
             chosen.lock_roots,
@@ -291,7 +291,7 @@ class Composition:
             read=self._poll_readers.isolated(reader),
             first=self._poll_readers.isolated(reader.first, _GLANCE_SECONDS),
             quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
-            glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
+            glance=self._poll_readers.isolated(Glance(chosen.hadoop_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,
             on_new_schema=partial(registry.detect_again, self.engine, lake),
         )

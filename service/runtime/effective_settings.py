@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from jobs.contract import JsonMapped
 from jobs.redaction import MASK, is_secret, redacted
+from jobs.storage.accounts import Account
 from service.model.errors import SettingsError
 from service.runtime.settings import Settings, load
 
@@ -69,6 +70,8 @@ def shown(field: str, value: Any) -> Any:
                 str(name): MASK if isinstance(each, str) and is_secret(str(name), each) else each
                 for name, each in value.items()
             }
+        case Account():
+            return value.shown()
         case tuple():
             return [shown(field, each) for each in value]
         case None | bool() | int() | float():

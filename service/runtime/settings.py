@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import re
 from pathlib import Path  # noqa: TC003 - pydantic reads it at run time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,24 +12,22 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from jobs.contract import DEFAULT_GROUP, JobKind
 from jobs.format import spark_options
-from jobs.format.hudi_options import Form
 from jobs.logs import LogFormat
 from jobs.storage.permissions import Permissions, listed
 from jobs.web_url import PLACE, filled, is_web_url
 from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
-from service.runtime.login_settings import LoginSettings
+from service.runtime.storage_settings import StorageSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io|ipc)\.[\w.-]+", re.ASCII)
 # Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else.
 _LISTENING = 1
 _LEAST_POOL = 4
 
 
-class Settings(LoginSettings):
+class Settings(StorageSettings):
     """All settings. The unit of a field is in its description or in its name."""
 
     model_config = SettingsConfigDict(env_prefix="GROUNDSKEEPER_", extra="ignore", hide_input_in_errors=True)
@@ -69,12 +66,6 @@ class Settings(LoginSettings):
     allowed_classes: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Classes that tables may name besides Hudi's own, such as lock providers"
     )
-    storage_options: dict[str, str] = Field(
-        default_factory=dict,
-        repr=False,
-        description="JSON object of file system options, such as an S3 endpoint or the name nodes of HDFS",
-    )
-
     lease_seconds: float = Field(30.0, ge=1, le=3600)
     recover_seconds: float = Field(3.0, gt=0, le=600, description="How often expired leases are collected")
     job_timeout_seconds: float = Field(3600.0, gt=0, description="Time limit of one attempt")
@@ -267,16 +258,6 @@ class Settings(LoginSettings):
     def _are_sparks(cls, options: dict[str, str]) -> dict[str, str]:
         if found := list(spark_options.problems(options)):
             raise ValueError(". ".join(found))
-        return options
-
-    @field_validator("storage_options")
-    @classmethod
-    def _are_hadoops(cls, options: dict[str, str]) -> dict[str, str]:
-        for key, value in options.items():
-            if not _STORAGE_OPTION.fullmatch(key):
-                raise ValueError(f"{key} is no option of Hadoop's file systems")
-            if value and not Form.TEXT.accepts(value):
-                raise ValueError(f"the value of {key} must be {Form.TEXT.value[1]}")
         return options
 
     @field_validator("database_connections")

@@ -6,33 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind
 from jobs.kinds.results import NO_WORK
 from jobs.spec import Spec
-from service.lake.table import TableType
 from service.model.formatting import count
 from service.model.record import Record
-from service.policies.settings import Trigger
 from service.queue.cost_model import Basis
+from service.simulation.advisable import ADVISABLE
 from service.simulation.simulator import simulated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from service.policies.policy import Policy
-    from service.simulation.outcome import TableOutcome
+    from service.simulation.advisable import Advisable
+    from service.simulation.outcome import Outcome
     from service.simulation.simulator import Expected, Fleet
     from service.simulation.table_past import TablePast
-
-SETTING = "compaction.commits"
 
 PERIOD = timedelta(days=7)
 """The past that is simulated."""
 
-MOST_COMMITS = 20_000
+MOST_COMMITS = 12_000
 """A table with more commits in the period gets no advice, because each simulation would take too long."""
 
-_STEPS = (2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 _LEAST_COMMITS = 30
 _LEAST_SECONDS = 86_400.0
 _LEAST_SAVING = 0.1
@@ -51,8 +51,8 @@ class AdviceState(StrEnum):
 
 @dataclass(frozen=True)
 class Figures:
-    """What a setting costs in a day, by the simulation. `overhead` is the read overhead that is not exceeded in 95 % of
-    the time."""
+    """What a setting costs in a day, by the simulation. `overhead` is the overhead of the setting (`Advisable`) that is
+    not exceeded in 95 % of the time."""
 
     jobs: float
     seconds: float
@@ -60,8 +60,8 @@ class Figures:
     overhead: float
 
     @classmethod
-    def of(cls, outcome: TableOutcome, days: float) -> Figures:
-        return cls(outcome.jobs / days, outcome.seconds / days, outcome.gb_hours / days, outcome.overhead)
+    def of(cls, outcome: Outcome, overhead: float, days: float) -> Figures:
+        return cls(outcome.jobs / days, outcome.seconds / days, outcome.gb_hours / days, overhead)
 
     @property
     def cost(self) -> float:
@@ -72,7 +72,7 @@ class Figures:
 @dataclass(frozen=True)
 class Advice(Record):
     """The last advice about a table. `figures` are those of the present setting (`now_...`) and of the advised one
-    (`new_...`), and the read overhead that is allowed (`most_overhead`)."""
+    (`new_...`), and the overhead that is allowed (`most_overhead`)."""
 
     table_id: str
     computed_at: Annotated[datetime, Spec("When it was computed", examples=("2026-01-01T12:00:00Z",))]
@@ -84,7 +84,9 @@ class Advice(Record):
             examples=("compaction every 12 commits instead of 5: -58 % GB-hours, read overhead 1.14",),
         ),
     ]
-    setting: Annotated[str | None, Spec("The setting of the policy; null without advice", examples=(SETTING,))] = None
+    setting: Annotated[
+        str | None, Spec("The setting of the policy; null without advice", examples=("compaction.commits",))
+    ] = None
     before: Annotated[int | None, Spec("Its value when the advice was computed", examples=(5,))] = None
     after: Annotated[int | None, Spec("The value that is advised", examples=(12,))] = None
     figures: Annotated[
@@ -96,56 +98,87 @@ class Advice(Record):
 
 
 def advised(past: TablePast, fleet: Fleet, expected: Expected, begin: float, now: datetime) -> Advice:
-    """Returns the advice about a table, from its commits since `begin`."""
+    """Returns the advice about a table, from its commits since `begin`: about a setting with which an overhead is too
+    high, or else about the setting that saves the most."""
     none = Advice(past.id, now, AdviceState.NONE, "")
-    most = past.policy.advice.read_overhead
     if obstacle := _obstacle(past, begin, now.timestamp()):
         return replace(none, because=obstacle)
-    if expected(past.id, JobKind.COMPACTION.value, NO_WORK, dry_run=False).basis is Basis.DEFAULT:
-        return replace(
-            none, because="too little is known: no compaction has ended, so that nobody knows what one costs"
-        )
     begin = max(begin, past.writes[0].at)
     days = (now.timestamp() - begin) / 86_400
 
-    def figures(commits: int) -> Figures:
-        policy = replace(past.policy, compaction=replace(past.policy.compaction, commits=commits))
-        outcome = simulated([replace(past, policy=policy)], fleet, expected, begin, now.timestamp())
-        return Figures.of(outcome.tables[past.id], days)
+    @cache
+    def outcome(policy: Policy) -> Outcome:
+        return simulated([replace(past, policy=policy)], fleet, expected, begin, now.timestamp())
 
-    present = past.policy.compaction.commits
+    def figures(about: Advisable, value: int) -> Figures:
+        section = replace(getattr(past.policy, about.section), **{about.member: value})
+        found = outcome(replace(past.policy, **{about.section: section}))
+        return Figures.of(found, about.overhead(found) or 1.0, days)
+
+    found = [replace(none, because=obstacle) for each in ADVISABLE if (obstacle := each.obstacle(past))]
+    for each in (each for each in ADVISABLE if not each.obstacle(past)):
+        kind = JobKind(each.section)
+        if expected(past.id, kind.value, NO_WORK, dry_run=False).basis is Basis.DEFAULT:
+            because = f"too little is known: no {kind.value} has ended, so that nobody knows what one costs"
+            found.append(replace(none, because=because))
+        else:
+            found.append(_about(none, each, past.policy, partial(figures, each)))
+    best = min(found, key=_rank)
+    return best if best.setting else replace(none, because="; ".join(each.because for each in found))
+
+
+def _about(none: Advice, about: Advisable, policy: Policy, figures: Callable[[int], Figures]) -> Advice:
+    """Returns the advice about one setting. The overhead grows with its value, and the cost falls."""
+    name, present = about.section, getattr(getattr(policy, about.section), about.member)
     today = figures(present)
+    most = about.most(policy.advice, today.overhead)
     best, found = present, today
-    # The overhead grows with the number of commits, and the cost falls.
     if today.overhead <= most:
-        for each in (step for step in _STEPS if step > present):
+        for each in (step for step in about.steps if step > present):
             if (next_one := figures(each)).overhead > most:
                 break
             best, found = each, next_one
-        if found.cost > (1 - _LEAST_SAVING) * today.cost:
-            return replace(none, because=f"compaction every {count(present, 'commit')} is about the cheapest")
+        if found.cost > (1 - _LEAST_SAVING) * today.cost or found.jobs == today.jobs:
+            return replace(none, because=f"{name} every {about.every(present)} is about the cheapest")
     else:
-        for each in (step for step in reversed(_STEPS) if step < present):
+        for each in (step for step in reversed(about.steps) if step < present):
             best, found = each, figures(each)
             if found.overhead <= most:
                 break
         if found.overhead >= today.overhead:
-            because = f"no setting brings the read overhead of {today.overhead:.2f} to {most:g}"
+            because = f"no setting brings the {about.overhead_is} of {today.overhead:.2f} to {most:g}"
             return replace(none, because=because)
     saved = f"{found.cost / today.cost - 1:+.0%}".replace("%", " %") if today.cost else "no"
     unit = "GB-hours" if today.gb_hours else "work"
     because = (
-        f"compaction every {count(best, 'commit')} instead of {present}: {saved} {unit}, read overhead"
-        f" {found.overhead:.2f}"
+        f"{name} every {about.every(best)} instead of {about.shortly(present)}: {saved} {unit},"
+        f" {about.overhead_is} {found.overhead:.2f}"
     )
     told = {f"now_{name}": value for name, value in vars(today).items()}
     told |= {f"new_{name}": value for name, value in vars(found).items()}
-    return Advice(
-        *(past.id, now, AdviceState.OPEN, because, SETTING, present, best), figures={**told, "most_overhead": most}
+    return replace(
+        none,
+        state=AdviceState.OPEN,
+        because=because,
+        setting=about.setting,
+        before=present,
+        after=best,
+        figures={**told, "most_overhead": most},
     )
 
 
-def worse(figures: Mapping[str, float], overhead: float | None, gb_hours_per_day: float) -> str | None:
+def _rank(advice: Advice) -> tuple[bool, bool, float]:
+    """Returns the sort key: what repairs an overhead comes first, then what saves most in a day."""
+    if advice.setting is None:
+        return (True, True, 0.0)
+    known = advice.figures
+    saved = (known["now_gb_hours"] - known["new_gb_hours"], known["now_seconds"] - known["new_seconds"])
+    return (False, known["now_overhead"] <= known["most_overhead"], -(saved[0] if known["now_gb_hours"] else saved[1]))
+
+
+def worse(
+    figures: Mapping[str, float], overhead: float | None, gb_hours_per_day: float, overhead_is: str = "read overhead"
+) -> str | None:
     """Returns how the outcome is worse than foreseen, as a clause; None if it is not."""
     try:
         before, foreseen = figures["now_gb_hours"], figures["new_gb_hours"]
@@ -154,22 +187,14 @@ def worse(figures: Mapping[str, float], overhead: float | None, gb_hours_per_day
         return "what was foreseen is not known any more"
     most = 1 + 1.25 * (max(expected, allowed) - 1)
     if overhead is not None and overhead > most:
-        return f"the read overhead is {overhead:.2f}, {expected:.2f} was foreseen"
-    # An advice that costs more makes reads cheaper.
+        return f"the {overhead_is} is {overhead:.2f}, {expected:.2f} was foreseen"
+    # An advice that costs more brings its overhead down.
     if foreseen and gb_hours_per_day > 1.25 * max(before, foreseen):
         return f"jobs cost {gb_hours_per_day:.2g} GB-hours a day, {foreseen:.2g} were foreseen"
     return None
 
 
 def _obstacle(past: TablePast, begin: float, end: float) -> str | None:
-    policy: Policy = past.policy
-    compaction = policy.compaction
-    if past.table_type is not TableType.MERGE_ON_READ or not compaction.enabled:
-        return "only compactions are advised on, and the table has none"
-    if policy.objective.concerns_reads:
-        return "the objective says when logs are compacted"
-    if compaction.cron is not None or compaction.trigger is not Trigger.COMMITS:
-        return "compactions do not start by the number of commits alone"
     if len(past.writes) > MOST_COMMITS:
         return f"the table has more than {MOST_COMMITS} commits in {PERIOD.days} days"
     if len(past.writes) < _LEAST_COMMITS or end - max(begin, past.writes[0].at) < _LEAST_SECONDS:

@@ -21,7 +21,7 @@ from service.policies import policy_registry, store
 from service.policies.policy import TableLevel
 from service.policies.precedence import Subject
 from service.policies.settings import Mode
-from service.simulation import advice_store, past_store, read_costs
+from service.simulation import advice_store, advisable, past_store, read_costs
 from service.simulation.advice import PERIOD, Advice, AdviceState, advised, worse
 from service.simulation.errors import AdviceOutdatedError
 from service.simulation.simulator import Fleet
@@ -121,8 +121,11 @@ def _keep(database: Database, found: Advice, now: datetime) -> None:
         mode = policy_registry.effective_of(connection, table).policy.advice.mode
         last = advice_store.find(connection, found.table_id)
         was_answered = last is not None and last.state not in (AdviceState.NONE, AdviceState.OPEN)
+        # What turned out as foreseen makes no other setting wait.
+        is_next = last is not None and last.state is AdviceState.KEPT and found.setting not in (None, last.setting)
         # The difference is absolute, because a clock may be set back.
-        if last and was_answered and last.changed_at is not None and abs(now - last.changed_at) < _REST:
+        rests = last is not None and last.changed_at is not None and abs(now - last.changed_at) < _REST
+        if last and was_answered and rests and not is_next:
             advice_store.put(connection, replace(last, computed_at=now))
             return
         if mode is Mode.OFF and found.state is AdviceState.OPEN:
@@ -184,7 +187,9 @@ def _compare(database: Database, applied: Advice, now: datetime) -> None:
         with reading(database.engine) as connection:
             outcome = _outcome(connection, applied.table_id, since, now)
         days = (now - since) / timedelta(days=1)
-        because = worse(applied.figures, outcome.read_overhead, outcome.gb_hours / days) if outcome else None
+        if outcome and (about := advisable.named(applied.setting)):
+            cost = outcome.gb_hours / days
+            because = worse(applied.figures, about.overhead(outcome), cost, about.overhead_is)
     with writing(database.engine) as connection:
         try:
             table = table_store.get(connection, applied.table_id, for_update=True)

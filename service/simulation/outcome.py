@@ -34,6 +34,15 @@ class Point(Documented):
     read_overhead: Annotated[
         float, Spec("Cost of a read of all tables, divided by the cost right after compactions", examples=(1.08,))
     ]
+    small_file_overhead: Annotated[
+        float,
+        Spec("Cost of a read right after compactions, divided by the cost with small files merged", examples=(1.02,)),
+    ] = 1.0
+
+    @property
+    def storage_overhead(self) -> float:
+        """The size of all files, divided by that of the files in use."""
+        return 1 + self.freed_bytes / max(1, self.base_bytes + self.log_bytes)
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,14 @@ class Outcome:
     def read_overhead(self) -> float | None:
         """The read overhead that was not exceeded in 95 % of the time."""
         return percentile([each.read_overhead for each in self.points])
+
+    @property
+    def small_file_overhead(self) -> float | None:
+        return percentile([each.small_file_overhead for each in self.points])
+
+    @property
+    def storage_overhead(self) -> float | None:
+        return percentile([each.storage_overhead for each in self.points])
 
 
 def percentile(values: Sequence[float], share: float = 0.95) -> float | None:

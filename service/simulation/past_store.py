@@ -279,7 +279,7 @@ def _points(known: Mapping[str, _Known], rates: ReadRates, begin: datetime, end:
     """Returns the sums of all tables at equidistant moments. A sample holds until the next one."""
     moments = [begin + (end - begin) * (number + 1) / points for number in range(points)]
     logs, base, freed = [0] * points, [0] * points, [0] * points
-    reads, compacted = [0.0] * points, [0.0] * points
+    reads, compacted, merged = [0.0] * points, [0.0] * points, [0.0] * points
     for table in known.values():
         times = [each.at for each in table.samples]
         groups = _mean_groups(table.commits)
@@ -291,14 +291,21 @@ def _points(known: Mapping[str, _Known], rates: ReadRates, begin: datetime, end:
                 freed[number] += each.freed_bytes
                 files = int(each.delta_commits * groups) if each.log_bytes else 0
                 work = ReadWork(each.base_bytes, each.base_files, each.log_bytes, files, each.base_files)
+                if not table.snapshot.num_buckets:
+                    work = work.merging(each.small_files, table.snapshot.small_file_bytes)
                 cost = read_cost(work, rates)
                 reads[number] += cost.now
                 compacted[number] += cost.compacted
+                merged[number] += cost.merged
     return [
-        Point(at, logs[number], base[number], freed[number], reads[number] / compacted[number])
+        Point(at, logs[number], base[number], freed[number], *overheads)
         for number, at in enumerate(moments)
-        if compacted[number]
+        if (overheads := _overheads(reads[number], compacted[number], merged[number]))
     ]
+
+
+def _overheads(reads: float, compacted: float, merged: float) -> tuple[float, float] | None:
+    return (reads / compacted, compacted / merged) if merged else None
 
 
 def _mean_groups(commits: Sequence[_Commit]) -> float:

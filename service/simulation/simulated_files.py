@@ -224,6 +224,8 @@ class SimulatedFiles:
         work = ReadWork(
             int(self.base_bytes), int(self.base_files), int(self.log_bytes), int(self.log_files), int(self.base_files)
         )
+        if self.small_files >= 2 and not self.num_buckets:
+            work = work.merging(int(self.small_files), self.past.small_file_bytes)
         return read_cost(work, self.past.objective.rates)
 
     def state(self) -> PartitionState:

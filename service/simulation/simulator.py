@@ -278,19 +278,19 @@ class _Simulation:
 
     def _observe(self, at: float) -> None:
         """Records the state of all tables."""
-        logs = base = freed = reads = compacted = 0.0
+        logs = base = freed = reads = compacted = merged = 0.0
         for number, table in enumerate(self.tables):
             table.advance(at)
             files = table.files
             logs, base, freed = logs + files.log_bytes, base + files.base_bytes, freed + files.freed_bytes
             cost = files.cost_of_reads()
-            reads, compacted = reads + cost.now, compacted + cost.compacted
+            reads, compacted, merged = reads + cost.now, compacted + cost.compacted, merged + cost.merged
             self.overheads[number].append(cost.of_logs)
             if table.keeps_objective(at) is False:
                 self.missed[number] += 1
             self.logs_seconds[number] += (cost.now - cost.compacted) / _POINTS
-        overhead = reads / compacted if compacted else 1.0
-        self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed), overhead))
+        overheads = (reads / compacted if compacted else 1.0, compacted / merged if merged else 1.0)
+        self.points.append(Point(datetime.fromtimestamp(at, UTC), int(logs), int(base), int(freed), *overheads))
 
     def _outcome(self) -> Outcome:
         kinds = [

@@ -28,7 +28,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -96,7 +96,8 @@ class Rates:
 class Figures:
     """`cpu_share` is of one core, of all replicas, and `callers_cpu_share` that of all callers. `load` is that of the
     machine at the beginning and at the end. `first_looks_cpu_seconds` is the CPU time of the service until each table
-    was polled once. `overdue_seconds` is how late the latest table was polled; sizes are in bytes."""
+    was polled once. `failed` counts the calls that failed, by their sort and the problem. `overdue_seconds` is how late
+    the latest table was polled; sizes are in bytes."""
 
     tables: int
     replicas: int
@@ -108,6 +109,7 @@ class Figures:
     callers_cpu_share: float
     commits: int
     missed: int
+    failed: dict[str, int]
     jobs: int
     overdue_seconds: float
     lag: Times
@@ -147,8 +149,8 @@ def register(engine: Engine, bases: list[Path]) -> dict[str, Path]:
 
 
 class Callers:
-    """Threads that call the replicas in turn until they are stopped. `seconds` are the times of their calls, `done` is
-    what they have done."""
+    """Threads that call the replicas in turn until they are stopped. `seconds` are the times of their calls, `failed`
+    counts those that failed, and `done` is what they have done."""
 
     done: Any = None
 
@@ -158,6 +160,7 @@ class Callers:
         self._threads: list[threading.Thread] = []
         self._random = Random(0)
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
+        self.failed: Counter[str] = Counter()
 
     def start(self) -> None:
         for thread in self._threads:
@@ -179,15 +182,23 @@ class Callers:
             for number in count():
                 if self._ended.wait(pause):
                     return
-                step(number, clients[number % len(clients) :] + clients[: number % len(clients)])
+                with suppress(httpx.HTTPError):  # `_timed` has counted it
+                    step(number, clients[number % len(clients) :] + clients[: number % len(clients)])
 
         self._threads.append(threading.Thread(target=run, daemon=True))
 
     def _timed(self, name: str, call: Callable[[], httpx.Response]) -> httpx.Response:
         began = time.perf_counter()
-        answer = call()
-        self.seconds[name].append(time.perf_counter() - began)
-        return answer.raise_for_status()
+        try:
+            return call().raise_for_status()
+        except httpx.HTTPStatusError as error:
+            self.failed[f"{name}: {error.response.status_code} {error.response.json()['type']}"] += 1
+            raise
+        except httpx.HTTPError as error:
+            self.failed[f"{name}: {type(error).__name__}"] += 1
+            raise
+        finally:
+            self.seconds[name].append(time.perf_counter() - began)
 
 
 @dataclass
@@ -195,6 +206,7 @@ class Called:
     """The results of callers in a process of their own, which they send at their end."""
 
     seconds: dict[str, list[float]]
+    failed: Counter[str]
     done: Any
     cpu_seconds: float
 
@@ -228,7 +240,7 @@ def _call(make: Callable[[], Callers], connection: Connection[Called, None]) -> 
     connection.recv()
     cpu_seconds = time.process_time() - began
     callers.stop()
-    connection.send(Called(dict(callers.seconds), callers.done, cpu_seconds))
+    connection.send(Called(dict(callers.seconds), callers.failed, callers.done, cpu_seconds))
 
 
 class Writers(Callers):
@@ -385,6 +397,7 @@ def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas:
         callers_cpu_share=round(sum(each.cpu_seconds for each in called) / took, 3),
         commits=len(writers.done),
         missed=len(writers.done) - len(found),
+        failed=dict(sum((each.failed for each in called), Counter())),
         jobs=workers.done,
         overdue_seconds=round(overdue, 1),
         lag=Times.of(found),

@@ -23,6 +23,7 @@ FILLED = {
     JobKind.BUCKET_EXPANSION: {"factor": "2"},
     JobKind.BUCKET_CONTRACTION: {"num_buckets": "2"},
     JobKind.BUCKET_COUNT: {"num_buckets": "7"},
+    JobKind.BUCKET_INDEX: {"action": "adopt"},
     JobKind.PARTITION_TTL: {"days_retain": "90"},
     JobKind.RESTORE: {"savepoint": "20260101120000000", "table_name": "trips"},
     JobKind.ROLLBACK: {"instant": "20260101120000000"},
@@ -48,7 +49,11 @@ def fill(form: Locator, kind: JobKind) -> None:
     form.get_by_label("Kind").select_option(kind.value)
     expect(form.locator("p.quiet")).to_contain_text(KINDS[kind].summary)
     for name, value in FILLED.get(kind, {}).items():
-        form.locator(f"[name={name}]").fill(value)
+        field = form.locator(f"[name={name}]")
+        if field.evaluate("each => each.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
     if kind is JobKind.CLUSTERING:
         column = form.locator("select[name=sort_by]")
         if column.count():

@@ -1,4 +1,4 @@
-"""Runs in the virtual environment of Airflow: `airflow_runs.py run DAG_ID CONF`, or another of its functions.
+"""Runs in the virtual environment of Airflow 2 or 3: `airflow_runs.py run DAG_ID CONF`, or another of its functions.
 
 Prints one line of JSON with the states of the tasks and what they returned.
 """
@@ -10,28 +10,35 @@ import json
 import sys
 from pathlib import Path
 
-from airflow.dag_processing.bundles.manager import DagBundlesManager
-from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-from airflow.models.xcom import XComModel
 from airflow.providers_manager import ProvidersManager
 from airflow.utils.session import create_session
+
+try:
+    from airflow.models.xcom import XComModel
+except ImportError:
+    from airflow.models.xcom import XCom as XComModel
+try:
+    from airflow.models.asset import AssetEvent
+except ImportError:
+    from airflow.models.dataset import DatasetEvent as AssetEvent
+
+DAGS = Path.cwd() / "dags"
 
 
 def run(dag_id: str, conf: str) -> dict:
     """Executes a whole run, with triggers, as `airflow dags test` does."""
-    DagBundlesManager().sync_bundles_to_db()
-    bag = DagBag(bundle_path=Path.cwd() / "dags", bundle_name="dags-folder")
-    assert not bag.import_errors, bag.import_errors
-    sync_bag_to_db(bag, "dags-folder", None)
-    dag = bag.get_dag(dag_id)
-    ended = dag.test(run_conf=json.loads(conf))
+    ended = _dag(dag_id).test(run_conf=json.loads(conf))
     with create_session() as session:
         tasks = {task.task_id: str(task.state) for task in ended.get_task_instances(session=session)}
-        returned = {
-            row.task_id: json.loads(row.value) if isinstance(row.value, str) else row.value
-            for row in session.query(XComModel).filter_by(dag_id=dag_id, run_id=ended.run_id, key="return_value")
-        }
+        of_run = {"dag_id": dag_id, "run_id": ended.run_id, "key": "return_value"}
+        returned = {row.task_id: _value(row.value) for row in session.query(XComModel).filter_by(**of_run)}
     return {"state": str(ended.state), "tasks": tasks, "returned": returned}
+
+
+def events() -> list:
+    """Returns the extras of all events of assets, oldest first."""
+    with create_session() as session:
+        return [event.extra for event in session.query(AssetEvent).order_by(AssetEvent.id)]
 
 
 def kill_deferred(job_id: str) -> dict:
@@ -58,6 +65,28 @@ def provider() -> dict:
     }
 
 
+def _dag(dag_id: str):  # its class differs by version
+    try:
+        from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+    except ImportError:
+        from airflow.models.dagbag import DagBag
+
+        bag = DagBag(DAGS, include_examples=False)
+        assert not bag.import_errors, bag.import_errors
+        return bag.dags[dag_id]
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+
+    DagBundlesManager().sync_bundles_to_db()
+    bag = DagBag(bundle_path=DAGS, bundle_name="dags-folder")
+    assert not bag.import_errors, bag.import_errors
+    sync_bag_to_db(bag, "dags-folder", None)
+    return bag.get_dag(dag_id)
+
+
+def _value(stored: object) -> object:
+    return json.loads(stored) if isinstance(stored, str | bytes) else stored
+
+
 if __name__ == "__main__":
-    calls = {"run": run, "kill_deferred": kill_deferred, "provider": provider}
+    calls = {"run": run, "events": events, "kill_deferred": kill_deferred, "provider": provider}
     print("\n" + json.dumps(calls[sys.argv[1]](*sys.argv[2:])))

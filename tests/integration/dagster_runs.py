@@ -33,13 +33,21 @@ def run(instance: DagsterInstance) -> dict[str, Any]:
     return {"success": ended.success, "materialized": materialized, "failures": failures}
 
 
-def tick(instance: DagsterInstance, cursor: str | None) -> dict[str, Any]:
-    sensor = DEFINITIONS.get_sensor_def("commits_of_orders")
+def tick(instance: DagsterInstance, name: str, cursor: str | None) -> dict[str, Any]:
+    sensor = DEFINITIONS.get_sensor_def(name)
     resources = DEFINITIONS.resources
     with build_sensor_context(instance=instance, cursor=cursor, resources=resources) as context:
         result = sensor.evaluate_tick(context)
     requests = [{"key": each.run_key, "tags": dict(each.tags)} for each in result.run_requests]
-    return {"cursor": result.cursor, "requests": requests}
+    events = [
+        {
+            "asset": each.asset_key.to_user_string(),
+            "tags": dict(each.tags),
+            **{key: value.value for key, value in each.metadata.items()},
+        }
+        for each in result.asset_events
+    ]
+    return {"cursor": result.cursor, "requests": requests, "events": events}
 
 
 if __name__ == "__main__":

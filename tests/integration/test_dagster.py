@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +30,7 @@ class Dagster:
 
     def __init__(self, environment: ToolEnvironment, service: ToolService) -> None:
         example = environment.folder / "example.py"
-        example.write_text(python_block(GUIDE_OF_TOOLS, "import Definitions"))
+        example.write_text(python_block(GUIDE_OF_TOOLS, "Definitions("))
         self._log = (environment.folder / "dagster.log").open("w+")
         token = service.token(Role.OPERATOR)
         self.process = environment.start(
@@ -105,16 +106,26 @@ def test_a_job_that_fails_fails_its_step_with_the_reason(dagster: Dagster, work:
 
 
 def test_each_commit_of_a_writer_asks_for_one_run(dagster: Dagster, service: ToolService) -> None:
-    first = dagster.ask("tick", None)
+    first = dagster.ask("tick", "commits_of_orders", None)
     assert first["requests"] == []
-    instant = service.commit()
-    seen = lambda: any(each.requested_time == instant for each in service.client.items(calls.list_commits()))  # noqa: E731
-    assert eventually(seen, 60)
-    second = dagster.ask("tick", first["cursor"])
+    instant = _committed(service)
+    second = dagster.ask("tick", "commits_of_orders", first["cursor"])
     [request] = second["requests"]
     assert request["tags"]["groundskeeper/instant"] == instant
     assert request["tags"]["groundskeeper/table"] == service.table.id
-    assert dagster.ask("tick", second["cursor"]) == {"cursor": second["cursor"], "requests": []}
+    third = dagster.ask("tick", "commits_of_orders", second["cursor"])
+    assert third == {"cursor": second["cursor"], "requests": [], "events": []}
+
+
+def test_each_commit_of_a_writer_is_one_materialization(dagster: Dagster, service: ToolService) -> None:
+    first = dagster.ask("tick", "updates_of_orders", None)
+    assert first["events"] == []
+    instants = [_committed(service), _committed(service)]
+    second = dagster.ask("tick", "updates_of_orders", first["cursor"])
+    assert [(each["asset"], each["instant"]) for each in second["events"]] == [("orders", each) for each in instants]
+    assert len({each["tags"]["groundskeeper/event"] for each in second["events"]}) == 2
+    assert dagster.ask("tick", "updates_of_orders", first["cursor"]) == second
+    assert dagster.ask("tick", "updates_of_orders", second["cursor"])["events"] == []
 
 
 def test_a_run_that_is_interrupted_cancels_its_job(dagster: Dagster, service: ToolService, work: Work) -> None:
@@ -124,3 +135,11 @@ def test_a_run_that_is_interrupted_cancels_its_job(dagster: Dagster, service: To
     dagster.process.send_signal(2)
     ended = service.client.wait_for(work.orders[0].job_id, seconds=30, poll_seconds=0.2, check=False)
     assert ended.state is models.JobState.CANCELLED
+
+
+def _committed(service: ToolService) -> str:
+    time.sleep(1.1)  # the instants of the table have whole seconds
+    instant = service.commit()
+    seen = lambda: any(each.requested_time == instant for each in service.client.items(calls.list_commits()))  # noqa: E731
+    assert eventually(seen, 60)
+    return instant

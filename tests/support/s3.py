@@ -6,9 +6,12 @@ program.
 
 from __future__ import annotations
 
+import io
 import json
 import random
+import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -17,7 +20,7 @@ import urllib.request
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs
@@ -33,17 +36,33 @@ SLOW_DOWN = b"""<?xml version="1.0" encoding="UTF-8"?>
 ACCESS_DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"""
 
+EXPIRED = b"""<?xml version="1.0" encoding="UTF-8"?>
+<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"""
+# S3 says this if the key's policy or the caller's does not allow the use of the key.
+KEY_DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
+<Error><Code>AccessDenied</Code><Message>User: arn:aws:sts::123456789012:assumed-role/lake/gk is not authorized to
+ perform: kms:Decrypt on resource: arn:aws:kms:us-east-1:123456789012:key/1 because no identity-based policy allows the
+ kms:Decrypt action</Message></Error>""".replace(b"\n ", b" ")
+
+STALE_TOKEN = b"""<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>
+<Code>ExpiredTokenException</Code><Message>Token expired</Message></Error><RequestId>1</RequestId></ErrorResponse>"""
+
 
 @dataclass
 class Front:
     """A proxy before the server. `refused_share` of the requests get 503, and listings take `listing_seconds` longer.
-    `denies_writes` refuses writes like a bucket policy; `needs_keys` refuses all keys as unknown."""
+    `denies_writes` refuses writes like a bucket policy; `needs_keys` refuses unknown keys, wrong signatures and what a
+    policy does not allow. Sessions of STS end after `session_seconds`, if these are not 0; `key_denied` refuses reads
+    like KMS."""
 
     application: Callable[..., Iterable[bytes]]
     refused_share: float = 0.0
     listing_seconds: float = 0.0
     denies_writes: bool = False
+    session_seconds: float = 0.0
+    key_denied: bool = False
     counts: Counter[str] = field(default_factory=Counter)
+    ends: dict[str, float] = field(default_factory=dict)
     _random: random.Random = field(default_factory=lambda: random.Random(7))
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _conditions: threading.Lock = field(default_factory=threading.Lock)
@@ -51,6 +70,10 @@ class Front:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] == _CONTROL:
             return self._controlled(environ, start_response)
+        if self._has_ended(environ):
+            return _refuse(environ, start_response, "400 Bad Request", EXPIRED)
+        if environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"] == "/":
+            return self._session(environ, start_response)
         query = f"&{environ.get('QUERY_STRING', '')}"
         is_listing = environ["REQUEST_METHOD"] == "GET" and ("&prefix=" in query or "&list-type=" in query)
         kind = "LIST" if is_listing else "POST delete" if "&delete" in query else environ["REQUEST_METHOD"]
@@ -63,6 +86,8 @@ class Front:
             return _refuse(environ, start_response, "503 Slow Down", SLOW_DOWN)
         if self.denies_writes and environ["REQUEST_METHOD"] in ("PUT", "POST", "DELETE"):
             return _refuse(environ, start_response, "403 Forbidden", ACCESS_DENIED)
+        if self.key_denied and environ["REQUEST_METHOD"] == "GET" and not is_listing:
+            return _refuse(environ, start_response, "403 Forbidden", KEY_DENIED)
         if is_listing:
             time.sleep(self.listing_seconds)
         if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
@@ -70,6 +95,33 @@ class Front:
             with self._conditions:
                 return list(self.application(environ, start_response))
         return self.application(environ, start_response)
+
+    def _has_ended(self, environ: dict[str, Any]) -> bool:
+        """Moto itself never ends a session."""
+        key = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition("/")[0]
+        return time.time() > self.ends.get(key, float("inf"))
+
+    def _session(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answers a call of STS; a session gets an earlier end."""
+        sent = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = io.BytesIO(sent)
+        if b"WebIdentityToken=stale" in sent:
+            return _refuse(environ, start_response, "400 Bad Request", STALE_TOKEN)
+        with self._guard, _unsigned_if(b"WebIdentityToken=" in sent):
+            answered: list[Any] = []
+            body = b"".join(self.application(environ, lambda *said: answered.append(said)))
+            status, headers, *_ = answered[0]
+            self.counts[f"STS {status[:3]}"] += 1
+            # The form of STS, in which Java's client finds the code.
+            body = re.sub(rb"</?Errors>", b"", body)
+            key = re.search(rb"<AccessKeyId>([^<]+)", body)
+            if key and self.session_seconds:
+                end = time.time() + self.session_seconds
+                self.ends[key[1].decode()] = end
+                shown = datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").encode()
+                body = re.sub(rb"(?<=<Expiration>)[^<]+", shown, body)
+        start_response(status, [each for each in headers if each[0].lower() != "content-length"])
+        return [body]
 
     def _controlled(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         wanted = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
@@ -80,6 +132,8 @@ class Front:
             self.refused_share = wanted.get("refused_share", 0.0)
             self.listing_seconds = wanted.get("listing_seconds", 0.0)
             self.denies_writes = bool(wanted.get("denies_writes"))
+            self.key_denied = bool(wanted.get("key_denied"))
+            self.session_seconds = wanted.get("session_seconds", 0.0)
         if wanted.get("needs_keys"):
             from moto import settings
 
@@ -96,11 +150,25 @@ def _refuse(environ: dict[str, Any], start_response: Callable[..., Any], status:
     return [answer]
 
 
+@contextmanager
+def _unsigned_if(is_unsigned: bool) -> Iterator[None]:
+    """moto wants a signature of every call, and nobody has a key before `AssumeRoleWithWebIdentity`."""
+    from moto import settings
+
+    kept = settings.INITIAL_NO_AUTH_ACTION_COUNT
+    settings.INITIAL_NO_AUTH_ACTION_COUNT = float("inf") if is_unsigned else kept
+    try:
+        yield
+    finally:
+        settings.INITIAL_NO_AUTH_ACTION_COUNT = kept
+
+
 class Server:
     """`options` are Hadoop's, by which all clients find the server."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, ca_file: str | None = None) -> None:
         self.endpoint = endpoint
+        self.ca_file = ca_file
         self.options = {
             "fs.s3a.access.key": "someone",
             "fs.s3a.secret.key": "anything",
@@ -113,12 +181,14 @@ class Server:
             region="us-east-1",
             endpoint_override=endpoint,
             allow_bucket_creation=True,
+            tls_ca_file_path=ca_file,
         )
 
     def counted(self, **faults: float) -> Counter[str]:
         """Returns the requests since the last call by kind, and replaces the faults by these."""
         request = urllib.request.Request(f"{self.endpoint}{_CONTROL}", json.dumps(faults).encode(), method="POST")
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        trusted = ssl.create_default_context(cafile=self.ca_file) if self.ca_file else None
+        with urllib.request.urlopen(request, timeout=30, context=trusted) as answer:
             return Counter(json.load(answer))
 
     def upload(self, folder: Path, root: str) -> None:
@@ -130,13 +200,15 @@ class Server:
 
 
 @contextmanager
-def running(*, ahead: timedelta = timedelta()) -> Iterator[Server]:
-    """Starts the server. `ahead` is the difference of its clock, and so of its files' times, to this machine's."""
+def running(*, ahead: timedelta = timedelta(), certificate: tuple[Path, Path] | None = None) -> Iterator[Server]:
+    """Starts the server. `ahead` is the difference of its clock, and so of its files' times, to this machine's. A
+    server with a certificate and its key speaks TLS as `localhost`."""
     # The server has its own process, because Arrow may wait for it while it holds the interpreter's lock.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "tests.support.s3", str(port), str(ahead.total_seconds())]
+    command += map(str, certificate or ())
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + _START_SECONDS
@@ -145,6 +217,8 @@ def running(*, ahead: timedelta = timedelta()) -> Iterator[Server]:
             assert time.monotonic() < deadline, "the S3 server does not start"
             time.sleep(0.1)
         server = Server(f"http://127.0.0.1:{port}")
+        if certificate:
+            server = Server(f"https://localhost:{port}", str(certificate[0]))
         server.files.create_dir("lake")
         yield server
     finally:
@@ -160,15 +234,19 @@ def _accepts(port: int) -> bool:
     return True
 
 
-def main(port: int, ahead: timedelta) -> None:
+def main(port: int, ahead: timedelta, certificate: tuple[str, str] | None = None) -> None:
+    import botocore.auth
     from moto.core.utils import utcnow
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import run_simple
 
     for module in [each for each in sys.modules.values() if getattr(each, "utcnow", None) is utcnow]:
         vars(module)["utcnow"] = lambda: utcnow() + ahead
-    run_simple("127.0.0.1", port, Front(DomainDispatcherApplication(create_backend_app)), threaded=True)
+    # Amazon's SDK for Java signs all headers; the check leaves one out, and finds another signature.
+    botocore.auth.SIGNED_HEADERS_BLACKLIST.clear()
+    application = Front(DomainDispatcherApplication(create_backend_app))
+    run_simple("127.0.0.1", port, application, threaded=True, ssl_context=certificate)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))
+    main(int(sys.argv[1]), timedelta(seconds=float(sys.argv[2])), (sys.argv[3], sys.argv[4]) if sys.argv[3:] else None)

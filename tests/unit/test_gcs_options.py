@@ -40,7 +40,6 @@ def test_the_options_of_the_connector_are_those_of_arrow(options: dict[str, str]
     [
         "fs.gs.auth.service.account.private.key",
         "google.cloud.auth.service.account.keyfile",
-        "fs.gs.auth.impersonation.service.account",
         "fs.gs.auth.access.token.provider.impl",
         "fs.gs.auth.type",
         "fs.gs.encryption.algorithm",

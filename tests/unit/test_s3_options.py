@@ -8,8 +8,8 @@ import pytest
 
 from jobs.errors import RefusedError
 from jobs.storage import s3
+from jobs.storage.aws_session import Credentials
 from jobs.storage.paths import Storage, of_hadoop
-from jobs.storage.s3 import Credentials
 
 KEYS = {"fs.s3a.access.key": "AKIA", "fs.s3a.secret.key": "geheim"}
 PROVIDERS = "fs.s3a.aws.credentials.provider"

@@ -28,8 +28,9 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             named(strangers),
             "Upserts fail with a NumberFormatException (Hudi #8906, #11875), or write the same keys again to other "
             "files.",
-            "A write without the bucket index's options made them (bulk_insert, insert_overwrite, clustering). Write"
-            " their rows again with the options of `writer-options`: no job can know which version of a key is right.",
+            "A write without the bucket index's options made them (bulk_insert, insert_overwrite, clustering). If no"
+            " key exists twice, a `bucket_index` with `adopt` moves the rows to their buckets. Otherwise write them"
+            " again with the options of `writer-options`: no job can know which version of a key is right.",
         )
     per_bucket = Counter((partition, bucket) for (partition, _), bucket in buckets.items() if bucket is not None)
     if several := [_in(partition, f"bucket {bucket}") for (partition, bucket), n in per_bucket.items() if n > 1]:
@@ -71,8 +72,9 @@ def rows(examined: Examined) -> Iterator[Finding]:
             "Rows are not in the bucket of their key",
             misplaced,
             "The next write of such a key adds a second row; a filter on the key may not find it (Hudi #13241).",
-            "A writer had another number of buckets or other hash fields. Stop it, and write the partition again"
-            " (`insert_overwrite`) with the right ones.",
+            "A writer had another number of buckets, other hash fields or another index. Stop it. If no key exists"
+            " twice, a `bucket_index` with `adopt` moves the rows to their buckets. Otherwise write the partition again"
+            " (`insert_overwrite`) with the right options.",
         )
     if twice := {each.path: f"{each.duplicates} in '{each.path}'" for each in found if each.duplicates}:
         yield Finding(

@@ -13,14 +13,14 @@ from jobs.format.file_names import parse_base_file_name
 from jobs.format.stale_writes import RESCALE, StaleWrite
 from jobs.hudi import hashing_config
 from jobs.hudi.records import Touched
-from jobs.hudi.stale_slices import deleted_in_logs
+from jobs.hudi.stale_slices import deleted_in_logs, deleted_keys
 from jobs.kinds.results import Cure
 from jobs.protocol.file_group_change import Switch, Verdict
 from jobs.services.checks import row_counts
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import CompletedWrite, Group
@@ -96,15 +96,27 @@ def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Seque
         for each in writes
         if each.instant in present
     ]
+    return _by_place(table, deleted_in_logs(table, groups, commits), wrong=True)
+
+
+def after(table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> list[DeletedKey]:
+    """Returns the keys that commits after the first of these instants deleted in their right buckets."""
+    first = min(instants, default=None)
+    later = [each for each in commits if first is not None and each.write.instant > first]
+    deleted = [key for each in later if each.write.brings_rows for key in deleted_keys(table, each)]
+    return _by_place(table, deleted, wrong=False)
+
+
+def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> list[DeletedKey]:
+    """Returns those of the deletes that were made in wrong buckets, or in right ones."""
     rules, index = table.bucket_rules(), table.declared.index
     if rules is None or index is None:
         return []
-    found = deleted_in_logs(table, groups, commits)
     keys, partitions, files = (
         pa.array([getattr(each, name) for each in found], pa.string()) for name in ("key", "partition", "file_id")
     )
-    wrong = row_counts.misplaced(keys, partitions, files, rules, index.hash_fields)
-    return [each for each, is_wrong in zip(found, wrong, strict=True) if is_wrong]
+    judged = row_counts.misplaced(keys, partitions, files, rules, index.hash_fields)
+    return [each for each, is_wrong in zip(found, judged, strict=True) if is_wrong == wrong]
 
 
 def _suspects(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Commit]:

@@ -50,7 +50,7 @@ class PartitionRows:
 
     @property
     def digest(self) -> KeyDigest:
-        return KeyDigest(self.rows, self.high_halves * _HALF + self.low_halves)
+        return KeyDigest() + KeyDigest(self.rows, self.high_halves * _HALF + self.low_halves)
 
 
 def count_rows(

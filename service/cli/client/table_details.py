@@ -28,7 +28,7 @@ def show(out: Output, table: Json) -> None:
             ("tags", ", ".join(tag_words(table["tags"])) or None),
             ("type", profile.get("table_type")),
             ("version", profile.get("table_version")),
-            ("index", _index(table["index"])),
+            ("index", _index(table)),
             ("lock", table["lock"]["provider"]),
             ("lock wait", _lock_wait(table["lock"])),
             ("writers", _writers(writers)),
@@ -61,7 +61,7 @@ def show_state(out: Output, state: Json) -> None:
             ("log files", f"{total['log_files']}, {size(total['log_bytes'])}"),
             ("small files", f"{total['small_files']}, {size(total['small_bytes'])}"),
             ("partitions", state["num_partitions"]),
-            ("buckets", state["num_buckets"] or None),
+            ("buckets", _buckets(state)),
             ("rows", total["rows"]),
             ("commits since", _since(state)),
             ("timeline", count(state["timeline_commits"], "commit")),
@@ -113,9 +113,21 @@ def short_index(table: Json) -> str:
     return "bucket" if table["index"] else "-"
 
 
-def _index(index: Json | None) -> str | None:
+def _index(table: Json) -> str | None:
     """Returns the index with which the table was created. An expansion changes `buckets`, but not this index."""
-    return f"bucket by {', '.join(index['hash_fields'])}, {index['num_buckets']} at creation" if index else None
+    index = table["index"]
+    if index:
+        return f"bucket by {', '.join(index['hash_fields'])}, {index['num_buckets']} at creation"
+    layout = table["profile"].get("bucket_layout") or {}
+    return "bucket, consistent hashing" if layout.get("kind") == "consistent_hashing" else None
+
+
+def _buckets(state: Json) -> str | None:
+    """Returns the number of buckets; with consistent hashing that of the largest partition."""
+    if state["num_buckets"]:
+        return str(state["num_buckets"])
+    numbers = [each["num_buckets"] for each in state["partitions"][:1]]
+    return f"{numbers[0]} in the largest partition" if any(numbers) else None
 
 
 def _lock_wait(lock: Json) -> str:

@@ -82,11 +82,13 @@ class CommitSeen:
 
     def _counts(self, commit: CommitOut) -> bool:
         is_late_enough = self.instant is None or commit.requested_time >= self.instant
-        return is_late_enough and (self.of_services or is_of_writer(commit))
+        is_writers = writes_rows(commit.action, commit.operation, commit.file_groups)
+        return is_late_enough and (self.of_services or is_writers)
 
 
-def is_of_writer(commit: CommitOut) -> bool:
-    return commit.action in _WRITING and commit.operation not in _SERVICES and commit.file_groups > 0
+def writes_rows(action: str, operation: str | None, file_groups: int) -> bool:
+    """Whether this is a commit of a writer, not of a table service."""
+    return action in _WRITING and operation not in _SERVICES and file_groups > 0
 
 
 def id_of(client: Client, wanted: str) -> str:

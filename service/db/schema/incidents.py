@@ -26,6 +26,15 @@ incidents = sa.Table(
     sa.Index("ix_incidents_opened_at", "opened_at", "id"),
 )
 
-INCIDENT_IS_STANDING = incidents.c.state.in_(["suspected", "open"])
+# Values are literals, because both databases use a partial index only if they see that the condition holds.
+INCIDENT_IS_STANDING = incidents.c.state.in_([sa.literal_column("'suspected'"), sa.literal_column("'open'")])
+sa.Index(
+    "ix_incidents_standing",
+    incidents.c.table_id,
+    incidents.c.kind,
+    incidents.c.state,
+    sqlite_where=INCIDENT_IS_STANDING,
+    postgresql_where=INCIDENT_IS_STANDING,
+)
 
 INCIDENT_IS_OF_LATE_FILES = incidents.c.kind == "late-files"

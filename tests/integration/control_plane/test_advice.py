@@ -192,14 +192,15 @@ def test_a_table_without_advice_has_the_reason(service: Service, clock: FakeCloc
     written(service, hours=2)
     compute(service)
     assert advice(service).because == "too little is known: 12 commits; 30 in more than a day are needed"
+    written(service)
     set_policy(service, objective={"read_overhead": 1.1})
     clock.advance(86_401)
     compute(service)
-    assert advice(service).because == "the objective says when logs are compacted"
+    assert "the objective says when logs are compacted; " in advice(service).because
     set_policy(service, compaction={"cron": "0 3 * * *"})
     clock.advance(86_401)
     compute(service)
-    assert advice(service).because == "compactions do not start by the number of commits alone"
+    assert "compactions do not start by the number of commits alone; " in advice(service).because
 
 
 @pytest.mark.mostly_sqlite
@@ -227,6 +228,70 @@ def test_a_round_is_bounded_and_no_failure_keeps_other_tables_waiting(service: S
     del asked[:]
     adviser.run_once(service.database, write)
     assert len(asked) == 3
+
+
+def with_stable_files(service: Service, *, now: datetime, small_files: int = 0) -> None:
+    """Records a poll of a table of 400 files, of which a commit changes a few."""
+    files = PartitionState(
+        "", file_groups=400, base_files=400, base_bytes=4096 * MIB, small_files=small_files, freed_files=9
+    )
+    snapshot = TableSnapshot(
+        *(TABLE, now, TableType.COPY_ON_WRITE, (files,)),
+        last_commit_at=now,
+        totals=Totals.of([files]),
+        small_file_bytes=100 * MIB,
+    )
+    with writing(service.engine) as connection:
+        save_poll(connection, snapshot)
+        sample_store.record(connection, {TABLE: Sample.of(snapshot)})
+
+
+@pytest.mark.mostly_sqlite
+def test_old_versions_that_take_little_are_cleaned_less_often(service: Service, clock: FakeClock) -> None:
+    set_policy(service, audit={"enabled": False})
+    written(service)
+    with_stable_files(service, now=clock())
+    compute(service)
+    found = advice(service)
+    assert (found.setting, found.before) == ("cleaning.commits", 10), found.because
+    assert found.because.startswith(f"cleaning every {found.after} commits instead of 10: -")
+    assert found.figures["new_overhead"] <= 1.1 * found.figures["now_overhead"]
+    assert found.figures["new_jobs"] < found.figures["now_jobs"]
+    applied = adviser.apply(service.database, TABLE)
+    assert policy(service).cleaning.commits == applied.after
+    # Old versions pile up, so that the setting goes back.
+    clock.advance(12 * 3600)
+    with writing(service.engine) as connection:
+        for hours in range(12):
+            sample = Sample.of(polled(TABLE, clock() - timedelta(hours=hours)))
+            sample_store.record(connection, {TABLE: replace(sample, freed_bytes=9000 * MIB)})
+    compute(service)
+    assert advice(service).because.startswith("taken back: the storage overhead is ")
+    assert policy(service).cleaning.commits == 10
+
+
+@pytest.mark.mostly_sqlite
+def test_small_files_are_merged_more_often_where_reads_pay_for_them(service: Service, clock: FakeClock) -> None:
+    set_policy(
+        service,
+        clustering={"enabled": True, "small_file_share": 0.01, "min_interval_seconds": 2 * 86_400},
+        cleaning={"enabled": False},
+        audit={"enabled": False},
+        advice={"read_overhead": 1.1},
+    )
+    written(service)
+    for hours in range(71, -1, -1):
+        with_stable_files(service, now=clock() - timedelta(hours=hours), small_files=4 * (72 - hours))
+    compute(service)
+    found = advice(service)
+    assert (found.setting, found.before) == ("clustering.min_interval_seconds", 2 * 86_400), found.because
+    assert (found.after or 0) < 2 * 86_400, found.because
+    assert found.figures["new_overhead"] < found.figures["now_overhead"]
+    # Nobody knows what reads save by the order of rows.
+    set_policy(service, clustering={"enabled": True, "sort_by": ["city"]}, cleaning={"enabled": False})
+    clock.advance(86_401)
+    compute(service)
+    assert "what reads save by the order of rows" in advice(service).because
 
 
 def test_figures_that_are_damaged_take_the_advice_back() -> None:

@@ -636,3 +636,29 @@ def test_two_concurrent_closings_of_an_incident_publish_one_event(story: Story) 
     with writing(story.watched.engine) as connection:
         assert store.close(connection, closed)
         assert not store.close(connection, closed)
+
+
+def test_resolved_incidents_are_not_read_to_count_the_others(watched: Watched, tmp_path: Path) -> None:
+    story = Story(watched, tmp_path)
+    story.register()
+    table, at = story.id, watched.clock()
+    resolved = [Incident(f"inc_{n}", table, STALE, f"{n:017}", CLEARED, at, closed_at=at) for n in range(3000)]
+    plans: list[str] = []
+
+    def explain(connection: sa.Connection, cursor: Any, statement: str, parameters: Any, *_: object) -> None:
+        how = "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
+        plans.append("\n".join(str(row[-1]) for row in cursor.execute(f"{how} {statement}", parameters).fetchall()))
+
+    with writing(watched.engine) as connection:
+        store.add(connection, resolved)
+        connection.exec_driver_sql("ANALYZE incidents")
+    with reading(watched.engine) as connection:
+        sa.event.listen(watched.engine, "before_cursor_execute", explain)
+        assert store.count_open(connection, table) == 0
+        assert store.counts(connection, [table]) == {}
+        assert store.count_unresolved(connection) == {}
+        assert store.unresolved(connection, table) == []
+        assert store.every_standing(connection) == {}
+        sa.event.remove(watched.engine, "before_cursor_execute", explain)
+    assert len(plans) == 5
+    assert [each for each in plans if "ix_incidents_standing" not in each] == []

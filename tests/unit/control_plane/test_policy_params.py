@@ -110,6 +110,7 @@ def test_the_parameters_are_complete_and_right(answer: Run) -> None:
 def test_every_kind_is_among_them() -> None:
     by_people = {
         JobKind.BUCKET_COUNT,
+        JobKind.BUCKET_INDEX,
         JobKind.METADATA_TABLE,
         JobKind.INDEX,
         JobKind.UPGRADE,

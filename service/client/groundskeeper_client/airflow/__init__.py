@@ -1,7 +1,8 @@
-"""The Airflow provider: `GroundskeeperJobOperator`, `TableHealthySensor`, `CommitSeenSensor`, `GroundskeeperHook`.
+"""The Airflow provider: `GroundskeeperJobOperator`, `CommitAssetOperator`, `TableHealthySensor`, `CommitSeenSensor`,
+`GroundskeeperHook`.
 
-The provider needs Airflow 3.3 or later. This module does not import Airflow, because Airflow calls `get_provider_info`
-when it starts; the other modules import Airflow.
+The provider needs Airflow 2.10.5 or later. This module does not import Airflow, because Airflow calls
+`get_provider_info` when it starts; the other modules import Airflow.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Table services for Apache Hudi tables.",
         "versions": [version("groundskeeper-client")],
         "integrations": [{"integration-name": _NAME, "external-doc-url": "", "tags": ["service"]}],
-        "operators": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.operator"]}],
+        "operators": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.operator", f"{_HERE}.assets"]}],
         "sensors": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.sensors"]}],
         "hooks": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.hook"]}],
         "triggers": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.triggers"]}],

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseHook
-
 from groundskeeper_client import AsyncClient, Client, ClientError, calls
+from groundskeeper_client.airflow.bases import BaseHook, connection_of
 from groundskeeper_client.questions import id_of
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class GroundskeeperHook(BaseHook):
 
     async def get_async_conn(self) -> AsyncClient:
         """Returns a client, which the caller closes."""
-        connection = await self.aget_connection(self.conn_id)
+        connection = await connection_of(self.conn_id)
         return AsyncClient(_url(connection), connection.password or None)
 
     def table_id(self, table: str) -> str:

@@ -7,10 +7,8 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any, ClassVar, cast
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException
-
 from groundskeeper_client import JobEndedError, calls, problems
+from groundskeeper_client.airflow.bases import AirflowException, BaseOperator
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.airflow.triggers import JobTrigger
 from groundskeeper_client.generated.models import JobDetail, JobState

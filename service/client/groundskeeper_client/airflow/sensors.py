@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseSensorOperator
-from airflow.sdk.bases.sensor import PokeReturnValue
-from airflow.sdk.exceptions import AirflowException
-
+from groundskeeper_client.airflow.bases import AirflowException, BaseSensorOperator, PokeReturnValue
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.airflow.triggers import QuestionTrigger
 from groundskeeper_client.questions import CommitSeen, TableHealthy

@@ -8,9 +8,10 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.triggers.base import TriggerEvent
 
-from groundskeeper_client import ApiError, ClientError, calls
+from groundskeeper_client import ApiError, ClientError, calls, published
+from groundskeeper_client.airflow.bases import TRIGGERS_ARE_KILLED, BaseTrigger, is_ended_by_a_person
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.questions import CommitSeen, TableHealthy
 
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 600.0
 """Time for which the service may be unavailable before a task fails."""
+_PAUSE_SECONDS = 5.0
 _QUESTIONS: dict[str, type[TableHealthy | CommitSeen]] = {each.__name__: each for each in (TableHealthy, CommitSeen)}
 
 
@@ -55,6 +57,10 @@ class JobTrigger(BaseTrigger):
                         yield TriggerEvent({"error": str(error)})
                         return
                     await asyncio.sleep(self.poll_seconds)
+                except asyncio.CancelledError:
+                    if not TRIGGERS_ARE_KILLED and await is_ended_by_a_person(self.task_instance):
+                        await self.on_kill()
+                    raise
                 else:
                     yield TriggerEvent({"job_id": job.id, "state": job.state.value})
                     return
@@ -106,6 +112,41 @@ class QuestionTrigger(BaseTrigger):
                     yield TriggerEvent({"answer": answer})
                     return
                 await asyncio.sleep(self.poll_seconds)
+
+
+class CommitTrigger(BaseTrigger):
+    """Fires when a commit has been published after a position; the event has the position from before the commit."""
+
+    def __init__(self, table_id: str, after: int, conn_id: str, *, of_services: bool = False) -> None:
+        super().__init__()
+        self.table_id = table_id
+        self.after = after
+        self.conn_id = conn_id
+        self.of_services = of_services
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.CommitTrigger", {
+            "table_id": self.table_id,
+            "after": self.after,
+            "conn_id": self.conn_id,
+            "of_services": self.of_services,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        patience = _Patience()
+        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
+            while True:
+                try:
+                    async for event in client.events(published.TYPE, table_id=self.table_id, after=self.after):
+                        patience = _Patience()
+                        if published.counts(event.document, of_services=self.of_services):
+                            yield TriggerEvent({"after": self.after})
+                            return
+                except ClientError as error:
+                    if patience.is_over(error):
+                        yield TriggerEvent({"error": str(error)})
+                        return
+                    await asyncio.sleep(_PAUSE_SECONDS)
 
 
 class _Patience:

@@ -1,16 +1,22 @@
-"""A sensor that requests a run for each commit of a table's writers."""
+"""Sensors of the commits of a table: one requests runs, the other updates an asset."""
 
-from itertools import islice
 from typing import Any
 
-from dagster import DefaultSensorStatus, RunRequest, SensorDefinition, SensorEvaluationContext, SensorResult, sensor
+from dagster import (
+    AssetKey,
+    AssetMaterialization,
+    DefaultSensorStatus,
+    RunRequest,
+    SensorDefinition,
+    SensorEvaluationContext,
+    SensorResult,
+    sensor,
+)
 
-from groundskeeper_client import calls
+from groundskeeper_client import published
 from groundskeeper_client.dagster.resource import GroundskeeperResource
-from groundskeeper_client.generated.models import CommitOut
-from groundskeeper_client.questions import id_of, is_of_writer
-
-MOST_COMMITS = 1000
+from groundskeeper_client.published import PublishedCommit
+from groundskeeper_client.questions import id_of
 
 
 def build_commit_sensor(
@@ -27,8 +33,7 @@ def build_commit_sensor(
     the first commit after its first tick, and requests a run of `job` or `target` for each commit, oldest first, with
     the tags `groundskeeper/table` and `groundskeeper/instant`.
 
-    `of_services` also counts the commits of table services. If there are more than `MOST_COMMITS` commits between two
-    ticks, only the latest get runs.
+    `of_services` also counts the commits of table services.
     """
     of_what = {"job": job} if job is not None else {"target": target}
 
@@ -40,28 +45,71 @@ def build_commit_sensor(
         **of_what,
     )
     def commits(context: SensorEvaluationContext, groundskeeper: GroundskeeperResource) -> SensorResult:
-        with groundskeeper.client() as client:
-            table_id = id_of(client, table)
-            seen = int(context.cursor or 0)
-            latest = client.items(calls.list_commits(table_id=table_id, limit=100))
-            new: list[CommitOut] = []
-            for commit in islice(latest, MOST_COMMITS if context.cursor else 1):
-                if commit.id <= seen:
-                    break
-                new.append(commit)
-        if context.cursor is None:
-            return SensorResult(cursor=str(new[0].id if new else 0))
-        wanted = [commit for commit in reversed(new) if of_services or is_of_writer(commit)]
-        return SensorResult(
-            run_requests=[_request(table_id, commit) for commit in wanted],
-            cursor=str(max([seen, *(commit.id for commit in new)])),
-        )
+        table_id, new, cursor = _new(context, groundskeeper, table, of_services=of_services)
+        return SensorResult(run_requests=[_request(table_id, commit) for commit in new], cursor=cursor)
 
     return commits
 
 
-def _request(table_id: str, commit: CommitOut) -> RunRequest:
+def build_commit_asset_sensor(
+    table: str,
+    asset_key: AssetKey,
+    *,
+    name: str | None = None,
+    of_services: bool = False,
+    minimum_interval_seconds: int = 30,
+    default_status: DefaultSensorStatus = DefaultSensorStatus.STOPPED,
+) -> SensorDefinition:
+    """Returns a sensor that reports a materialization of an external asset for each commit to the table (id, name or
+    base path), oldest first, with the resource `groundskeeper`. The metadata has the commit's instant, action,
+    operation and rows; the tag `groundskeeper/event` is the id of its event. The sensor starts with the first commit
+    after its first tick.
+
+    Dagster stores the materializations before the cursor, so a daemon that is killed in between reports the commits
+    of this tick again.
+    """
+
+    @sensor(
+        name=name or f"updates_of_{table}",
+        minimum_interval_seconds=minimum_interval_seconds,
+        default_status=default_status,
+        description=f"A materialization of {asset_key.to_user_string()} for each commit to {table}",
+    )
+    def updates(context: SensorEvaluationContext, groundskeeper: GroundskeeperResource) -> SensorResult:
+        _, new, cursor = _new(context, groundskeeper, table, of_services=of_services)
+        return SensorResult(asset_events=[_materialization(asset_key, commit) for commit in new], cursor=cursor)
+
+    return updates
+
+
+def _new(
+    context: SensorEvaluationContext, groundskeeper: GroundskeeperResource, table: str, *, of_services: bool
+) -> tuple[str, list[PublishedCommit], str]:
+    """Returns the table's id, the commits since the last tick, and the new cursor: a position of the events."""
+    with groundskeeper.client() as client:
+        table_id = id_of(client, table)
+        if context.cursor is None:
+            return table_id, [], str(published.position(client))
+        new, reached = published.commits_after(client, table_id, int(context.cursor), of_services=of_services)
+    return table_id, new, str(reached)
+
+
+def _request(table_id: str, commit: PublishedCommit) -> RunRequest:
     return RunRequest(
-        run_key=f"{table_id}/{commit.requested_time}/{commit.action}",
-        tags={"groundskeeper/table": table_id, "groundskeeper/instant": commit.requested_time},
+        run_key=f"{table_id}/{commit.instant}/{commit.action}",
+        tags={"groundskeeper/table": table_id, "groundskeeper/instant": commit.instant},
+    )
+
+
+def _materialization(asset_key: AssetKey, commit: PublishedCommit) -> AssetMaterialization:
+    told = {
+        "instant": commit.instant,
+        "action": commit.action,
+        "operation": commit.operation,
+        "rows_written": commit.rows_written,
+    }
+    return AssetMaterialization(
+        asset_key=asset_key,
+        metadata={name: value for name, value in told.items() if value is not None},
+        tags={"groundskeeper/event": commit.event_id},
     )

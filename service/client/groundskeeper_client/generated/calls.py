@@ -87,6 +87,7 @@ from groundskeeper_client.generated.models import (
     Outcome,
     OutcomesOutcomeOut,
     Overview,
+    ParamsBucketIndexIn,
     PartitionTtlIn,
     PatternPolicyIn,
     PatternPolicyOut,
@@ -156,6 +157,7 @@ SubmitJobBody = (
     | BucketExpansionIn
     | BucketContractionIn
     | BucketCountIn
+    | ParamsBucketIndexIn
     | FinishExpansionIn
     | RepairIn
     | ArchivalIn

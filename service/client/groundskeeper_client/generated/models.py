@@ -106,7 +106,11 @@ class AdvicePolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only shows it"""
     read_overhead: float | UnsetType = UNSET
-    """A read may cost so many times what it costs right after a compaction, in 95 % of the time"""
+    """A read may cost so many times what it costs right after a compaction, or a merge of small files, in 95 % of
+    the time
+    """
+    storage_overhead: float | UnsetType | None = UNSET
+    """All files may have so many times the size of those in use, in 95 % of the time; null: a tenth more than now"""
 
 
 class AdviceState(Word):
@@ -918,17 +922,6 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
-class BucketIndexIn(Model, frozen=True, kw_only=True):
-    """The writers' values of `hoodie.bucket.index.num.buckets` and `hoodie.bucket.index.hash.field`."""
-
-    type: Literal["bucket"] = "bucket"
-    """Type of the index"""
-    num_buckets: int
-    """Number of buckets; 0 without a bucket index"""
-    hash_fields: list[str]
-    """Fields whose hash decides the bucket"""
-
-
 class BucketIndexKind(Word):
     """Kinds of bucket indexes. `UNKNOWN`: there are no file groups yet, or they do not fit any kind."""
 
@@ -936,6 +929,116 @@ class BucketIndexKind(Word):
     CONSISTENT_HASHING = "consistent_hashing"
     NONE = "none"
     UNKNOWN = "unknown"
+
+
+class BucketIndexParams(Model, frozen=True, kw_only=True):
+    action: Literal["adopt", "drop"]
+    """`adopt` routes all rows to file groups of a bucket index, and commits them at once. `drop` gives the bucket
+    index up: the rows stay in their files, and the logs of a merge-on-read table are compacted
+    """
+    num_buckets: int | UnsetType | None = UNSET
+    """Number of buckets of each partition. Default: so many that the largest partition has about 512 MiB in each
+    bucket, a power of two
+    """
+    hash_fields: list[str] | UnsetType | None = UNSET
+    """The fields of the record key that are hashed (`hoodie.bucket.index.hash.field`). Default: all of them"""
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Compression of the new files. Default: the table's"""
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment without writes in flight"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
+    """
+
+
+class BucketIndexResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `bucket_index`"""
+
+    action: str | UnsetType = UNSET
+    """The action of the job"""
+    num_buckets: int | UnsetType = UNSET
+    """Number of buckets of each partition; absent after `drop`"""
+    hash_fields: list[str] | UnsetType = UNSET
+    """The fields of the record key that are hashed"""
+    partitions: int | UnsetType = UNSET
+    """Partitions of the table"""
+    bytes_of_largest_bucket: int | UnsetType = UNSET
+    """Expected size of a bucket in the largest partition, in bytes; only in a dry run"""
+    misplaced: int | UnsetType = UNSET
+    """Rows that are not in the file group of their bucket; only in a dry run"""
+    writer_options: list[WriterOption] | UnsetType = UNSET
+    """Options that every Spark writer needs afterwards, in place of its options of before"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: FileGroupNumbers | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Files that were written by copying row groups, without decoding rows"""
+    merged: SlicesMerged | UnsetType = UNSET
+    """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """The engine that would merge file slices with logs, as far as the dry run can tell; only in a dry run"""
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
+    """Why Hudi's readers would merge them; only in a dry run"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were rewritten again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were rewritten again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out because writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """All reasons for which the job would be refused; only in a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """Facts that the owner should check; only in a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only in a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only in a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only in a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What this means for the job, in sentences; only in a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """The estimated cost of the work; only in a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """Result of the audit's checks that were made after the job had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there was nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline says about the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class BucketLayout(Model, frozen=True, kw_only=True):
@@ -2030,7 +2133,7 @@ class DiagnosisIn(Model, frozen=True, kw_only=True):
 class DiagnosisParams(Model, frozen=True, kw_only=True):
     rows: bool | UnsetType = UNSET
     """Read the key of every row as well: rows in wrong buckets, duplicate keys"""
-    index: BucketIndexIn | UnsetType | None = UNSET
+    index: RequestsBucketIndexIn | UnsetType | None = UNSET
     """The bucket index of the writers. Needed for a table that was registered without one because its files
     contradict that index
     """
@@ -3146,6 +3249,7 @@ class JobKind(Word):
     BUCKET_EXPANSION = "bucket_expansion"
     BUCKET_CONTRACTION = "bucket_contraction"
     BUCKET_COUNT = "bucket_count"
+    BUCKET_INDEX = "bucket_index"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
     ARCHIVAL = "archival"
@@ -3309,6 +3413,7 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
         | BucketExpansionIn
         | BucketContractionIn
         | BucketCountIn
+        | ParamsBucketIndexIn
         | FinishExpansionIn
         | RepairIn
         | ArchivalIn
@@ -4050,6 +4155,23 @@ class Overview(Model, frozen=True, kw_only=True):
     """One page of tables"""
 
 
+class ParamsBucketIndexIn(Model, frozen=True, kw_only=True):
+    """Gives a table with a Bloom, simple or no index a bucket index, or takes it back. The writers must be
+    stopped.
+    """
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
+    kind: Literal["bucket_index"] = "bucket_index"
+    """Kind of job"""
+    params: BucketIndexParams
+    """Parameters of the kind"""
+
+
 class PartitionExtractor(Word):
     """Hudi's `PartitionValueExtractor`s (1.2, `org.apache.hudi.hive`).
 
@@ -4413,6 +4535,8 @@ class PointOut(Model, frozen=True, kw_only=True):
     """Size of files that are out of use"""
     read_overhead: float
     """Cost of a read of all tables, divided by the cost right after compactions"""
+    small_file_overhead: float
+    """Cost of a read right after compactions, divided by the cost with small files merged"""
 
 
 class PolicyIn(Model, frozen=True, kw_only=True):
@@ -4949,6 +5073,17 @@ class ReportReportOut(Model, frozen=True, kw_only=True):
     """Counts of the period's problems, which are known for GROUNDSKEEPER_EVENTS_DAYS"""
     text: str
     """The report as short plain text, for a message"""
+
+
+class RequestsBucketIndexIn(Model, frozen=True, kw_only=True):
+    """The writers' values of `hoodie.bucket.index.num.buckets` and `hoodie.bucket.index.hash.field`."""
+
+    type: Literal["bucket"] = "bucket"
+    """Type of the index"""
+    num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
+    hash_fields: list[str]
+    """Fields whose hash decides the bucket"""
 
 
 class RestoreIn(Model, frozen=True, kw_only=True):
@@ -5740,7 +5875,7 @@ class TableChange(Model, frozen=True, kw_only=True):
 
     name: str | UnsetType | None = UNSET
     """Name"""
-    index: BucketIndexIn | UnsetType | None = UNSET
+    index: RequestsBucketIndexIn | UnsetType | None = UNSET
     """The table's bucket index; null if it has none"""
     lock: LockIn | UnsetType | None = UNSET
     """The lock that the table's writers take; null for the default"""
@@ -5776,7 +5911,7 @@ class TableIn(Model, frozen=True, kw_only=True):
     """An absolute path or a URI (s3a://...)"""
     name: str | UnsetType | None = UNSET
     """Default: the name in hoodie.properties"""
-    index: BucketIndexIn | UnsetType | None = UNSET
+    index: RequestsBucketIndexIn | UnsetType | None = UNSET
     """The bucket index, which is verified on sampled record keys. Default: detected"""
     lock: LockIn | UnsetType = UNSET
     """The lock that the table's writers take"""

@@ -1,0 +1,28 @@
+"""The bucket index in the extra metadata of the commit that routed all rows to it. Hudi itself (1.2) stores neither the
+kind of an index nor its number of buckets in a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from jobs.contract import BucketIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ADOPTED_KEY = "groundskeeper.bucket_index"
+"""Key in the extra metadata of an adoption."""
+
+
+def to_metadata(index: BucketIndex) -> dict[str, str]:
+    return {ADOPTED_KEY: msgspec.json.encode(index).decode()}
+
+
+def of_metadata(extra: Mapping[str, str]) -> BucketIndex | None:
+    """Returns the adopted index; None if the commit has adopted none."""
+    try:
+        return BucketIndex.from_json(msgspec.json.decode(extra.get(ADOPTED_KEY, "null")))
+    except (msgspec.MsgspecError, ValueError):
+        return None

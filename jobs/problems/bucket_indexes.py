@@ -1,0 +1,44 @@
+"""Refusals of the adoption of a bucket index, and of the way back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.problems.problem_type import ProblemType
+
+BUCKET_INDEX_IN_PLACE: Final = ProblemType(
+    "bucket-index-in-place",
+    "The table has a bucket index already",
+    why="The job routes the rows of a table with another index, or none, to buckets. All rows of this table are in the"
+    " buckets of its keys, or a hashing config says how many buckets each partition has. Another number of buckets"
+    " needs no shuffle.",
+    example="registered with 8 buckets, and every row is in its bucket",
+    hint="Run a `bucket_count` for another number of buckets. If the table is registered without its index, PATCH its"
+    " `index`.",
+)
+KEYS_TWICE_IN_PARTITION: Final = ProblemType(
+    "keys-twice-in-partition",
+    "Keys exist more than once in their partition",
+    why="Rows with the same key go to the same bucket, where Hudi takes them for versions of one row: an update changes"
+    " all of them in a base file, a delete removes all, and a merge with logs keeps one. The present index lets some"
+    " of them be. So no choice of the job would keep every row as it is.",
+    example="12 rows in '2026-01-01'",
+    hint="Decide which row is right, and write the partition again without the others (`insert_overwrite`).",
+)
+HASH_FIELDS_NOT_IN_KEY: Final = ProblemType(
+    "hash-fields-not-in-key",
+    "The hash fields are not fields of the record key",
+    why="The bucket of a row is computed from its stored record key, so each hash field must be a field of the key."
+    " Hudi refuses writers whose hash field is not (`HoodieIndexConfig`). A table without a record key, whose keys Hudi"
+    " generates, cannot have a bucket index, because no writer could find a row again.",
+    example="hash field city; the record key is id",
+    hint="Leave `hash_fields` out, or name fields of the record key.",
+)
+HASHING_CONFIG_STAYS: Final = ProblemType(
+    "hashing-config-stays",
+    "The bucket index cannot be given up while the table has a hashing config",
+    why="The hashing config tells every reader and writer with the options of a bucket index how many buckets each"
+    " partition has. If it stayed in the table, such a reader would leave files out whose rows are in other buckets.",
+    example="rules .*,8",
+    hint="Run a `finish_expansion` job first, which retires the hashing config.",
+)

@@ -1,0 +1,298 @@
+"""Adopts a bucket index on a table with a Bloom, simple or no index, and gives one up.
+
+To adopt: Spark routes all rows to buckets, once, and one replacecommit replaces all file groups. The rows keep their
+columns and meta columns. To drop: a Bloom or simple index finds the rows in the files of the buckets, because their ids
+mean nothing to it, but it looks into base files only. So all logs are compacted, and nothing else changes.
+
+Hudi (1.2) stores the index nowhere in the table and checks it nowhere, so the writers must be stopped, and get other
+options. The commit names the adopted index for the next attempt.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jobs.contract import BucketIndex, Outcome, Result, WriterEngine
+from jobs.dataplane.bucket_routing import route_rows
+from jobs.dataplane.key_digest import KeyDigest
+from jobs.dataplane.split_writer import Rewrite
+from jobs.errors import RowsDifferError, refuse
+from jobs.format.adopted_index import of_metadata, to_metadata
+from jobs.format.bucket_rules import BucketRules
+from jobs.hudi import hashing_config, rows
+from jobs.hudi.client import WriteClient
+from jobs.hudi.hadoop import storage_of
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options
+from jobs.hudi.savepoints import savepoints_of
+from jobs.kinds.bucket_index import BucketIndexParams, BucketIndexResult
+from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult, WriterOption
+from jobs.problems.bucket_indexes import (
+    BUCKET_INDEX_IN_PLACE,
+    HASH_FIELDS_NOT_IN_KEY,
+    HASHING_CONFIG_STAYS,
+    KEYS_TWICE_IN_PARTITION,
+)
+from jobs.problems.tables import NO_BUCKET_INDEX, NON_BLOCKING_WRITERS
+from jobs.protocol import older_hudi, preflight, recovery, upgrade_refusals
+from jobs.protocol.replacement import Replacement
+from jobs.protocol.replacement_config import ReplacementConfig
+from jobs.protocol.writers import roll_back_dead
+from jobs.services import compaction
+from jobs.services.checks.row_counts import count_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jobs.contract import Problem, WorkOrder
+    from jobs.format.written_file import WrittenFile
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+    from jobs.services.checks.row_counts import PartitionRows
+
+_BYTES_OF_BUCKET = 512 * 1024 * 1024
+_MOST_BUCKETS = 1_000_000
+
+
+def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext) -> Result[KindResult]:
+    """Adopts or drops a bucket index. Raises the `JobError`s of `Replacement.run`, and RowsDifferError."""
+    context.step("planning")
+    if order.params.action == "drop":
+        return _drop(table, order, context)
+    if done := recovery.settle_replacement(table, order, context):
+        (instant,) = done.instants
+        extra = next((each.extra for each in table.commits() if each.write.instant == instant), {})
+        return replace(done, details=_after(of_metadata(extra)).having(found_completed=instant))
+    plan = _planned(table, order, context)
+    if order.dry_run:
+        return Result(Outcome.SUCCEEDED, details=_dry_run(table, plan))
+    refuse(plan.problems)
+    if not plan.slices:
+        return Result(Outcome.SUCCEEDED, details=_after(plan.index).having(nothing_to_do=True))
+    return _adopt(table, order, context, plan)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The index to adopt, the slices, the rows of each partition by Hudi's readers, and the refusals."""
+
+    index: BucketIndex
+    slices: tuple[FileSlice, ...]
+    rows: tuple[PartitionRows, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def bytes_of_partitions(self) -> Counter[str]:
+        return _bytes_of_partitions(self.slices)
+
+
+def _adopt(
+    table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext, plan: _Plan
+) -> Result[KindResult]:
+    index = plan.index
+
+    def rewrite(instant: str, chosen: Sequence[FileSlice], _: Sequence[FileSlice]) -> list[WrittenFile]:
+        work = Rewrite(storage_of(table), instant, index.hash_fields, codec=order.params.codec)
+        counted = plan.rows if set(chosen) <= set(plan.slices) else count_rows(table, None)
+        written = route_rows(table, work, chosen, index.num_buckets)
+        _require_equal(counted, written)
+        return written
+
+    replaced = Replacement(
+        table,
+        ReplacementConfig(wait_seconds=order.params.wait_seconds),
+        context,
+        TableLock(table, order.job_id),
+        choose=list,
+        rewrite=rewrite,
+        extra=lambda _: to_metadata(index),
+        # Rows of all file groups of a partition go to each of its buckets.
+        unit=lambda partition, _: (partition, ""),
+    ).run()
+    found = replaced.measured(BucketIndexResult).having(
+        **_members(_after(index)), partitions=len(plan.bytes_of_partitions)
+    )
+    return Result(Outcome.SUCCEEDED, instants=(replaced.instant,), details=found)
+
+
+def _require_equal(counted: Iterable[PartitionRows], written: Sequence[WrittenFile]) -> None:
+    """Raises RowsDifferError unless the files of each partition hold the keys that were read, each as often."""
+    found: dict[str, KeyDigest] = {}
+    for file in written:
+        digest = found.get(file.partition, KeyDigest())
+        found[file.partition] = digest + KeyDigest.parse(file.rows, file.key_digest)
+    expected = {each.path: each.digest for each in counted}
+    for partition, digest in found.items():
+        read = expected.get(partition, KeyDigest())
+        if read != digest:
+            raise RowsDifferError(
+                f"partition '{partition}': {read.rows} rows with key digest {read} were read, {digest.rows} with"
+                f" {digest} were written"
+            )
+
+
+def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext) -> _Plan:
+    slices = table.file_slices()
+    index = _index(table, order.params, slices)
+    problems = _of_index(table, index)
+    problems += preflight.writers_not_stopped(table, order)
+    problems += preflight.of_new_files(table, slices, own_instants=order.earlier_instants)
+    problems += [NON_BLOCKING_WRITERS.because()] if preflight.non_blocking(slices) else []
+    problems += [*rows.not_readable(table), *older_hudi.against_merging_by_hudi(table, slices)]
+    problems += preflight.misplaced_rows(
+        table.commits(), "Rows of the table are in files that no reader sees; repair them first"
+    )
+    if problems:
+        return _Plan(index, tuple(slices), (), tuple(problems))
+    context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
+    counted = count_rows(table, BucketRules.uniform(index.num_buckets) if table.declared.index else None)
+    if twice := [f"{each.duplicates} rows in '{each.path}'" for each in counted if each.duplicates]:
+        problems.append(KEYS_TWICE_IN_PARTITION.because(", ".join(twice[:5])))
+    if table.declared.index == index and slices and not any(each.misplaced for each in counted):
+        problems.append(
+            BUCKET_INDEX_IN_PLACE.because(
+                f"registered with {index.num_buckets} buckets, and every row is in its bucket"
+            )
+        )
+    return _Plan(index, tuple(slices), tuple(counted), tuple(problems))
+
+
+def _index(table: HudiTable, params: BucketIndexParams, slices: Sequence[FileSlice]) -> BucketIndex:
+    """Returns the index by the parameters, else as the table is registered, else by the size of the partitions."""
+    declared = table.declared.index
+    largest = max(_bytes_of_partitions(slices).values(), default=0)
+    by_size = 1 << max(-(-largest // _BYTES_OF_BUCKET) - 1, 0).bit_length()
+    number = params.num_buckets or (declared.num_buckets if declared else min(by_size, _MOST_BUCKETS))
+    fields = params.hash_fields or (declared.hash_fields if declared else table.record_key_fields)
+    return BucketIndex(number, tuple(fields))
+
+
+def _bytes_of_partitions(slices: Iterable[FileSlice]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for item in slices:
+        found[item.partition] += item.bytes
+    return found
+
+
+def _of_index(table: HudiTable, index: BucketIndex) -> list[Problem]:
+    problems = []
+    keys = [name for name in table.record_key_fields if name]
+    if not keys or set(index.hash_fields) - set(keys):
+        hashed = ", ".join(index.hash_fields) or "none"
+        problems.append(
+            HASH_FIELDS_NOT_IN_KEY.because(f"hash field {hashed}; the record key is {', '.join(keys) or 'generated'}")
+        )
+    if hashing_config.is_in_force(table):
+        problems.append(BUCKET_INDEX_IN_PLACE.because(f"its hashing config has the rules {table.bucket_rules()}"))
+    return problems
+
+
+def _dry_run(table: HudiTable, plan: _Plan) -> BucketIndexResult:
+    total = sum(item.bytes for item in plan.slices)
+    partitions = plan.bytes_of_partitions
+    number = plan.index.num_buckets
+    by_rows = [each.rows for each in plan.rows]
+    return _after(plan.index).having(
+        refusals=plan.problems,
+        warnings=_warnings(table),
+        notes=_notes(table, plan.index),
+        nothing_to_do=not (plan.slices or plan.problems),
+        rows=sum(by_rows),
+        misplaced=sum(each.misplaced for each in plan.rows),
+        partitions=len(partitions),
+        files=sum(bool(item.base_file) + len(item.log_files) for item in plan.slices),
+        bytes=total,
+        bytes_of_largest_bucket=-(-max(partitions.values(), default=0) // number),
+        file_groups=FileGroupNumbers(
+            before=len(plan.slices), after=sum(min(number, max(count, 1)) for count in by_rows) if by_rows else None
+        ),
+        # Each row is read by the count and by the routing; the count reads only keys.
+        estimated_cost=EstimatedCost(bytes_read=total, bytes_written=total, tasks=len(plan.slices)),
+    )
+
+
+def _after(index: BucketIndex | None) -> BucketIndexResult:
+    """Returns the result with the index that the table has afterwards, and the options of a Spark writer."""
+    if index is None:
+        return BucketIndexResult()
+    options = bucket_index_options(index, (), None)
+    options.pop("hoodie.datasource.write.recordkey.field")
+    return BucketIndexResult(
+        action="adopt",
+        num_buckets=index.num_buckets,
+        hash_fields=index.hash_fields,
+        writer_options=tuple(WriterOption(name=name, value=value) for name, value in options.items()),
+    )
+
+
+def _members(found: BucketIndexResult) -> dict[str, object]:
+    return {name: getattr(found, name) for name in ("action", "num_buckets", "hash_fields", "writer_options")}
+
+
+def _warnings(table: HudiTable) -> tuple[str, ...]:
+    found = [
+        "If a writer has a global index (GLOBAL_BLOOM, GLOBAL_SIMPLE), a key whose partition changes gets a second row"
+        " afterwards: a bucket index looks for a key in its own partition only.",
+        "A writer that keeps its options of before is not refused by Hudi. Its new rows go to files of other buckets or"
+        " of none: an audit finds them, and another `adopt` brings them to their buckets.",
+    ]
+    if savepoints := savepoints_of(table):
+        found.append(f"After a restore to the savepoint {savepoints[0].instant} the table has its files of before.")
+    return tuple(found)
+
+
+def _notes(table: HudiTable, index: BucketIndex) -> tuple[str, ...]:
+    """Returns a sentence for each declared engine that has to change its options."""
+    flink = f"index.type=BUCKET, hoodie.bucket.index.num.buckets={index.num_buckets} and hoodie.bucket.index.hash.field"
+    of_engine = {
+        WriterEngine.SPARK: "Spark writers need the `writer_options` in place of their index.",
+        WriterEngine.SPARK_SQL: "Spark SQL sessions need the `writer_options`, by SET or in their conf.",
+        WriterEngine.FLINK: f"Flink needs {flink}={','.join(index.hash_fields)}, and a start without its state.",
+    }
+    return tuple(text for engine, text in of_engine.items() if engine in table.declared.writers_engines)
+
+
+def _drop(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext) -> Result[KindResult]:
+    """Compacts all logs, and checks under the lock that nothing is in flight."""
+    lock = TableLock(table, order.job_id)
+    if not order.dry_run:
+        lock.break_stale()
+    slices = table.file_slices()
+    found = BucketIndexResult(
+        action="drop",
+        files=sum(len(item.log_files) + bool(item.log_files and item.base_file) for item in slices),
+        bytes=sum(item.bytes for item in slices if item.log_files),
+        partitions=len({item.partition for item in slices}),
+        writer_options=(WriterOption(name="hoodie.index.type", value="SIMPLE"),),
+    )
+    problems = _against_drop(table, order, slices)
+    if order.dry_run:
+        problems += compaction.refusals_of_everything(table, order, context)
+        warning = "A writer that keeps the options of the bucket index fails, or writes keys a second time."
+        return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems), warnings=(warning,)))
+    refuse(problems)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        roll_back_dead(table, lock, client, context.checkpoint)
+    instants = compaction.of_everything(table, order, context)
+    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+        table.reload()
+        refuse(upgrade_refusals.busy(table, client, compacted=True))
+    return Result(Outcome.SUCCEEDED, instants=instants, details=found)
+
+
+def _against_drop(table: HudiTable, order: WorkOrder[BucketIndexParams], slices: Sequence[FileSlice]) -> list[Problem]:
+    problems = preflight.writers_not_stopped(table, order)
+    if table.declared.index is None:
+        problems.append(NO_BUCKET_INDEX.because())
+    if table.has_consistent_hashing():
+        problems.append(preflight.consistent_hashing())
+    if hashing_config.is_in_force(table):
+        problems.append(HASHING_CONFIG_STAYS.because(f"rules {table.bucket_rules()}"))
+    if preflight.non_blocking(slices):
+        problems.append(NON_BLOCKING_WRITERS.because())
+    return problems + preflight.misplaced_rows(
+        table.commits(), "Rows of the table are in files that no reader sees; repair them first"
+    )

@@ -1,0 +1,179 @@
+"""Checks the metadata, file groups and rows of tables with consistent hashing (`ConsistentBucketIdentifier`, 1.2.0)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.errors import FileMissingError
+from jobs.format.consistent_hashing import (
+    FOLDER,
+    MASK,
+    MAX_BYTES,
+    SUFFIX,
+    DamagedMetadataError,
+    HashingMetadata,
+    Versions,
+)
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.hudi.jvm import translated
+from jobs.hudi.rows import current
+from jobs.services.checks.finding import Examined, Finding, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import Column
+
+    from jobs.hudi.table import HudiTable
+
+_HASH_FIELDS = "hoodie.bucket.index.hash.field"
+
+
+def metadata(examined: Examined) -> Iterator[Finding]:
+    """Finds partitions without readable metadata, metadata without a commit, and file groups without a bucket."""
+    table = examined.table
+    if not table.has_consistent_hashing():
+        return
+    missing, uncommitted, strangers = [], [], []
+    damaged: dict[str, str] = {}
+    file_ids: dict[str, list[str]] = {}
+    for item in examined.slices:
+        file_ids.setdefault(item.partition, []).append(item.file_id)
+    pending = {item.requested for item in examined.instants if item.state != "COMPLETED"}
+    for partition, ids in file_ids.items():
+        place = partition or "the table"
+        versions = _versions(table, partition)
+        uncommitted += [f"{place}: {each}" for each in versions.uncommitted if each not in pending]
+        if versions.in_force is None:
+            missing.append(place)
+            continue
+        try:
+            known = set(_read(table, partition, versions.in_force).file_ids)
+        except DamagedMetadataError as error:
+            damaged[place] = f"{place}: {versions.in_force} ({error})"
+            continue
+        strangers += [f"{partition}/{each}".lstrip("/") for each in ids if each not in known]
+    if missing:
+        yield Finding(
+            "hashing-metadata-gone",
+            "Partitions have rows but no hashing metadata",
+            named(missing),
+            "The next writer makes new metadata with its own number of buckets, and writes known keys a second time if"
+            " a resize had changed them.",
+            f"Stop the writers, and copy the partition's folder of `{FOLDER}` back from a backup.",
+        )
+    if damaged:
+        yield Finding(
+            "hashing-metadata-damaged",
+            "Hashing metadata cannot be read",
+            damaged,
+            "Every write to such a partition fails, or goes to wrong file groups.",
+            f"Stop the writers, and copy the partition's folder of `{FOLDER}` back from a backup.",
+        )
+    if uncommitted:
+        yield Finding(
+            "hashing-metadata-uncommitted",
+            "Hashing metadata have no completed commit",
+            named(uncommitted),
+            "The clustering of this instant was rolled back, which leaves them behind. Hudi takes them for committed"
+            " when one of their file groups has a base file: then updates go to other file groups, and readers see rows"
+            " twice.",
+            f"Stop the writers, and remove the `{SUFFIX}` files of these instants before the next write.",
+        )
+    if strangers:
+        yield Finding(
+            "file-groups-without-hash-range",
+            "File groups belong to no bucket of the hashing metadata",
+            named(strangers),
+            "Writers do not look for keys in them, so updates add a second row.",
+            "A write with another index (bulk_insert, insert_overwrite, the simple engine) made them. Write their rows "
+            "again with the options of `writer-options`: no job can know which version of a key is right.",
+        )
+
+
+def rows(examined: Examined) -> Iterator[Finding]:
+    """Finds rows whose key hashes into another bucket than that of their file. Reads the key of every row.
+
+    Hudi hashes the values of the hash fields without a separator (`HashID.getXXHash32`, called in the JVM). Partitions
+    whose metadata cannot be read are left out, because `metadata` names them.
+    """
+    table = examined.table
+    if not (table.has_consistent_hashing() and table.has_meta_fields):
+        return
+    known: dict[str, HashingMetadata] = {}
+    for partition in sorted({item.partition for item in examined.slices}):
+        try:
+            if instant := _versions(table, partition).in_force:
+                known[partition] = _read(table, partition, instant)
+        except DamagedMetadataError:
+            continue
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            # Rows of logs name the file id only.
+            wrong = [
+                partition
+                for partition, name, code in zip(*(each.to_pylist() for each in batch.columns), strict=True)
+                if (found := known.get(partition)) and name.partition("_")[0] != _file_id(found, code)
+            ]
+            yield pa.RecordBatch.from_arrays([pa.array(wrong, pa.string())], names=["p"])
+
+    with translated("hashing the record keys"):
+        code = F.reflect(
+            F.lit("org.apache.hudi.common.util.hash.HashID"), F.lit("getXXHash32"), _hashed(table), F.lit(0)
+        )
+        # Without a name of its own, the column would be called as its expression, whose dots Spark cannot resolve.
+        masked = code.cast("int").bitwiseAND(F.lit(MASK)).alias("code")
+        keys = current(table).select(PARTITION_PATH, FILE_NAME, masked)
+        found = keys.mapInArrow(judge, "p string").groupBy("p").count().collect()
+    if found:
+        yield Finding(
+            "rows-in-wrong-hash-range",
+            "Rows are not in the bucket of their key",
+            {each.p: f"{each['count']} in '{each.p}'" for each in found},
+            "The next write of such a key adds a second row.",
+            "A writer had another engine, other hash fields or hashing metadata that were rolled back. Stop it, and "
+            "write the partition again (`insert_overwrite`) with the right ones.",
+        )
+
+
+def _file_id(found: HashingMetadata, code: int) -> str:
+    """Returns the file group of a hash: the first range that ends there or later, else the first of all
+    (`ConsistentBucketIdentifier.getBucket`)."""
+    place = bisect_left(found.ends, code)
+    return found.file_ids[place if place < len(found.ends) else 0]
+
+
+def _hashed(table: HudiTable) -> Column:
+    """Returns the text that Hudi hashes: the values of the hash fields. A key of one field without a colon is the value
+    itself (`KeyGenUtils.extractRecordKeysByFields`)."""
+    every = table.record_key_fields
+    fields = [name for name in table.declared.hudi_options.get(_HASH_FIELDS, "").split(",") if name] or list(every)
+    key = F.col(RECORD_KEY)
+    pattern = "^" + ",".join(rf"\Q{name}\E:(.*)" for name in every) + "$"
+    parts = []
+    for name in fields:
+        part = F.regexp_extract(key, pattern, every.index(name) + 1)
+        parts.append(F.when(part == "__empty__", "").when(part == "__null__", "null").otherwise(part))
+    return F.when(key.rlike(pattern), F.concat(*parts)).otherwise(key)
+
+
+def _versions(table: HudiTable, partition: str) -> Versions:
+    completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
+    return Versions.of(
+        table.entries_in(f"{FOLDER}/{partition}".rstrip("/")),
+        lambda instant: instant in completed or table.was_archived(instant),
+    )
+
+
+def _read(table: HudiTable, partition: str, instant: str) -> HashingMetadata:
+    path = "/".join(filter(None, (table.base_path.rstrip("/"), FOLDER, partition, f"{instant}{SUFFIX}")))
+    try:
+        with translated(f"reading the hashing metadata of '{partition}'", expected=FileMissingError):
+            return HashingMetadata.from_json(instant, table.jvm.reads.text(table.storage, path, MAX_BYTES) or "")
+    except FileMissingError as error:
+        raise DamagedMetadataError("it is gone") from error

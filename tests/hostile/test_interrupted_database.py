@@ -1,0 +1,166 @@
+"""Tests transactions that PostgreSQL ends: because the service was suspended, a connection was cut, the server was
+started again, or has become a standby."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.engine import open_engine, reading, writing
+from service.model.errors import DatabaseUnavailableError
+from tests.integration.control_plane.databases import new_postgresql
+from tests.integration.serving import Serving, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.postgresql import Server
+
+CALLERS = 8
+IDLE_SECONDS = 0.3
+CHANGE = schema.service_clock.insert().values(id=7, at=sa.func.now(), reference_at=sa.func.now())
+READS = ("tables", "overview", "problems", "jobs", "events?after=0", "workers/demand")
+
+
+@pytest.fixture
+def engine(postgresql: Server) -> Iterator[sa.Engine]:
+    engine = open_engine(new_postgresql(postgresql), connections=1)
+    yield engine
+    engine.dispose()
+
+
+def end(postgresql: Server, engine: sa.Engine) -> None:
+    """Ends all other sessions of the engine's database."""
+    admin = open_engine(postgresql.url("postgres"))
+    with reading(admin) as connection:
+        activity = sa.table("pg_stat_activity", sa.column("pid"), sa.column("datname"))
+        query = sa.select(sa.func.pg_terminate_backend(activity.c.pid))
+        connection.execute(query.where(activity.c.datname == engine.url.database))
+    admin.dispose()
+
+
+def has_changed(engine: sa.Engine) -> bool:
+    with reading(engine) as connection:
+        return connection.execute(sa.select(schema.service_clock.c.id)).first() is not None
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", ""], ids=["at the next statement", "at the commit"])
+def test_a_transaction_that_was_idle_for_too_long_is_an_outage_and_changes_nothing(
+    engine: sa.Engine, statement: str
+) -> None:
+    def change_slowly() -> None:
+        with writing(engine) as connection:
+            connection.execute(sa.text("SET idle_in_transaction_session_timeout = '100ms'"))
+            connection.execute(CHANGE)
+            time.sleep(0.5)
+            if statement:
+                connection.execute(sa.text(statement))
+
+    with pytest.raises(DatabaseUnavailableError, match="idle-in-transaction"):
+        change_slowly()
+    assert not has_changed(engine)
+
+
+def test_a_connection_that_is_cut_in_a_transaction_is_an_outage_and_changes_nothing(
+    engine: sa.Engine, postgresql: Server
+) -> None:
+    def change_and_lose() -> None:
+        with writing(engine) as connection:
+            connection.execute(CHANGE)
+            end(postgresql, engine)
+
+    with pytest.raises(DatabaseUnavailableError):
+        change_and_lose()
+    assert not has_changed(engine)
+
+
+def test_a_connection_to_a_server_that_takes_no_writes_is_given_up_for_another_one(engine: sa.Engine) -> None:
+    def process(connection: sa.Connection) -> int:
+        return int(connection.execute(sa.text("SELECT pg_backend_pid()")).scalar_one())
+
+    with reading(engine) as connection:
+        before = process(connection)
+        connection.execute(sa.text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
+    with pytest.raises(DatabaseUnavailableError, match="read-only"), writing(engine) as connection:
+        connection.execute(CHANGE)
+    with writing(engine) as connection:
+        connection.execute(CHANGE)
+        assert process(connection) != before
+
+
+def test_calls_get_their_answer_or_503_however_their_transactions_end(tmp_path: Path, postgresql: Server) -> None:
+    database = new_postgresql(postgresql)
+    idle = f"{database}&options=-c%20idle_in_transaction_session_timeout%3D{IDLE_SECONDS}s"
+    with (
+        Serving(tmp_path, database=database, DATABASE=idle) as service,
+        ThreadPoolExecutor(CALLERS) as pool,
+    ):
+        calls = Calls(service.url)
+        running = [pool.submit(calls.run, number) for number in range(CALLERS)]
+        try:
+            calls.go_on()
+            service.process.send_signal(signal.SIGSTOP)
+            time.sleep(3 * IDLE_SECONDS)
+            service.process.send_signal(signal.SIGCONT)
+            calls.go_on()
+            end(postgresql, service.engine)
+            calls.go_on()
+            postgresql.stop()
+            assert eventually(lambda: calls.refused() > 0, 60)
+            assert httpx.get(f"{service.url}/readyz", timeout=30).headers["Retry-After"]
+            postgresql.start()
+            assert eventually(lambda: httpx.get(f"{service.url}/readyz", timeout=30).status_code == 200, 60)
+            calls.go_on()
+        finally:
+            calls.ended.set()
+            for each in running:
+                each.result()
+        assert set(calls.answers) <= {(200, ""), (201, ""), (503, "/problems/database-unavailable")}, calls.answers
+        with reading(service.engine) as connection:
+            stored = set(connection.execute(sa.select(schema.webhooks.c.id)).scalars())
+        assert calls.accepted <= stored
+        # A change whose caller got 503 may have been made, if only the answer to its commit was lost.
+        assert len(stored - calls.accepted) <= CALLERS
+        assert service.stop() == 0
+    assert "Traceback" not in service.log.read_text()
+
+
+class Calls:
+    """Callers that make changes and read without a pause."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.ended = threading.Event()
+        self.answers: Counter[tuple[int, str]] = Counter()
+        self.accepted: set[str] = set()
+
+    def run(self, number: int) -> None:
+        with httpx.Client(base_url=f"{self._url}/v1/", timeout=60, headers={"Accept": "application/json"}) as http:
+            while not self.ended.is_set():
+                if number % 2:
+                    answer = http.post("webhooks", json={"url": "http://127.0.0.1:9/hook"})
+                else:
+                    answer = http.get(READS[sum(self.answers.values()) % len(READS)])
+                self.answers[answer.status_code, answer.json().get("type", "")] += 1
+                if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+                    assert int(answer.headers["Retry-After"]) > 0
+                if answer.status_code == httpx.codes.CREATED:
+                    self.accepted.add(answer.json()["id"])
+
+    def refused(self) -> int:
+        return sum(number for (status, _), number in self.answers.items() if status >= httpx.codes.BAD_REQUEST)
+
+    def go_on(self) -> None:
+        """Waits until calls have succeeded again."""
+        before = len(self.accepted)
+        assert eventually(lambda: len(self.accepted) >= before + CALLERS, 60), self.answers

@@ -1,0 +1,285 @@
+"""A table with a Bloom, simple or no index adopts a bucket index, or gives it up, and keeps each row in all columns."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
+from jobs.errors import RefusedError
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import run_job
+from tests.integration.tables import left_behind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
+
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+STOPPED = {"writers_stopped": True}
+INDEXES = ("BLOOM", "SIMPLE", None)
+SHAPES = [
+    pytest.param(*shape, INDEXES[number % 3], marks=pytest.mark.exhaustive)
+    for number, shape in enumerate(product((MOR, COW), (6, 8, 9), (True, False)))
+]
+
+
+def plain_table(spark: SparkSession, base: Path, index: str | None = "BLOOM", **shape: Any) -> dict[str, str]:
+    more = {"hoodie.index.type": index} if index else {}
+    return tables.write_table(spark, base, num_buckets=None, **{"count": 300, **shape, **more})
+
+
+def adopt(spark: SparkSession, base: Path, index: BucketIndex | None = None, **params: Any) -> dict[str, Any]:
+    given = {"action": "adopt", **params}
+    return run_job(spark, base, "bucket_index", given, index=index, declared=STOPPED).details
+
+
+def drop(spark: SparkSession, base: Path, index: BucketIndex) -> dict[str, Any]:
+    return run_job(spark, base, "bucket_index", {"action": "drop"}, index=index, declared=STOPPED).details
+
+
+def proved(spark: SparkSession, base: Path, index: BucketIndex) -> list[str]:
+    """Returns all rows after an audit without findings."""
+    found = tables.in_order(spark, base, index.num_buckets)
+    audit = run_job(spark, base, "audit", index=index).details
+    assert audit["clean"], audit
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    return found
+
+
+def bucketed(options: dict[str, str], result: dict[str, Any]) -> dict[str, str]:
+    """Returns the options of a writer that has taken over those of the result."""
+    return {**options, **{each["name"]: each["value"] for each in result["writer_options"]}}
+
+
+def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_and_mended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=MOR, partitioned=False, updates=1)
+    before = tables.snapshot(spark, base)
+    plan = run_job(
+        spark, base, "bucket_index", {"action": "adopt", "num_buckets": 4}, index=None, declared=STOPPED, dry_run=True
+    ).details
+    assert (plan["refusals"], plan["rows"], plan["file_groups"]["after"]) == ([], 300, 4)
+
+    result = adopt(spark, base, num_buckets=4)
+
+    assert (result["rows"], result["num_buckets"], result["hash_fields"]) == (300, 4, ["id"])
+    assert result["audit"]["findings"] == []
+    index = BucketIndex(result["num_buckets"], tuple(result["hash_fields"]))
+    assert proved(spark, base, index) == before
+    assert left_behind(base) == []
+    # Hudi accepts the writer, which adds its new rows to small files of other buckets.
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    audit = run_job(spark, base, "audit", index=index).details
+    assert (audit["clean"], audit["duplicates"], audit["misplaced"] > 0) == (False, 0, True)
+    adopt(spark, base, index)
+    assert len(tables.in_order(spark, base, 4)) == 340
+    tables.upsert(tables.rows(spark, 320, 360, ts=7), base, bucketed(old, result))
+    assert len(proved(spark, base, index)) == 360
+
+
+def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    # Rows that are only in logs, where a Bloom index does not look.
+    options = tables.write_table(spark, base, count=60, table_type=MOR, partitioned=False)
+    tables.upsert(tables.rows(spark, 60, 90, ts=1), base, options)
+    before = tables.snapshot(spark, base)
+
+    drop(spark, base, tables.INDEX)
+
+    assert tables.snapshot(spark, base) == before
+    plain = tables.writer_options(base, table_type=MOR, partitioned=False, num_buckets=None)
+    tables.upsert(tables.rows(spark, 0, 95, ts=3), base, {**plain, "hoodie.index.type": "BLOOM"})
+    assert len(tables.snapshot(spark, base)) == 95
+    assert tables.duplicates(spark, base) == 0
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.parametrize(("table_type", "version", "partitioned", "index"), SHAPES)
+def test_each_shape_adopts_and_drops(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool, index: str | None
+) -> None:
+    base = tmp_path / "trips"
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
+    old = plain_table(spark, base, index, updates=1, **shape)
+    before = tables.snapshot(spark, base)
+
+    result = adopt(spark, base, num_buckets=5)
+
+    has = BucketIndex(5, ("id",))
+    assert proved(spark, base, has) == before
+    assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
+    assert left_behind(base) == []
+    new = bucketed(old, result)
+    tables.upsert(tables.rows(spark, 0, 100, ts=7), base, new)
+    tables.upsert(tables.rows(spark, 300, 350, ts=7), base, new)
+    tables.upsert(tables.rows(spark, 100, 150, ts=8), base, {**new, "hoodie.datasource.write.operation": "delete"})
+    if table_type == MOR:
+        run_job(spark, base, "compaction", index=has)
+    run_job(spark, base, "bucket_count", {"num_buckets": 3}, index=has, declared=STOPPED)
+    run_job(spark, base, "finish_expansion", index=BucketIndex(3, ("id",)), declared=STOPPED)
+    has = BucketIndex(3, ("id",))
+    kept = proved(spark, base, has)
+    assert len(kept) == 300
+    drop(spark, base, has)
+    assert tables.snapshot(spark, base) == kept
+    tables.upsert(tables.rows(spark, 0, 90, ts=9), base, old)
+    tables.upsert(tables.rows(spark, 350, 360, ts=9), base, old)
+    assert len(tables.snapshot(spark, base)) == 310
+    assert tables.duplicates(spark, base) == 0
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.exhaustive
+def test_duplicates_and_indexes_of_keys_and_running_writers_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=COW)
+    before = tables.snapshot(spark, base)
+    for params, declared, type_ in (
+        ({}, {}, "writers-not-stopped"),
+        ({"hash_fields": ["city"]}, STOPPED, "hash-fields-not-in-key"),
+    ):
+        given = {"action": "adopt", **params}
+        with pytest.raises(RefusedError) as caught:
+            run_job(spark, base, "bucket_index", given, index=None, declared=declared)
+        assert caught.value.problem().type == type_
+    tables.upsert(tables.rows(spark, 0, 3), base, {**old, "hoodie.datasource.write.operation": "insert"})
+    assert tables.duplicates(spark, base) == 3
+    with pytest.raises(RefusedError) as caught:
+        adopt(spark, base)
+    assert caught.value.problem().type == "keys-twice-in-partition"
+    assert len(tables.snapshot(spark, base)) == len(before) + 3
+    assert left_behind(base) == []
+
+
+# The points at which one attempt after the other dies.
+_DEATHS: list[tuple[dict[str, Any], ...]] = [
+    ({"at": "file", "name": "*/*.parquet", "nth": 3}, {"at": "before", "name": "the commit"}),
+    ({"at": "after", "name": "inflight"}, {"at": "after", "name": "the rollback"}),
+    ({"at": "after", "name": "the commit"},),
+    ({"at": "end"},),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("points", _DEATHS)
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
+def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
+    spark: SparkSession,
+    tmp_path: Path,
+    spares: Spares,
+    table_type: str,
+    version: int,
+    points: tuple[dict[str, Any], ...],
+) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=table_type, version=version, updates=1)
+    before = tables.snapshot(spark, base)
+    params = {"action": "adopt", "num_buckets": 4}
+    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0", writers_stopped=True)
+    earlier: list[str] = []
+    for number, point in enumerate(points, 1):
+        plan = WorkOrder("job_bi", number, JobKind.BUCKET_INDEX, declared, params, earlier_instants=tuple(earlier))
+        death = spares.take().run(plan, point)
+        print(point, death.steps, death.seconds, death.result)
+        earlier += death.stored
+        assert tables.snapshot(spark, base) == before
+
+    again = {"index": None, "declared": STOPPED, "job_id": "job_bi", "earlier_instants": tuple(earlier)}
+    done = run_job(spark, base, "bucket_index", params, **again).details
+
+    assert ("found_completed" in done) == (points[-1] in ({"at": "after", "name": "the commit"}, {"at": "end"}))
+    assert (done["num_buckets"], done["hash_fields"]) == (4, ["id"])
+    assert proved(spark, base, tables.INDEX) == before
+    assert left_behind(base) == []
+    tables.upsert(tables.rows(spark, 250, 320, ts=9), base, bucketed(old, done))
+    assert len(proved(spark, base, tables.INDEX)) == 320
+
+
+_KEYGEN = "hoodie.datasource.write.keygenerator.class"
+_TIMESTAMP = "hoodie.keygen.timebased."
+# SQL of the partition column, and options of the writer.
+_ODD: list[tuple[str, dict[str, str]]] = [
+    ("dt", {"hoodie.datasource.write.hive_style_partitioning": "true"}),
+    ("if(city % 2 = 0, 'a b%c:d=é', null)", {"hoodie.datasource.write.partitionpath.urlencode": "true"}),
+    ("if(city % 2 = 0, '01', null)", {"hoodie.datasource.write.hive_style_partitioning": "true"}),
+    ("concat('2026/0', city % 3)", {}),
+    ("city % 3", {}),
+    ("date_add(date'2020-01-01', city % 3)", {}),
+    (
+        "1700000000L + city * 1000",
+        {
+            _KEYGEN: "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+            f"{_TIMESTAMP}timestamp.type": "UNIX_TIMESTAMP",
+            f"{_TIMESTAMP}output.dateformat": "yyyy-MM-dd",
+        },
+    ),
+]
+
+
+def stored(base: Path, instant: str) -> list[str]:
+    """Returns the rows in the base files of this instant, as they are stored, without the name of their file."""
+    found = [pq.read_table(path) for path in base.rglob(f"*_{instant}.parquet")]
+    return sorted(str(row) for each in found for row in each.drop(["_hoodie_file_name"]).to_pylist())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+@pytest.mark.parametrize(("value", "more"), _ODD, ids=range(len(_ODD)))
+def test_values_of_partition_columns_stay_as_they_are_stored(
+    spark: SparkSession, tmp_path: Path, table_type: str, value: str, more: dict[str, str]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, num_buckets=None, table_type=table_type) | more
+    tables.upsert(tables.rows(spark, 0, 60).withColumn("dt", F.expr(value)), base, options)
+    data = (path for path in base.rglob("*.parquet") if ".hoodie" not in path.parts)
+    (first,) = {path.stem.rpartition("_")[2] for path in data}
+    before = stored(base, first)
+
+    result = run_job(spark, base, "bucket_index", {"action": "adopt", "num_buckets": 3}, index=None, declared=STOPPED)
+
+    assert stored(base, result.instants[-1]) == before
+    tables.upsert(
+        tables.rows(spark, 0, 70, ts=3).withColumn("dt", F.expr(value)), base, bucketed(options, result.details)
+    )
+    assert len(tables.in_order(spark, base, 3)) == 70
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_file_groups_without_a_bucket_stop_writers_until_the_rows_are_routed_again(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, table_type=table_type, partitioned=False)
+    plain = tables.writer_options(base, table_type=table_type, partitioned=False, num_buckets=None)
+    # Without small files Hudi makes a new file group for the new rows.
+    tables.upsert(tables.rows(spark, 50, 70, ts=3), base, {**plain, "hoodie.parquet.small.file.limit": "0"})
+    audit = run_job(spark, base, "audit", index=tables.INDEX).details
+    assert (audit["clean"], audit["file_groups_without_bucket"], audit["duplicates"]) == (False, 1, 0)
+    # The failed write stays pending, so it is made on a copy.
+    shutil.copytree(base, tmp_path / "copy" / "trips")
+    with pytest.raises(Exception, match="NumberFormatException"):
+        tables.upsert(tables.rows(spark, 60, 80, ts=4), tmp_path / "copy" / "trips", options)
+
+    adopt(spark, base, tables.INDEX)
+
+    assert len(proved(spark, base, tables.INDEX)) == 70
+    tables.upsert(tables.rows(spark, 60, 80, ts=4), base, options)
+    assert len(proved(spark, base, tables.INDEX)) == 80
+    with pytest.raises(RefusedError) as caught:
+        adopt(spark, base, tables.INDEX)
+    assert caught.value.problem().type == "bucket-index-in-place"

@@ -1,0 +1,111 @@
+"""A writer with an old number of buckets goes on while a repair moves its rows: no row is lost, old or there twice."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration import tables
+from tests.integration.run import run_job
+from tests.integration.test_bucket_count import count_buckets, index_of
+from tests.integration.test_contraction import completed, proved_by
+from tests.integration.writers import At
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+
+
+@contextmanager
+def unseen_config(base: Path) -> Iterator[None]:
+    """Hides the hashing config, as from a writer that has read the number of buckets before the change."""
+    config = base / ".hoodie" / ".bucket_index"
+    away = base.with_name(f"{base.name} config")
+    shutil.move(config, away)
+    yield
+    shutil.move(away, config)
+
+
+def write_stale(frame: DataFrame, base: Path, options: dict[str, str]) -> str:
+    """Writes by the number in the options; returns the instant."""
+    with unseen_config(base):
+        tables.upsert(frame, base, options)
+    return newest(base)
+
+
+def newest(base: Path) -> str:
+    return max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+
+
+def texts(spark: SparkSession, base: Path, *like: DataFrame) -> tuple[list[str], list[str]]:
+    """Returns the rows of the table, and those of the frames together."""
+    found = spark.read.format("hudi").load(str(base)).select(*like[0].columns)
+    return sorted(map(str, found.collect())), sorted(str(row) for frame in like for row in frame.collect())
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version", "before", "after"),
+    [
+        (MOR, 9, 4, 7),
+        *(
+            pytest.param(*each, marks=pytest.mark.exhaustive)
+            for each in [(MOR, 9, 6, 4), (COW, 9, 4, 7), (COW, 9, 6, 4), (MOR, 6, 6, 4), (COW, 6, 4, 8)]
+        ),
+    ],
+)
+def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not_left_out(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, before: int, after: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=before, table_type=table_type, version=version)
+    index = index_of(before)
+    count_buckets(spark, base, before, after)
+    first = write_stale(tables.rows(spark, 0, 300, ts=5), base, options)
+    later: list[str] = []
+
+    def goes_on() -> None:
+        later.append(write_stale(tables.rows(spark, 100, 330, ts=6), base, options))
+
+    # The rows of the first write are in their buckets by then, and the files that hold them twice are rewritten.
+    context = At("rewriting", goes_on)
+    result = run_job(spark, base, "repair", {"instants": [first]}, index=index, context=context)
+
+    assert result.details["repaired"] == [first]
+    second = run_job(spark, base, "repair", {"instants": later}, index=index).details
+    found, expected = texts(spark, base, tables.rows(spark, 0, 100, ts=5), tables.rows(spark, 100, 330, ts=6))
+    assert found == expected
+    assert second["repaired"] == later
+    assert len(proved_by(spark, base, after, index)) == 330
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9), (MOR, 6), (COW, 6)])],
+)
+def test_a_row_that_a_writer_with_the_new_number_has_deleted_does_not_come_back(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
+    count_buckets(spark, base, 4, 7)
+    stale = write_stale(tables.rows(spark, 0, 100, ts=5), base, options)
+    # Readers go on seeing the version in the wrong bucket.
+    deleting = {**options, "hoodie.datasource.write.operation": "delete"}
+    tables.upsert(tables.rows(spark, 0, 60, ts=6), base, deleting)
+    again = tables.rows(spark, 50, 60, ts=7)
+    tables.upsert(again, base, options)
+
+    result = run_job(spark, base, "repair", {"instants": [stale]}).details
+
+    assert result["repaired"] == [stale]
+    kept = tables.rows(spark, 60, 100, ts=5).union(tables.rows(spark, 100, 300))
+    found, expected = texts(spark, base, kept, again)
+    assert found == expected
+    assert len(proved_by(spark, base, 7, index_of(4))) == 250
