@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import subprocess
 import sys
-import sysconfig
-import tarfile
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from packaging.requirements import Requirement
 
 import jobs
 from tests.acceptance.daemon import Daemon
 from tests.acceptance.storage import left_behind
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
-from tests.support import spark_cluster
-from tests.support.session_jars import jars_of
+from tests.support import packed_environment, spark_cluster
 from tests.support.spark_cluster import CONF, SPARK, children, command_line
 
 if TYPE_CHECKING:
@@ -33,47 +26,12 @@ ROWS = 200
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python environment as an archive, with exactly the packages that the guide tells users to install."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "packed"], check=True)
-    [packages] = (folder / "packed" / "lib").glob("python*/site-packages")
-    for name in _packages():
-        (packages / name).symlink_to(Path(sysconfig.get_path("purelib"), name))
-    imports = [folder / "packed" / "bin" / "python", "-c", "import pyarrow, jobs"]
-    ran = subprocess.run(imports, cwd=folder, capture_output=True, text=True)
-    assert "No module named 'jobs'" in ran.stderr, ran.stderr
-    archive = folder / "environment.tar.gz"
-    with tarfile.open(archive, "w:gz") as file:
-        for path in sorted((folder / "packed").iterdir()):
-            file.add(path, path.name)
-    return archive
-
-
-def _packages() -> set[str]:
-    """Returns the files and folders, in the environment of the tests, of the guide's packages and their
-    requirements."""
-    [line] = re.findall(r"environment/bin/pip install (.*)", Path(".docs/spark-clusters.md").read_text())
-    wanted, names, found = [Requirement(each) for each in line.split() if each != "venv-pack"], set(), set()
-    while wanted:
-        requirement = wanted.pop()
-        if requirement.name in names or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
-            continue
-        names.add(requirement.name)
-        distribution = metadata.distribution(requirement.name)
-        assert requirement.specifier.contains(distribution.version), requirement
-        wanted += [Requirement(each) for each in distribution.requires or ()]
-        found |= {file.parts[0] for file in distribution.files or () if file.parts[0] != ".."}
-    return found
+    return packed_environment.pack(tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="module")
 def jars(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with Hudi's bundle, as `jobs.hudi.fetch_jars` fills one."""
-    folder = tmp_path_factory.mktemp("jars")
-    for path in jars_of(spark):
-        if "hudi" in path.name:
-            shutil.copyfile(path, folder / path.name)
-    return folder
+    return packed_environment.hudi_jars(spark, tmp_path_factory.mktemp("jars"))
 
 
 @pytest.mark.exhaustive

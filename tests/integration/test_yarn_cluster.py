@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 from tests.acceptance.daemon import Daemon
 from tests.integration.cluster_worker import ClusterWorker
 from tests.integration.test_spark_cluster import JOBS, Scene
-from tests.support import yarn_cluster
+from tests.support import packed_environment, yarn_cluster
 from tests.support.spark_cluster import CONF as STANDALONE
+from tests.support.spark_cluster import SPARK, children, command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +25,18 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.exhaustive
 
+
+class Start(Protocol):
+    def __call__(self, cluster: Cluster, folder: Path, *arguments: str, **conf: str) -> ClusterWorker: ...
+
+
 CONF = {
     **STANDALONE,
     "spark.executor.instances": "2",
     "spark.executor.memoryOverhead": "384m",
     "spark.yarn.am.memory": "256m",
+    # The containers find Spark's own jars on this machine, so that they are not uploaded.
+    "spark.yarn.jars": f"local:{SPARK}/jars/*",
 }
 
 
@@ -51,16 +59,28 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-def worker_on(cluster: Cluster, daemon: Daemon, folder: Path, *arguments: str, **conf: str) -> ClusterWorker:
-    environment = {"HADOOP_CONF_DIR": str(cluster.conf_folder)}
-    return ClusterWorker(daemon, folder, "yarn", *arguments, conf={**CONF, **conf}, environment=environment)
+@pytest.fixture(scope="module")
+def start(spark: SparkSession, daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Start:
+    """Starts a worker on a cluster, in a folder, as the guide does: with an archive of its Python and a folder of
+    jars."""
+    archive = packed_environment.pack(tmp_path_factory.mktemp("environment"))
+    jars = packed_environment.hudi_jars(spark, tmp_path_factory.mktemp("jars"))
+    shipped = {"spark.archives": f"{archive}#environment", "spark.pyspark.python": "./environment/bin/python"}
+
+    def started(cluster: Cluster, folder: Path, *arguments: str, **conf: str) -> ClusterWorker:
+        environment = {"HADOOP_CONF_DIR": str(cluster.conf_folder), "GROUNDSKEEPER_JARS": str(jars)}
+        staging = {"spark.yarn.stagingDir": str(folder / "staging")}
+        every = {**CONF, **shipped, **staging, **conf}
+        return ClusterWorker(daemon, folder, "yarn", *arguments, conf=every, environment=environment)
+
+    return started
 
 
 def test_each_service_runs_on_yarn(
-    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
 ) -> None:
     scenes = [Scene(spark, daemon, lake / f"each-{kind}".replace(" ", "_"), kind) for kind in JOBS]
-    with worker_on(cluster, daemon, tmp_path, "--slots", "2") as worker:
+    with start(cluster, tmp_path, "--slots", "2") as worker:
         shown = worker.wait_until("ready", executors=2)
         assert shown["master"] == "yarn"
         [application] = cluster.applications("RUNNING")
@@ -69,6 +89,9 @@ def test_each_service_runs_on_yarn(
             scene.submit()
         for scene in scenes:
             scene.prove()
+        pythons = [command_line(pid) for pid in children(set(cluster.executors()))]
+        assert pythons
+        assert all(line.startswith(b"./environment/bin/python\0") for line in pythons), pythons
         assert worker.end() == 0
         log = worker.log.read_text()
     assert "Same path resource" not in log
@@ -76,14 +99,14 @@ def test_each_service_runs_on_yarn(
 
 
 def test_a_worker_waits_for_a_full_queue_and_runs_its_job_afterwards(
-    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
 ) -> None:
     scene = Scene(spark, daemon, lake / "full", "compaction")
     # Each executor takes more than half of a node, so the first worker leaves room for no other executor.
     large = {"spark.executor.memory": "1100m"}
-    with worker_on(cluster, daemon, tmp_path / "first", **large) as first:
+    with start(cluster, tmp_path / "first", **large) as first:
         first.wait_until("ready", executors=2)
-        with worker_on(cluster, daemon, tmp_path / "second", "--group", "second", **large) as second:
+        with start(cluster, tmp_path / "second", "--group", "second", **large) as second:
             second.wait_until("waits_for_executors")
             scene.submit()
             scene.prove()
@@ -95,11 +118,11 @@ def test_a_worker_waits_for_a_full_queue_and_runs_its_job_afterwards(
 @pytest.mark.parametrize("kind", ["compaction", "bucket_expansion"])
 @pytest.mark.parametrize("victim", ["executor", "application-master", "node", "application"])
 def test_a_job_runs_once_and_leaves_no_files_whatever_yarn_loses_in_its_middle(
-    spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path, victim: str, kind: str
+    spark: SparkSession, daemon: Daemon, start: Start, lake: Path, tmp_path: Path, victim: str, kind: str
 ) -> None:
     with yarn_cluster.running(tmp_path / "yarn") as cluster:
         scene = Scene(spark, daemon, lake / f"{kind}-{victim}", kind)
-        with worker_on(cluster, daemon, tmp_path / "worker") as worker:
+        with start(cluster, tmp_path / "worker") as worker:
             worker.wait_until("ready", executors=2)
             scene.submit()
             scene.wait_for_middle()
@@ -109,7 +132,7 @@ def test_a_job_runs_once_and_leaves_no_files_whatever_yarn_loses_in_its_middle(
                 return
             # Spark ends the driver of an application that was killed.
             assert worker.process.wait(60) != 0
-        with worker_on(cluster, daemon, tmp_path / "next"):
+        with start(cluster, tmp_path / "next"):
             # The worker may have committed before it ended, and may even have reported this.
             scene.prove(attempts=(1, 2))
 
@@ -129,7 +152,7 @@ def hit(victim: str, cluster: Cluster) -> None:
 
 
 def test_executors_that_are_allocated_dynamically_come_with_the_first_task(
-    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
 ) -> None:
     scene = Scene(spark, daemon, lake / "dynamic", "clustering")
     dynamic: dict[str, Any] = {
@@ -140,7 +163,7 @@ def test_executors_that_are_allocated_dynamically_come_with_the_first_task(
         "spark.dynamicAllocation.executorIdleTimeout": "5s",
         "spark.executor.instances": "0",
     }
-    with worker_on(cluster, daemon, tmp_path, **dynamic) as worker:
+    with start(cluster, tmp_path, **dynamic) as worker:
         worker.wait_until("ready")
         scene.submit()
         scene.prove()

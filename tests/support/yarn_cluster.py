@@ -57,9 +57,9 @@ class Cluster:
             "yarn.resourcemanager.webapp.address": f"{HOST}:{self._web}",
             "yarn.resourcemanager.scheduler.class": f"{_SERVER}.resourcemanager.scheduler.{scheduler}",
             "yarn.resourcemanager.nm.liveness-monitor.interval-ms": "500",
-            # A lost node is noticed after this time instead of ten minutes.
-            "yarn.nm.liveness-monitor.expiry-interval-ms": "5000",
-            "yarn.am.liveness-monitor.expiry-interval-ms": "5000",
+            # A lost node is noticed after this time instead of ten minutes. A new application master needs longer.
+            "yarn.nm.liveness-monitor.expiry-interval-ms": "10000",
+            "yarn.am.liveness-monitor.expiry-interval-ms": "60000",
             "yarn.scheduler.minimum-allocation-mb": "128",
             "yarn.nodemanager.resource.memory-mb": str(NODE_MEGABYTES),
             "yarn.nodemanager.resource.cpu-vcores": "4",
