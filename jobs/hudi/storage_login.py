@@ -153,7 +153,12 @@ public class StorageLogin implements AWSCredentialsProvider {
         source = new AWSStaticCredentialsProvider(new AnonymousAWSCredentials());
       }
     }
-    return source.getCredentials();
+    try {
+      return source.getCredentials();
+    } catch (IllegalStateException e) {
+      // The command that reads a profile has failed.
+      throw new SdkClientException("Unable to load credentials: the profile " + text("profile") + " gives none", e);
+    }
   }
 
   private Credentials assumed(Map role, AWSCredentials by) {
