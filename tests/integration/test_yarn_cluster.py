@@ -102,8 +102,8 @@ def test_a_worker_waits_for_a_full_queue_and_runs_its_job_afterwards(
     spark: SparkSession, cluster: Cluster, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
 ) -> None:
     scene = Scene(spark, daemon, lake / "full", "compaction")
-    # Each executor takes more than half of a node, so the first worker leaves room for no other executor.
-    large = {"spark.executor.memory": "1100m"}
+    # Two executors of 1408 MB and one application master of 640 MB leave room for another application master only.
+    large = {"spark.executor.memory": "1000m"}
     with start(cluster, tmp_path / "first", **large) as first:
         first.wait_until("ready", executors=2)
         with start(cluster, tmp_path / "second", "--group", "second", **large) as second:

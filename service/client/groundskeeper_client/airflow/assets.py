@@ -57,11 +57,12 @@ class CommitAssetOperator(BaseOperator):
                 after = published.position(client, self.since or self.start_date)
         return self._announced(context, table_id, after)
 
-    def resume(self, context: Any, event: Mapping[str, Any], table_id: str) -> list[dict[str, Any]]:
-        """Continues after the trigger has fired."""
+    def resume(self, context: Any, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Continues after the trigger has fired. Its event has all that is needed, because `dag.test()` passes nothing
+        else in some versions of Airflow."""
         if "error" in event:
             raise AirflowException(event["error"])
-        return self._announced(context, table_id, int(event["after"]))
+        return self._announced(context, event["table_id"], int(event["after"]))
 
     def _announced(self, context: Any, table_id: str, after: int) -> list[dict[str, Any]]:
         with GroundskeeperHook(self.conn_id).get_conn() as client:
@@ -70,7 +71,6 @@ class CommitAssetOperator(BaseOperator):
             self.defer(
                 trigger=CommitTrigger(table_id, reached, self.conn_id, of_services=self.of_services),
                 method_name="resume",
-                kwargs={"table_id": table_id},
                 timeout=self.wait_timeout,
             )
         latest = commits[-1]

@@ -115,7 +115,7 @@ class QuestionTrigger(BaseTrigger):
 
 
 class CommitTrigger(BaseTrigger):
-    """Fires when a commit has been published after a position; the event has the position from before the commit."""
+    """Fires when a commit has been published after a position. The event has the table's id and this position."""
 
     def __init__(self, table_id: str, after: int, conn_id: str, *, of_services: bool = False) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class CommitTrigger(BaseTrigger):
                     async for event in client.events(published.TYPE, table_id=self.table_id, after=self.after):
                         patience = _Patience()
                         if published.counts(event.document, of_services=self.of_services):
-                            yield TriggerEvent({"after": self.after})
+                            yield TriggerEvent({"table_id": self.table_id, "after": self.after})
                             return
                 except ClientError as error:
                     if patience.is_over(error):
