@@ -25,7 +25,7 @@ VERSION = "3.3.4"
 START_SECONDS = 120.0
 _GROUP = "org.apache.hadoop"
 _SERVER = "org.apache.hadoop.yarn.server"
-# Hadoop 3.3.4 knows Java 11. Its injection of dependencies needs these modules in newer ones.
+# Hadoop 3.3.4 knows Java 11. Newer versions must open these modules to its injection of dependencies.
 _OPENED = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.util", "java.io", "java.nio")]
 _LOGGING = """log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
