@@ -17,7 +17,7 @@ import pyspark
 from jobs.hudi.java import java_home
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from types import TracebackType
 
 SPARK = Path(pyspark.__file__).parent
@@ -40,8 +40,8 @@ class Cluster:
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._web = _free_port()
-        port = _free_port()
+        self._web = free_port()
+        port = free_port()
         self.url = f"spark://{HOST}:{port}"
         self.log = folder / "log"
         self.master = self._start(
@@ -116,13 +116,8 @@ class Cluster:
                 stderr=log,
             )
 
-    def _wait_for(self, is_so: Any) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not is_so():
-            assert time.monotonic() < deadline, "\n".join(
-                path.read_text()[-3000:] for path in self._folder.glob("*.log")
-            )
-            time.sleep(0.1)
+    def _wait_for(self, is_so: Callable[[], bool]) -> None:
+        wait_for(is_so, START_SECONDS, self._folder)
 
 
 def children(parents: Collection[int]) -> list[int]:
@@ -159,7 +154,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _free_port() -> int:
+def wait_for(is_so: Callable[[], bool], seconds: float, logs: Path) -> None:
+    """Waits until a cluster fulfils the condition. Fails after this time, with the ends of the logs in the folder."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "\n".join(path.read_text()[-3000:] for path in logs.glob("*.log"))
+        time.sleep(0.1)
+
+
+def free_port() -> int:
     with socket.create_server((HOST, 0)) as server:
         port: int = server.getsockname()[1]
         return port

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,10 +13,10 @@ from xml.sax.saxutils import escape
 import httpx
 
 from tests.support import maven
-from tests.support.spark_cluster import HOST, children, command_line
+from tests.support.spark_cluster import HOST, children, command_line, free_port, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
 VERSION = "3.3.4"
@@ -47,11 +45,11 @@ class Cluster:
         self._folder = folder
         self.conf_folder = folder / "conf"
         self.conf_folder.mkdir(parents=True)
-        self._web = _free_port()
+        self._web = free_port()
         self._options = {
             "yarn.resourcemanager.hostname": HOST,
             **{
-                f"yarn.resourcemanager.{name}address": f"{HOST}:{_free_port()}"
+                f"yarn.resourcemanager.{name}address": f"{HOST}:{free_port()}"
                 for name in ("", "scheduler.", "resource-tracker.", "admin.")
             },
             "yarn.resourcemanager.webapp.address": f"{HOST}:{self._web}",
@@ -166,13 +164,8 @@ class Cluster:
                 stderr=log,
             )
 
-    def _wait_for(self, is_so: Any) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not is_so():
-            assert time.monotonic() < deadline, "\n".join(
-                path.read_text()[-3000:] for path in self._folder.glob("*.log")
-            )
-            time.sleep(0.2)
+    def _wait_for(self, is_so: Callable[[], bool]) -> None:
+        wait_for(is_so, START_SECONDS, self._folder)
 
 
 @contextmanager
@@ -198,9 +191,3 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return
-
-
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
