@@ -25,6 +25,14 @@ KEYS_TWICE_IN_PARTITION: Final = ProblemType(
     example="12 rows in '2026-01-01'",
     hint="Decide which row is right, and write the partition again without the others (`insert_overwrite`).",
 )
+ROWS_OF_NO_PARTITION: Final = ProblemType(
+    "rows-of-no-partition",
+    "Rows name a partition that the table does not have",
+    why="The job routes each row by its `_hoodie_partition_path`. These rows lie in the folder of another partition,"
+    " for example because files were copied or a folder was renamed, so there is no partition to which they belong.",
+    example="3 rows of 'dt=2026-01-01'",
+    hint="Write the rows again by a Hudi writer (`insert_overwrite` of the partition whose folder they are in).",
+)
 HASH_FIELDS_NOT_IN_KEY: Final = ProblemType(
     "hash-fields-not-in-key",
     "The hash fields are not fields of the record key",

@@ -34,6 +34,7 @@ from jobs.problems.bucket_indexes import (
     HASH_FIELDS_NOT_IN_KEY,
     HASHING_CONFIG_STAYS,
     KEYS_TWICE_IN_PARTITION,
+    ROWS_OF_NO_PARTITION,
 )
 from jobs.problems.tables import NO_BUCKET_INDEX, NON_BLOCKING_WRITERS
 from jobs.protocol import older_hudi, preflight, recovery, upgrade_refusals
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 _BYTES_OF_BUCKET = 512 * 1024 * 1024
 _MOST_BUCKETS = 1_000_000
+_MOST_NAMED = 5
 
 
 def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext) -> Result[KindResult]:
@@ -94,9 +96,13 @@ def _adopt(
 ) -> Result[KindResult]:
     index = plan.index
 
-    def rewrite(instant: str, chosen: Sequence[FileSlice], _: Sequence[FileSlice]) -> list[WrittenFile]:
+    def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(storage_of(table), instant, index.hash_fields, codec=order.params.codec)
-        counted = plan.rows if set(chosen) <= set(plan.slices) else count_rows(table, None)
+        counted: Sequence[PartitionRows] = plan.rows
+        if not set(chosen) <= set(plan.slices):
+            # A writer that nobody has declared goes on.
+            counted = count_rows(table, None)
+            refuse(_of_rows(counted, everything))
         written = route_rows(table, work, chosen, index.num_buckets)
         _require_equal(counted, written)
         return written
@@ -149,8 +155,7 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
         return _Plan(index, tuple(slices), (), tuple(problems))
     context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
     counted = count_rows(table, BucketRules.uniform(index.num_buckets) if table.declared.index else None)
-    if twice := [f"{each.duplicates} rows in '{each.path}'" for each in counted if each.duplicates]:
-        problems.append(KEYS_TWICE_IN_PARTITION.because(", ".join(twice[:5])))
+    problems += _of_rows(counted, slices)
     if table.declared.index == index and slices and not any(each.misplaced for each in counted):
         problems.append(
             BUCKET_INDEX_IN_PLACE.because(
@@ -158,6 +163,18 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
             )
         )
     return _Plan(index, tuple(slices), tuple(counted), tuple(problems))
+
+
+def _of_rows(counted: Iterable[PartitionRows], slices: Iterable[FileSlice]) -> list[Problem]:
+    """Returns the refusals that follow from rows. `slices` are all those of the table."""
+    problems = []
+    counted = list(counted)
+    if twice := [f"{each.duplicates} rows in '{each.path}'" for each in counted if each.duplicates]:
+        problems.append(KEYS_TWICE_IN_PARTITION.because(", ".join(twice[:_MOST_NAMED])))
+    known = {item.partition for item in slices}
+    if strange := [f"{each.rows} rows of '{each.path}'" for each in counted if each.path not in known]:
+        problems.append(ROWS_OF_NO_PARTITION.because(", ".join(strange[:_MOST_NAMED])))
+    return problems
 
 
 def _index(table: HudiTable, params: BucketIndexParams, slices: Sequence[FileSlice]) -> BucketIndex:

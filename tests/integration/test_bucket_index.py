@@ -6,6 +6,7 @@ import shutil
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
@@ -16,6 +17,7 @@ from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job
 from tests.integration.tables import left_behind
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,6 +164,39 @@ def test_duplicates_and_indexes_of_keys_and_running_writers_are_refused(spark: S
     assert caught.value.problem().type == "keys-twice-in-partition"
     assert len(tables.snapshot(spark, base)) == len(before) + 3
     assert left_behind(base) == []
+
+
+def test_keys_that_a_writer_doubles_during_the_job_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=COW, partitioned=False)
+
+    def goes_on() -> None:
+        tables.upsert(tables.rows(spark, 0, 3), base, {**old, "hoodie.datasource.write.operation": "insert"})
+
+    given = {"action": "adopt", "num_buckets": 4}
+    with pytest.raises(RefusedError) as caught:
+        run_job(
+            spark, base, "bucket_index", given, index=None, declared=STOPPED, context=At("waiting for writers", goes_on)
+        )
+    assert caught.value.problem().type == "keys-twice-in-partition"
+    assert (len(tables.snapshot(spark, base)), tables.duplicates(spark, base)) == (303, 3)
+    assert left_behind(base) == []
+
+
+@pytest.mark.exhaustive
+def test_rows_that_name_no_partition_of_the_table_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    plain_table(spark, base, table_type=COW)
+    file = next(path for path in base.rglob("*.parquet") if ".hoodie" not in path.parts)
+    found = pq.read_table(file)
+    column = found.schema.get_field_index("_hoodie_partition_path")
+    elsewhere = pa.array(["elsewhere"] * found.num_rows, found.schema.field(column).type)
+    pq.write_table(found.set_column(column, found.schema.field(column), elsewhere), file)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+    given = {"action": "adopt", "num_buckets": 4}
+    plan = run_job(spark, base, "bucket_index", given, index=None, declared=STOPPED, dry_run=True).details
+    assert [each["type"] for each in plan["refusals"]] == ["rows-of-no-partition"]
 
 
 # The points at which one attempt after the other dies.
