@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.acceptance.daemon import Daemon
 from tests.support.spark_cluster import CONF, children, command_line
 
 if TYPE_CHECKING:
@@ -17,9 +18,14 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from tests.acceptance.daemon import Daemon
 
 PATIENCE_SECONDS = 150.0
+
+
+def service_without_worker(folder: Path, lake: Path) -> Daemon:
+    """Returns a service for the tables in `lake`, which notices soon that a worker has died."""
+    settings = {"workers": "0", "lease_seconds": "5", "recover_seconds": "0.5", "retry_first_seconds": "0.2"}
+    return Daemon(folder, allowed_roots=str(lake), **settings)
 
 
 class ClusterWorker:

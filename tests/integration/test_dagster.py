@@ -115,6 +115,8 @@ def test_each_commit_of_a_writer_asks_for_one_run(dagster: Dagster, service: Too
     assert request["tags"]["groundskeeper/table"] == service.table.id
     third = dagster.ask("tick", "commits_of_orders", second["cursor"])
     assert third == {"cursor": second["cursor"], "requests": [], "events": []}
+    # The id of a commit was the cursor of an earlier version.
+    assert dagster.ask("tick", "commits_of_orders", "1") == third
 
 
 def test_each_commit_of_a_writer_is_one_materialization(dagster: Dagster, service: ToolService) -> None:

@@ -14,7 +14,7 @@ from service.queue.worker import ALIVE
 from tests.acceptance.daemon import Daemon, has_reached
 from tests.acceptance.storage import left_behind, listing
 from tests.integration import tables
-from tests.integration.cluster_worker import ClusterWorker
+from tests.integration.cluster_worker import ClusterWorker, service_without_worker
 from tests.integration.run import run_job
 from tests.support import spark_cluster
 from tests.support.spark_cluster import CONF
@@ -60,9 +60,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
-    """A service without a worker."""
-    settings = {"workers": "0", "lease_seconds": "5", "recover_seconds": "0.5", "retry_first_seconds": "0.2"}
-    with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **settings) as running:
+    with service_without_worker(tmp_path_factory.mktemp("service"), lake) as running:
         yield running
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from tests.acceptance.daemon import Daemon
-from tests.integration.cluster_worker import ClusterWorker
+from tests.integration.cluster_worker import ClusterWorker, service_without_worker
 from tests.integration.test_spark_cluster import JOBS, Scene
 from tests.support import packed_environment, yarn_cluster
 from tests.support.spark_cluster import CONF as STANDALONE
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tests.acceptance.daemon import Daemon
     from tests.support.yarn_cluster import Cluster
 
 pytestmark = pytest.mark.exhaustive
@@ -47,9 +47,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
-    """A service without a worker."""
-    settings = {"workers": "0", "lease_seconds": "5", "recover_seconds": "0.5", "retry_first_seconds": "0.2"}
-    with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **settings) as running:
+    with service_without_worker(tmp_path_factory.mktemp("service"), lake) as running:
         yield running
 
 

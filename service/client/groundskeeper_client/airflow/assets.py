@@ -21,9 +21,9 @@ class CommitAssetOperator(BaseOperator):
     and updates the asset by them: one event of the asset for all of them, with their instants in `extra`.
 
     The asset's own last event has the position up to which commits are announced, and Airflow stores an event together
-    with the success of its task. So no commit is missed or announced twice, whatever is killed. Until the asset has its
-    first event, commits from `since` on count, by default from the DAG's start date on. Two runs must not be active at
-    once (`max_active_runs=1`).
+    with the success of its task. So no commit is missed or announced twice, as long as the events are kept. Until the
+    asset has its first event, commits from `since` on count, by default from the DAG's start date on. Two runs must not
+    be active at once (`max_active_runs=1`).
 
     Returns the commits. `of_services` also counts the commits of table services.
     """

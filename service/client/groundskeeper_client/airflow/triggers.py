@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import TriggerEvent
 
-from groundskeeper_client import ApiError, ClientError, calls, published
+from groundskeeper_client import ApiError, ClientError, calls, problems, published
 from groundskeeper_client.airflow.bases import TRIGGERS_ARE_KILLED, BaseTrigger, is_ended_by_a_person
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.questions import CommitSeen, TableHealthy
@@ -58,8 +58,8 @@ class JobTrigger(BaseTrigger):
                         return
                     await asyncio.sleep(self.poll_seconds)
                 except asyncio.CancelledError:
-                    if not TRIGGERS_ARE_KILLED and await is_ended_by_a_person(self.task_instance):
-                        await self.on_kill()
+                    if not TRIGGERS_ARE_KILLED:
+                        await self._ended()
                     raise
                 else:
                     yield TriggerEvent({"job_id": job.id, "state": job.state.value})
@@ -68,9 +68,23 @@ class JobTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         if not self.cancel_on_kill:
             return
-        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
-            await client.send(calls.cancel_job(self.job_id))
+        try:
+            async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
+                await client.send(calls.cancel_job(self.job_id))
+        except problems.JobAlreadyEndedError:
+            return
+        except ClientError as error:
+            log.warning("The job %s goes on, because it could not be cancelled: %s", self.job_id, error)
+            return
         log.info("Asked to cancel the job %s", self.job_id)
+
+    async def _ended(self) -> None:
+        """Cancels the job if a person has ended the task. An error must not hide that the trigger was cancelled."""
+        try:
+            if await is_ended_by_a_person(self.task_instance):
+                await self.on_kill()
+        except Exception:
+            log.exception("The job %s may go on, because the state of its task is unknown", self.job_id)
 
 
 class QuestionTrigger(BaseTrigger):

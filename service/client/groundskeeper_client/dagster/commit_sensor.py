@@ -18,6 +18,9 @@ from groundskeeper_client.dagster.resource import GroundskeeperResource
 from groundskeeper_client.published import PublishedCommit
 from groundskeeper_client.questions import id_of
 
+# Begins cursors that are positions of events.
+_POSITION = "event:"
+
 
 def build_commit_sensor(
     table: str,
@@ -85,13 +88,16 @@ def build_commit_asset_sensor(
 def _new(
     context: SensorEvaluationContext, groundskeeper: GroundskeeperResource, table: str, *, of_services: bool
 ) -> tuple[str, list[PublishedCommit], str]:
-    """Returns the table's id, the commits since the last tick, and the new cursor: a position of the events."""
+    """Returns the table's id, the commits since the last tick, and the new cursor: a position of the events. The cursor
+    of an earlier version, the bare id of a commit, is no position: the sensor starts anew."""
+    position = (context.cursor or "").removeprefix(_POSITION)
+    is_known = position != context.cursor and position.isdecimal()
     with groundskeeper.client() as client:
         table_id = id_of(client, table)
-        if context.cursor is None:
-            return table_id, [], str(published.position(client))
-        new, reached = published.commits_after(client, table_id, int(context.cursor), of_services=of_services)
-    return table_id, new, str(reached)
+        if not is_known:
+            return table_id, [], f"{_POSITION}{published.position(client)}"
+        new, reached = published.commits_after(client, table_id, int(position), of_services=of_services)
+    return table_id, new, f"{_POSITION}{reached}"
 
 
 def _request(table_id: str, commit: PublishedCommit) -> RunRequest:
