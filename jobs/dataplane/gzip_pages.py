@@ -14,6 +14,7 @@ from jobs.dataplane import column_chunks
 from jobs.dataplane.column_chunks import MAGIC, RowGroup
 from jobs.dataplane.not_copyable import NotCopyableError
 from jobs.errors import RefusedError, RowsDifferError
+from jobs.format import gzip_level
 from jobs.format.compact_thrift import (
     I32,
     I64,
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-# ISA-L has levels 0 to 3. Level 2 compresses 105 MB of pages of trips to 37.0 MB in 0.21 s. Level 1 takes 0.19 s for
-# files 2 % larger, level 3 takes 0.35 s for the same size. zlib takes 1.65 s at level 3 for the same size, and 4.7 s at
-# Hudi's level 6 for 35.3 MB.
-LEVEL = 2
 _GZIP_MEMBER = 31  # zlib's `wbits` for the largest window and a gzip header
 _CODEC_GZIP = 2
 _TAIL = 8  # the footer's length and the magic bytes
@@ -79,9 +76,9 @@ class GzipPages:
     pages.
     """
 
-    def __init__(self, stream: pa.NativeFile | io.BytesIO, level: int = LEVEL) -> None:
+    def __init__(self, stream: pa.NativeFile | io.BytesIO) -> None:
         self._stream = stream
-        self._level = level
+        self._level = gzip_level.level()
         self._read = self._written = 0
         self._grown = 0
         self._moved: dict[int, _Moved] = {}

@@ -18,6 +18,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from jobs.format.gzip_level import LEVEL_VARIABLE
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
 from jobs.hudi import dropped_objects, google_connector, ivy, session_python, storage_login
@@ -319,13 +320,14 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _defaults() -> dict[str, str]:
+    level = {LEVEL_VARIABLE: os.environ[LEVEL_VARIABLE]} if LEVEL_VARIABLE in os.environ else {}
     return {
         "spark.jars.ivy": str(CACHE / "ivy"),
         "spark.sql.shuffle.partitions": "8",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(CACHE / "warehouse"),
-        **{f"spark.executorEnv.{name}": value for name, value in MEMORY_OF_TASKS.items()},
+        **{f"spark.executorEnv.{name}": value for name, value in {**MEMORY_OF_TASKS, **level}.items()},
         # Python workers keep their modules; without reuse each of them would import pyarrow again.
         "spark.python.worker.reuse": "true",
     }

@@ -7,6 +7,7 @@ import argparse
 import os
 
 from jobs.contract import DEFAULT_GROUP
+from jobs.format import gzip_level
 from jobs.logs import FORMAT_VARIABLE, LogFormat
 from jobs.storage.permissions import Permissions
 from jobs.worker.lease_loop import main
@@ -21,6 +22,10 @@ parser.add_argument(
 parser.add_argument("--slots", type=int, default=1, help="how many jobs may run at once")
 parser.add_argument("--group", default=DEFAULT_GROUP, help="group of the tables whose jobs it runs")
 arguments = parser.parse_args()
+try:
+    gzip_level.level()
+except ValueError as error:
+    parser.error(str(error))
 bearer = os.environ.get("GROUNDSKEEPER_WORKER_TOKEN")
 log_format = LogFormat(os.environ.get(FORMAT_VARIABLE, LogFormat.TEXT))
 permissions = Permissions.of_environment(os.environ)

@@ -172,6 +172,10 @@ class Settings(StorageSettings):
         default_factory=dict, description="JSON object of Spark's options for a worker, such as spark.executor.memory"
     )
     driver_memory: str = Field("2g", pattern=r"^\d+[kmgtKMGT]?$")
+    # Read by the tasks themselves (`jobs.format.gzip_level`).
+    gzip_level: int = Field(
+        2, ge=0, le=3, description="Level of the gzip in new base files: a higher one is slower, with smaller files"
+    )
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a`, `gs`, `abfs`"
     )

@@ -21,6 +21,7 @@ from jobs.dataplane.gzip_pages import BrokenPagesError, GzipPages
 from jobs.dataplane.logical_types import NO_ANNOTATIONS
 from jobs.dataplane.parquet_writer import ParquetWriter
 from jobs.format.compact_thrift import Struct, read_struct, write_struct
+from jobs.format.gzip_level import LEVEL_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -351,3 +352,21 @@ def written_like(layout: parquet_layout.Layout, table: pa.Table) -> bytes:
     with replace(layout, codec="none").writer(plain) as writer:
         writer.write_table(table)
     return compressed(*parts(plain.getvalue()))
+
+
+def test_the_level_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ALL.select(["key"])
+
+    def size() -> int:
+        out = io.BytesIO()
+        with ParquetWriter(out, table.schema, NO_ANNOTATIONS, compression="gzip", use_dictionary=False) as writer:
+            writer.write_table(table)
+        return len(out.getvalue())
+
+    monkeypatch.delenv(LEVEL_VARIABLE, raising=False)
+    usual = size()
+    monkeypatch.setenv(LEVEL_VARIABLE, "0")
+    assert size() > usual
+    monkeypatch.setenv(LEVEL_VARIABLE, "9")
+    with pytest.raises(ValueError, match="one of 0, 1, 2, 3, not '9'"):
+        size()
