@@ -132,7 +132,10 @@ class Post:
             commit_published(commit, registered) for commit in commits(registered, range(start, start + count), now)
         ]
         with writing(self.engine) as connection:
-            return outbox.publish(connection, events, now=now)
+            before = outbox.newest(connection)
+            outbox.publish(connection, events, now=now)
+        with reading(self.engine) as connection:
+            return outbox.after(connection, before, count)
 
     def deliver(self, by: Dispatcher | None = None) -> None:
         """Sends all due deliveries."""
