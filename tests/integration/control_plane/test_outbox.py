@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import multiprocessing
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -97,18 +96,17 @@ def test_events_are_numbered_in_the_order_of_their_commits(post: Post) -> None:
     assert len(set(seen)) == 120
 
 
-def _publish_from_a_process(url: str, first: int, number: int) -> None:
-    """Publishes in transactions of different length, each with an event of its own, a shared one, and an attempt."""
+def _publish_from_a_process(url: str, first: int, transactions: int, events: int) -> None:
+    """Each transaction publishes events of its own and one that another process publishes as well, and ends an
+    attempt."""
     engine, table = open_engine(url), a_table()
-    for at in range(number):
+    for at in range(transactions):
+        own = range(first + at * events, first + (at + 1) * events)
         with writing(engine) as connection:
-            own = _event(table, first + at)
-            outbox.publish(connection, [own, _event(table, 10_000 + at)], now=utc_now())
+            outbox.publish(connection, [_event(table, number) for number in (*own, -at)], now=utc_now())
             outbox.in_turn(connection, partial(cost_store.record, ended=_ENDED, at=utc_now()))
-            # What comes after the publication does not hold up others, and a transaction may take any time.
-            time.sleep(0.002 * (at % 3))
-            if at % 5 == 4:
-                connection.execute(sa.text("SELECT pg_sleep(0.005)"))
+            # The transaction goes on after it has published.
+            connection.execute(sa.text("SELECT pg_sleep(0.001)"))
     engine.dispose()
 
 
@@ -120,7 +118,9 @@ def test_positions_of_two_processes_become_visible_in_their_order(postgresql: Se
     """No reader may see a position and later a lower one, neither of events nor of ended attempts."""
     url = new_postgresql(postgresql)
     forks = multiprocessing.get_context("spawn")
-    processes = [forks.Process(target=_publish_from_a_process, args=(url, 1000 * n, 60)) for n in range(2)]
+    # One publishes much at once, and the other one little meanwhile.
+    work = [(url, 1, 10, 200), (url, 10_001, 100, 1)]
+    processes = [forks.Process(target=_publish_from_a_process, args=each) for each in work]
     engine = open_engine(url)
     events, costs = list[int](), list[int]()
 
@@ -142,10 +142,10 @@ def test_positions_of_two_processes_become_visible_in_their_order(postgresql: Se
         read()
     read()
     assert [process.exitcode for process in processes] == [0, 0]
-    # A reader that follows the positions has seen each row: two of each process' own, and the shared ones once.
-    assert (len(events), len(costs)) == (counts["events"], counts["attempt_costs"]) == (180, 120)
+    # A reader that follows the positions has seen each row, and each event that both have published once.
+    assert (len(events), len(costs)) == (counts["events"], counts["attempt_costs"]) == (2200, 110)
     with reading(engine) as connection:
-        assert tally.every(connection)[tally.EVENTS] == {("table.registered",): 180.0}
+        assert tally.every(connection)[tally.EVENTS] == {("table.registered",): 2200.0}
     engine.dispose()
 
 
