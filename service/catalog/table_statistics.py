@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import sqlalchemy as sa
@@ -62,17 +63,34 @@ def statistics(connection: Connection) -> TableStatistics:
             sa.func.min(_w.c.next_poll_at).label("next_poll_at"),
         )
     ).one()
-    is_merged = _s.c.summary["table_type"].as_string() == TableType.MERGE_ON_READ.value
-    found = connection.execute(
-        sa.select(
-            _number(sa.func.sum(_field("log_bytes"))).label("log_bytes"),
-            _number(sa.func.sum(_field("base_bytes"))).label("base_bytes"),
-            _number(sa.func.max(_field("log_bytes"))).label("largest_log_bytes"),
-            _number(sa.func.max(sa.case((is_merged, _field("since_compaction", "commits"))))).label("delta_commits"),
-            _number(sa.func.max(_field("timeline_commits"))).label("timeline_commits"),
-        )
-    ).one()
+    found = connection.execute(_sums(connection.dialect.name)).one()
     return TableStatistics(**watched._mapping, **found._mapping)
+
+
+@cache
+def _sums(dialect: str) -> sa.Select[Any]:
+    # A number is null if an earlier version of the service wrote the summary without it.
+    numbers = ("log_bytes", "base_bytes", "timeline_commits")
+    of: dict[str, sa.ColumnElement[Any]]
+    if dialect == "postgresql":
+        # Each operator would parse the whole document again.
+        columns = [sa.column("table_type", sa.Text), sa.column("since_compaction", sa.JSON)]
+        columns += [sa.column(name, sa.BigInteger) for name in numbers]
+        of = dict(sa.func.json_to_record(_s.c.summary).table_valued(*columns).render_derived(with_types=True).c)
+        since = of["since_compaction"]["commits"]
+    else:
+        of = {name: sa.cast(_s.c.summary[name].as_string(), sa.BigInteger) for name in numbers}
+        of["table_type"], since = _s.c.summary["table_type"].as_string(), _s.c.summary["since_compaction", "commits"]
+    is_merged = of["table_type"] == TableType.MERGE_ON_READ.value
+    found = {
+        "log_bytes": sa.func.sum(of["log_bytes"]),
+        "base_bytes": sa.func.sum(of["base_bytes"]),
+        "largest_log_bytes": sa.func.max(of["log_bytes"]),
+        "delta_commits": sa.func.max(sa.case((is_merged, sa.cast(since.as_string(), sa.BigInteger)))),
+        "timeline_commits": sa.func.max(of["timeline_commits"]),
+    }
+    query: sa.Select[Any] = sa.select(*(_number(value).label(name) for name, value in found.items()))
+    return query.select_from(_s)
 
 
 def backlogs(connection: Connection) -> dict[str, TableBacklog]:
@@ -102,12 +120,6 @@ class _Summary(msgspec.Struct):
     since_compaction: _Since
     totals: _Totals | None = None
     last_commit_at: datetime | None = None
-
-
-def _field(*names: str) -> sa.ColumnElement[int]:
-    """Returns a number of the summary; null if an earlier version of the service wrote the summary without it."""
-    found = _s.c.summary[names[0]] if len(names) == 1 else _s.c.summary[names]
-    return sa.cast(found.as_string(), sa.BigInteger)
 
 
 def _number(value: sa.ColumnElement[int]) -> sa.ColumnElement[int]:

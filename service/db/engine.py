@@ -31,12 +31,14 @@ from service.model import call_times
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
 
     from service.db.database_files import DatabaseFiles
+
+    _Run = Callable[[Connection, list[Any]], None]
 
 
 def decoded(document: str | bytes, kind: Any = Any) -> Any:
@@ -57,6 +59,8 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
 # SQLSTATEs that the driver does not count among the operational errors, although no statement is at fault: the server
 # takes no writes, as a standby, or has ended a transaction that was idle for too long or took too long.
 _REFUSED = {"25006", "25P03", "25P04"}
+# A key of `Connection.info`: what runs at the end of the transaction, with what each was given.
+_LAST = "groundskeeper_last"
 _turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
@@ -103,15 +107,28 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """
     with _reachable(engine), _turn_of(engine), engine.connect() as connection:
         connection.info[WRITES] = True
+        last: dict[_Run, list[Any]] = {}
+        connection.info[_LAST] = last
         accompanying = audit_record.current.get()
-        with connection.begin():
-            if accompanying is not None:
-                accompanying.begun(connection)
-            yield connection
-            if accompanying is not None:
-                accompanying.ends(connection)
-            if engine in _files:
-                _files[engine].check()
+        try:
+            with connection.begin():
+                if accompanying is not None:
+                    accompanying.begun(connection)
+                yield connection
+                if accompanying is not None:
+                    accompanying.ends(connection)
+                for run, given in last.items():
+                    run(connection, given)
+                if engine in _files:
+                    _files[engine].check()
+        finally:
+            connection.info.pop(_LAST, None)
+
+
+def at_end(connection: Connection, run: _Run, given: object) -> None:
+    """Calls `run` once after all other statements of the transaction, with everything that it was given. So a lock for
+    which all transactions wait is held for the shortest time. The transaction was opened by `writing`."""
+    connection.info[_LAST].setdefault(run, []).append(given)
 
 
 def rewrite(engine: Engine) -> None:
@@ -165,7 +182,10 @@ def _reachable(engine: Engine) -> Iterator[None]:
         state = getattr(origin, "sqlstate", None) if code is None else code & 0xFF
         if state in _DAMAGED:
             raise DatabaseDamagedError(why) from error
-        if isinstance(error, OperationalError | InterfaceError) or state in _REFUSED:
+        # If an answer cannot be understood, for example that of a proxy, the driver closes the connection and raises an
+        # error without a SQLSTATE.
+        is_lost = getattr(error, "connection_invalidated", False)
+        if isinstance(error, OperationalError | InterfaceError) or is_lost or state in _REFUSED:
             raise DatabaseUnavailableError(why) from error
         raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -11,12 +12,13 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.db.page import Page, PageRequest, among, seq_of
+from service.db.upsert import insert
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult
 from service.events.event import MOST_DISORDER, TESTS, EventType
 from service.model.errors import DeliveryNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -35,16 +37,29 @@ QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type.label("event_type"), 
 )
 
 
-def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, now: datetime) -> list[str]:
+Queues = Mapping[tuple[str, str], int]
+"""The ids of delivery queues by webhook id and key."""
+
+
+def queues(connection: Connection, wanted: Iterable[tuple[str, Event]]) -> Queues:
+    """Returns the delivery queues of these events to webhooks (by id), without those that do not exist yet."""
+    return _found(connection, {(webhook_id, _key(event)) for webhook_id, event in wanted})
+
+
+def enqueue(
+    connection: Connection, wanted: Sequence[tuple[str, Published]], *, now: datetime, queues: Queues | None = None
+) -> list[str]:
     """Creates deliveries of events to webhooks (by id) and returns their ids. The deliveries are due now, or after
-    those that wait in the same delivery queue.
+    those that wait in the same delivery queue. `queues` has those that were found before, if the caller has looked for
+    them.
 
     The caller holds the outbox's lock.
     """
     if not wanted:
         return []
-    queue_ids = _queue_ids(connection, {(webhook_id, _key(published.event)) for webhook_id, published in wanted})
-    _lock(connection, queue_ids.values())
+    keys = {(webhook_id, _key(published.event)) for webhook_id, published in wanted}
+    queue_ids = _with_missing(connection, keys, _found(connection, keys) if queues is None else queues)
+    are_idle = None in _lock(connection, queue_ids.values())
     rows = [
         {
             "id": f"dlv_{secrets.token_hex(8)}",
@@ -58,7 +73,8 @@ def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, 
         for webhook_id, published in wanted
     ]
     connection.execute(_d.insert(), rows)
-    _wake(connection, queue_ids.values(), now)
+    if are_idle:
+        _wake(connection, queue_ids.values(), now)
     return [str(row["id"]) for row in rows]
 
 
@@ -215,24 +231,30 @@ def _key(event: Event) -> str:
     return event.table_id or ""
 
 
-def _queue_ids(connection: Connection, keys: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """Returns the ids of the delivery queues by webhook id and key; creates missing ones."""
+def _found(connection: Connection, keys: Collection[tuple[str, str]]) -> Queues:
+    if not keys:
+        return {}
     query = sa.select(_q.c.webhook_id, _q.c.key, _q.c.id).where(
         _q.c.webhook_id.in_({webhook_id for webhook_id, _ in keys}), _q.c.key.in_({key for _, key in keys})
     )
-    found = {(row.webhook_id, row.key): row.id for row in connection.execute(query)}
-    if missing := sorted(keys - set(found)):
-        connection.execute(_q.insert(), [{"webhook_id": webhook_id, "key": key} for webhook_id, key in missing])
-        found = {(row.webhook_id, row.key): row.id for row in connection.execute(query)}
+    return {(row.webhook_id, row.key): row.id for row in connection.execute(query)}
+
+
+def _with_missing(connection: Connection, keys: set[tuple[str, str]], found: Queues) -> Queues:
+    """Returns the delivery queues with these keys, and creates those that were not found."""
+    if missing := sorted(keys - found.keys()):
+        # Another transaction may have created some of them meanwhile.
+        new = insert(connection, _q).on_conflict_do_nothing(index_elements=["webhook_id", "key"])
+        connection.execute(new, [{"webhook_id": webhook_id, "key": key} for webhook_id, key in missing])
+        found = {**found, **_found(connection, missing)}
     return {key: found[key] for key in keys}
 
 
-def _lock(connection: Connection, queue_ids: Iterable[int]) -> None:
+def _lock(connection: Connection, queue_ids: Iterable[int]) -> list[datetime | None]:
     """Locks delivery queues, always in the same order. So a transaction that ends a claim and one that adds deliveries
-    see each other's changes."""
-    connection.execute(
-        sa.select(_q.c.id).where(_q.c.id.in_(sorted(queue_ids))).order_by(_q.c.id).with_for_update()
-    ).all()
+    see each other's changes. Returns when each of them is due."""
+    locked = sa.select(_q.c.next_at).where(_q.c.id.in_(sorted(queue_ids))).order_by(_q.c.id).with_for_update()
+    return list(connection.execute(locked).scalars())
 
 
 def _wake(connection: Connection, queue_ids: Iterable[int], now: datetime) -> None:

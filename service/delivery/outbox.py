@@ -2,79 +2,128 @@
 
 Transactions publish one after the other: on PostgreSQL under a lock that lasts until the commit, on SQLite there is one
 writer anyway. So `seq` grows in the order of the commits: a reader that has read up to some `seq` has not missed an
-earlier event. Changes of webhooks take the same lock.
+earlier event. Because all replicas wait for this lock, events are written last in a transaction, after everything that
+can be read or prepared without it. A second lock keeps the webhooks unchanged meanwhile.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from service.db import schema
+from service.db.engine import at_end
+from service.db.upsert import insert_into
 from service.delivery import delivery_store, webhook_store
 from service.events import tally
 from service.events.event import MOST_DISORDER, Event, Published
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
 
+    from service.events.tally import Count
+
 _e = schema.events
-_KNOWN = sa.select(_e.c.id).where(schema.among(_e.c.id, "ids"))
-_WRITE = _e.insert().returning(_e.c.seq, sort_by_parameter_order=True)
 
-# The key of the advisory lock: any number that no other lock in the same database uses.
-_POSTGRESQL_LOCK = 7_202_611_002
+# The keys of the advisory locks: any numbers that no other lock in the same database uses. A transaction takes the lock
+# of the webhooks before that of the positions.
+_WEBHOOKS, _POSITIONS = 7_202_611_003, 7_202_611_002
 
 
-def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -> list[Published]:
-    """Writes events, and a delivery for each webhook that subscribes to them. Returns the events that are new.
+@dataclass(frozen=True)
+class _Last:
+    """What a transaction writes at its end."""
 
-    Call it last in a transaction: the lock is then held only briefly, and never while waiting for another lock. After
-    the commit, call `Notifier.notify`.
-    """
-    new = write(connection, events)
-    if not new:
-        return []
-    wanted = [(hook.id, each) for hook in webhook_store.enabled(connection) for each in new if hook.wants(each.event)]
-    delivery_store.enqueue(connection, wanted, now=now)
-    tally.add(connection, tally.of_events(each.event for each in new))
-    return new
+    events: Sequence[Event] = ()
+    now: datetime | None = None
+    counts: Sequence[Count] = ()
+    write: Callable[[Connection], object] | None = None
+
+
+def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -> None:
+    """Writes events at the end of the transaction, except those that were published before, and a delivery for each
+    webhook that subscribes to them. After the commit, call `Notifier.notify`."""
+    if events:
+        at_end(connection, _finish, _Last(events=events, now=now))
+
+
+def count(connection: Connection, counts: Iterable[Count]) -> None:
+    """Adds to counters at the end of the transaction."""
+    if found := list(counts):
+        at_end(connection, _finish, _Last(counts=found))
+
+
+def in_turn(connection: Connection, write: Callable[[Connection], object]) -> None:
+    """Calls `write` at the end of the transaction, while no other one does so: the positions of what it inserts grow in
+    the order of the commits."""
+    at_end(connection, _finish, _Last(write=write))
+
+
+def _finish(connection: Connection, given: Sequence[_Last]) -> None:
+    by_id = {event.id: event for each in given for event in each.events}
+    wanted = _wanted(connection, by_id.values())
+    queues = delivery_store.queues(connection, wanted)
+    new = write(connection, list(by_id.values()))
+    if not by_id:
+        _take(connection, _POSITIONS)
+    positions = {each.event.id: each for each in new}
+    now = max((each.now for each in given if each.now), default=None)
+    if now is not None:
+        pairs = [(webhook_id, positions[event.id]) for webhook_id, event in wanted if event.id in positions]
+        delivery_store.enqueue(connection, pairs, now=now, queues=queues)
+    tally.add(
+        connection, [*(count for each in given for count in each.counts), *tally.of_events(each.event for each in new)]
+    )
+    for each in given:
+        if each.write is not None:
+            each.write(connection)
 
 
 def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
-    """Writes events without deliveries. Returns the events that are new."""
+    """Writes events without deliveries now. Returns the events that are new."""
     if not events:
         return []
-    lock(connection)
-    ids = [event.id for event in events]
-    known = set(connection.execute(_KNOWN, {"ids": ids}).scalars())
-    new = list({event.id: event for event in events if event.id not in known}.values())
-    if not new:
+    by_id = {event.id: event for event in events}
+    rows = [
+        {"id": event.id, "type": str(event.type), "at": event.at, "table_id": event.table_id, "data": dict(event.data)}
+        for event in by_id.values()
+    ]
+    _take(connection, _POSITIONS)
+    written = connection.execute(_write(connection.dialect.name), rows)
+    return [Published(row.seq, by_id[row.id]) for row in sorted(written)]
+
+
+@cache
+def _write(dialect: str) -> sa.Executable:
+    # The databases insert the rows of one statement in their order.
+    return insert_into(dialect, _e).on_conflict_do_nothing(index_elements=["id"]).returning(_e.c.seq, _e.c.id)
+
+
+def _wanted(connection: Connection, events: Iterable[Event]) -> list[tuple[str, Event]]:
+    """Returns ids of webhooks, each with an event that it subscribes to. No webhook changes until the transaction
+    ends."""
+    if not events:
         return []
-    rows = connection.execute(
-        _WRITE,
-        [
-            {
-                "id": event.id,
-                "type": str(event.type),
-                "at": event.at,
-                "table_id": event.table_id,
-                "data": dict(event.data),
-            }
-            for event in new
-        ],
-    )
-    return [Published(seq, event) for seq, event in zip(rows.scalars(), new, strict=True)]
+    _take(connection, _WEBHOOKS, "_shared")
+    return [(hook.id, event) for hook in webhook_store.enabled(connection) for event in events if hook.wants(event)]
 
 
 def lock(connection: Connection) -> None:
-    """Locks the outbox: until the transaction ends no other one publishes, or adds, changes or removes webhooks."""
+    """Locks the outbox: until the transaction ends no other one publishes, or adds, changes or removes webhooks. Call
+    it first in a transaction."""
+    _take(connection, _WEBHOOKS)
+    _take(connection, _POSITIONS)
+
+
+def _take(connection: Connection, key: int, mode: str = "") -> None:
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock{mode}({key})")
 
 
 def has(connection: Connection, event_id: str) -> bool:

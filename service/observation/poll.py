@@ -97,7 +97,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         if with_misplaced_rows(change.opened):
             events += withdraw_beside_incidents(connection, watch.table_id, watch.looked_at)
         outbox.publish(connection, [*events, *change.events], now=watch.looked_at)
-        job_tally.add(connection, job_tally.of_commits(added))
+        outbox.count(connection, job_tally.of_commits(added))
     return PollResult(watch.table_id, changed=True, commits=tuple(added))
 
 
@@ -144,7 +144,7 @@ def record_first(engine: Engine, polled: Sequence[ChangedTable], seen_at: dateti
         outbox.publish(
             connection, [poll_events.commit_published(each, tables[each.table_id]) for each in news], now=seen_at
         )
-        job_tally.add(connection, job_tally.of_commits(news))
+        outbox.count(connection, job_tally.of_commits(news))
     return results
 
 

@@ -13,7 +13,6 @@ from jobs.storage.location import plain
 from service.catalog import table_store
 from service.db.engine import writing
 from service.delivery import open_lineage, outbox
-from service.events import tally
 from service.events.tally import Count
 from service.outcome import read_store
 from service.outcome.reads import ReadSource
@@ -89,8 +88,7 @@ def receive(database: Database, run_id: str, inputs: Sequence[Dataset]) -> Recei
         found = _matches(connection, inputs)
         counted = read_store.count_run(connection, run, found.ids, ReadSource.LINEAGE, now)
         counts = [Count(DATASETS, ("registered",), len(found.ids)), Count(DATASETS, ("unknown",), found.unknown)]
-        outbox.lock(connection)
-        tally.add(connection, counts)
+        outbox.count(connection, counts)
     return Received(counted, len(found.ids) - counted, found.unknown)
 
 

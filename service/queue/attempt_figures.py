@@ -125,7 +125,7 @@ def _gib(text: str | None) -> float:
 
 def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: KindResult, now: datetime) -> None:
     """Stores the figures of an attempt that has just ended (`of_attempt`), and what further jobs are expected to cost
-    because of it. Call it last in a transaction, like `outbox.publish`."""
+    because of it."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
     gib = gib_of_slot(*worker) if worker else 0.0
     figures = of_attempt(job, outcome, result, now, gib=gib)
@@ -135,15 +135,14 @@ def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: Ki
         ended = Ended(
             job.table_id, job.kind.value, job.dry_run, figures.seconds, work=result.work, gib=gib, is_good=is_good
         )
-        cost_store.record(connection, ended, now)
+        # The cost model reads in the order of the positions.
+        outbox.in_turn(connection, lambda connection: cost_store.record(connection, ended, now))
     if figures.succeeded and job.worth is not None:
         saved = saved_by(vars(figures), worker_store.read_rates(connection))
         gain_store.end(connection, job.id, saved, now)
 
 
 def add(connection: Connection, table_id: str, kind: JobKind, figures: Figures, ended_at: datetime) -> None:
-    # The lock keeps concurrent transactions from adding to the same totals.
-    outbox.lock(connection)
     row = {"table_id": table_id, "kind": kind.value, "ended_at": ended_at, **vars(figures)}
     totals = connection.execute(_add(connection.dialect.name), row).one()
     connection.execute(_f.insert().values(totals._asdict()))

@@ -6,8 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.delivery import outbox
-from service.events import tally
 from service.events.tally import Count
 from service.lake.commit import BUCKET_RESCALE, CLUSTERING, COMPACTION
 from service.queue.job import AttemptOutcome
@@ -15,8 +13,6 @@ from service.queue.job import AttemptOutcome
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
-
-    from sqlalchemy import Connection
 
     from jobs.kinds.results import KindResult
     from service.lake.commit import Commit
@@ -62,13 +58,6 @@ def of_commits(commits: Iterable[Commit]) -> list[Count]:
     written, by kind of job."""
     services = [(_KINDS.get(each.operation or ""), each) for each in commits if each.is_news]
     return [Count(WRITTEN_BYTES, (kind.value,), amount(each.bytes_written)) for kind, each in services if kind]
-
-
-def add(connection: Connection, counts: Iterable[Count]) -> None:
-    """Adds to the counters. Call it last in a transaction, like `outbox.publish`."""
-    if found := list(counts):
-        outbox.lock(connection)
-        tally.add(connection, found)
 
 
 def amount(given: object) -> float:

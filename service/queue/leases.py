@@ -300,7 +300,7 @@ def report(
         writability.record(connection, job, result, parsed, now)
         outbox.publish(connection, events, now=now)
         attempt_figures.record(connection, job, outcome, parsed, now)
-        job_tally.add(connection, job_tally.of_attempt(job, outcome, parsed, now))
+        outbox.count(connection, job_tally.of_attempt(job, outcome, parsed, now))
     # The job itself may be due again, or another job of this table that waited for it.
     database.notifier.notify()
     job_trace.ended(ended)

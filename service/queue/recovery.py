@@ -78,9 +78,10 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
             *(job_changes.of_job(connection, job_id, now, job_ended) for job_id in recovered.ended),
         ]
         outbox.publish(connection, events, now=now)
-        for job in lost:
+        # The totals of tables are locked in the same order as by other transactions.
+        for job in sorted(lost, key=lambda job: (job.table_id, job.kind)):
             attempt_figures.record(connection, job, AttemptOutcome.LOST, KindResult(), now)
-        job_tally.add(connection, counts)
+        outbox.count(connection, counts)
     notifier.notify()
     job_trace.have_ended(engine, recovered.ended)
     log.warning("Leases expired; %s", recovered)

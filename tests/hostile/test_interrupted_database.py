@@ -8,20 +8,34 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 import sqlalchemy as sa
 
+from service.access.secret_cipher import SecretCipher
 from service.db import schema
 from service.db.engine import open_engine, reading, writing
+from service.delivery.attempt_policy import DeliveryConfig
+from service.delivery.dispatcher import Dispatcher, DispatcherConfig
+from service.delivery.http import Sender, SendLimits
+from service.delivery.kafka import KafkaSender
+from service.delivery.smtp import SmtpSender
+from service.delivery.transport import Transport
+from service.events.notifier import Notifier
+from service.events.replicas import ReplicaNotifications
+from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError
+from service.runtime.dispatch import DispatchThread
 from tests.integration.control_plane.databases import new_postgresql
+from tests.integration.control_plane.posting import LOCAL
 from tests.integration.serving import Serving, eventually
+from tests.support.stalling_proxy import StallingProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.support.postgresql import Server
@@ -82,6 +96,75 @@ def test_a_connection_that_is_cut_in_a_transaction_is_an_outage_and_changes_noth
     with pytest.raises(DatabaseUnavailableError):
         change_and_lose()
     assert not has_changed(engine)
+
+
+def _error(fields: bytes) -> bytes:
+    return b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
+
+
+ANSWERS = {
+    "of another protocol": b"HTTP/1.1 502 Bad Gateway\r\n\r\n",
+    "zeros": bytes(64),
+    "an error without a code": _error(b"SFATAL\0Mthe server is going away\0\0"),
+}
+
+
+def through(proxy: StallingProxy, engine: sa.Engine) -> sa.Engine:
+    return open_engine(f"postgresql://gk@127.0.0.1:{proxy.port}/{engine.url.database}")
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", ""], ids=["at the next statement", "at the commit"])
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_that_cannot_be_understood_is_an_outage(
+    engine: sa.Engine, postgresql: Server, answer: bytes, statement: str
+) -> None:
+    def change(proxied: sa.Engine, proxy: StallingProxy) -> None:
+        with writing(proxied) as connection:
+            connection.execute(CHANGE)
+            proxy.own_answer = answer
+            if statement:
+                connection.execute(sa.text(statement))
+
+    with StallingProxy(postgresql.folder) as proxy:
+        proxied = through(proxy, engine)
+        with pytest.raises(DatabaseUnavailableError):
+            change(proxied, proxy)
+        assert proxy.own_answer is None
+        with reading(proxied) as connection:
+            assert connection.execute(sa.text("SELECT 1")).scalar_one() == 1
+        proxied.dispose()
+
+
+def test_webhooks_are_sent_and_replicas_notified_after_each_kind_of_outage(
+    engine: sa.Engine, postgresql: Server
+) -> None:
+    notifier, limits = Notifier(), SendLimits(connect=10, read=10, total=10)
+
+    def dispatcher(wake: Callable[[], None]) -> Dispatcher:
+        transport = Transport(Sender(LOCAL, limits), KafkaSender(LOCAL, limits), SmtpSender(LOCAL, limits))
+        config = DispatcherConfig(DeliveryConfig())
+        return Dispatcher(
+            proxied, utc_now, Random(1), notifier, SecretCipher.fresh(), transport=transport, config=config, wake=wake
+        )
+
+    with StallingProxy(postgresql.folder) as proxy:
+        proxied = through(proxy, engine)
+        ReplicaNotifications(proxied, notifier).start()
+        sending = DispatchThread(notifier, dispatcher, poll_seconds=0.05)
+        sending.start()
+        for answer in ANSWERS.values():
+            for _ in range(4):
+                proxy.own_answer = answer
+                notifier.notify()
+                assert eventually(lambda: proxy.own_answer is None, 20)
+                time.sleep(0.1)
+            end(postgresql, engine)
+        time.sleep(0.5)
+        running = {thread.name for thread in threading.enumerate()}
+        notifier.close()
+        sending.join()
+        assert {"webhooks", "notify", "listen"} <= running
+        proxied.dispose()
 
 
 def test_a_connection_to_a_server_that_takes_no_writes_is_given_up_for_another_one(engine: sa.Engine) -> None:

@@ -1,5 +1,6 @@
 """A TCP proxy before the socket of a PostgreSQL server that can stop forwarding: it goes on accepting connections and
-acknowledging bytes, and nothing answers, like a network that has lost the server's host without a reset."""
+acknowledging bytes, and nothing answers, like a network that has lost the server's host without a reset. It can also
+answer instead of the server."""
 
 from __future__ import annotations
 
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class StallingProxy:
-    """A proxy that forwards the bytes of a stall after its end."""
+    """A proxy that forwards the bytes of a stall after its end. If `own_answer` is set, it is sent instead of the next
+    answer, and that connection is closed."""
+
+    own_answer: bytes | None = None
 
     def __init__(self, folder: Path) -> None:
         self._target = str(folder / ".s.PGSQL.5432")
@@ -57,6 +61,10 @@ class StallingProxy:
         with contextlib.suppress(OSError):
             while received := one.recv(65_536):
                 self._forwards.wait()
+                if one.family == socket.AF_UNIX and self.own_answer:
+                    answer, self.own_answer = self.own_answer, None
+                    other.sendall(answer)
+                    break
                 other.sendall(received)
         self._forwards.wait()
         for each in (one, other):

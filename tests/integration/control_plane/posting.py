@@ -71,7 +71,8 @@ def publish(engine: sa.Engine, first: int, count: int, tables: int = 5) -> list[
         for commit in commits(a_table(number % tables), range(number, number + 1), now)
     ]
     with writing(engine) as connection:
-        return [each.event.id for each in outbox.publish(connection, events, now=now)]
+        outbox.publish(connection, events, now=now)
+    return [each.id for each in events]
 
 
 @dataclass
@@ -132,7 +133,10 @@ class Post:
             commit_published(commit, registered) for commit in commits(registered, range(start, start + count), now)
         ]
         with writing(self.engine) as connection:
-            return outbox.publish(connection, events, now=now)
+            before = outbox.newest(connection)
+            outbox.publish(connection, events, now=now)
+        with reading(self.engine) as connection:
+            return outbox.after(connection, before, count)
 
     def deliver(self, by: Dispatcher | None = None) -> None:
         """Sends all due deliveries."""

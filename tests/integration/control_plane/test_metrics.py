@@ -236,13 +236,13 @@ def test_bytes_written_are_those_of_new_commits_of_services(engine: sa.Engine, c
     new = [commit(COMPACTION, 10), commit("UPSERT", 20), commit(BUCKET_RESCALE, None)]
     counts = job_tally.of_commits([*new, commit(COMPACTION, 5), commit(COMPACTION, 99, is_news=False)])
     with writing(engine) as connection:
-        job_tally.add(connection, counts)
+        outbox.count(connection, counts)
     written = shown(Reader(engine, clock, Forecaster()).read())["groundskeeper_service_written_bytes_total"]
     assert {labels: number for labels, number in written.items() if number} == {("compaction",): 15}
 
 
 def test_counters_of_concurrent_transactions_are_exact(engine: sa.Engine) -> None:
-    """Each transaction updates the same counters in another order, and without the outbox's lock they would block each
+    """Each transaction adds to the same counters in another order, and without the outbox's lock they would block each
     other."""
     failures: list[Exception] = []
 
@@ -250,9 +250,8 @@ def test_counters_of_concurrent_transactions_are_exact(engine: sa.Engine) -> Non
         try:
             for _ in range(10):
                 with writing(engine) as connection:
-                    outbox.lock(connection)
                     for name in names:
-                        tally.add(connection, [Count(name, ("a", "b"), 0.5)])
+                        outbox.count(connection, [Count(name, ("a", "b"), 0.5)])
         except Exception as error:
             failures.append(error)
 

@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
 
 from service.catalog.table_events import table_registered
-from service.db.engine import reading, writing
+from service.db import schema
+from service.db.engine import open_engine, reading, writing
 from service.delivery import outbox
+from service.delivery import webhooks as flows
+from service.events import tally
+from service.events.database import Database
+from service.model.clock import utc_now
 from service.observation.poll_events import commit_published
+from service.queue import cost_store
+from service.queue.cost_model import Ended
 from service.runtime import retention
-from tests.integration.control_plane.posting import Post, a_table, commits, ids
+from tests.integration.control_plane.databases import new_postgresql
+from tests.integration.control_plane.posting import LOCAL, Post, a_table, commits, ids
 from tests.integration.receiver import Receiver, Reply
 
 if TYPE_CHECKING:
+    from service.catalog.registration import Registration
+    from service.events.event import Event
     from tests.integration.control_plane.posting import Clock
+    from tests.support.postgresql import Server
+
+_ENDED = Ended("tbl_1", "audit", False, 1.0)
 
 
 def test_an_event_that_is_published_twice_is_sent_once(post: Post, receiver: Receiver) -> None:
     post.webhook(receiver.url)
     [published] = post.publish()
     with writing(post.engine) as connection:
-        assert outbox.publish(connection, [published.event, published.event], now=post.clock()) == []
+        outbox.publish(connection, [published.event, published.event], now=post.clock())
     post.deliver()
     assert receiver.ids == [published.event.id]
 
@@ -40,16 +56,17 @@ def test_concurrent_publications_of_the_same_events_publish_each_once_and_in_one
     events = [commit_published(commit, table) for commit in commits(table, range(20), now)]
     start = threading.Barrier(4)
 
-    def publish(_: int) -> int:
+    def publish(_: int) -> None:
         start.wait()
-        count = 0
         for event in events:
             with writing(post.engine) as connection:
-                count += len(outbox.publish(connection, [event], now=now))
-        return count
+                outbox.publish(connection, [event], now=now)
 
     with ThreadPoolExecutor(4) as threads:
-        assert sum(threads.map(publish, range(4))) == 20
+        list(threads.map(publish, range(4)))
+    with reading(post.engine) as connection:
+        assert ids(outbox.after(connection, 0, 100)) == [event.id for event in events]
+        assert tally.every(connection)[tally.EVENTS] == {("commit.published",): 20.0}
     post.deliver()
     assert receiver.ids == [event.id for event in events]
     assert post.states(webhook.id) == ["delivered"] * 20
@@ -77,6 +94,107 @@ def test_events_are_numbered_in_the_order_of_their_commits(post: Post) -> None:
         has_ended.set()
         reader.result(timeout=30)
     assert len(set(seen)) == 120
+
+
+def _publish_from_a_process(url: str, first: int, transactions: int, events: int) -> None:
+    """Each transaction publishes events of its own and one that another process publishes as well, and ends an
+    attempt."""
+    engine, table = open_engine(url), a_table()
+    for at in range(transactions):
+        own = range(first + at * events, first + (at + 1) * events)
+        with writing(engine) as connection:
+            outbox.publish(connection, [_event(table, number) for number in (*own, -at)], now=utc_now())
+            outbox.in_turn(connection, partial(cost_store.record, ended=_ENDED, at=utc_now()))
+            # The transaction goes on after it has published.
+            connection.execute(sa.text("SELECT pg_sleep(0.001)"))
+    engine.dispose()
+
+
+def _event(table: Registration, number: int) -> Event:
+    return dataclasses.replace(table_registered(table, table.created_at), id=f"evt_{number}")
+
+
+def test_positions_of_two_processes_become_visible_in_their_order(postgresql: Server) -> None:
+    """No reader may see a position and later a lower one, neither of events nor of ended attempts."""
+    url = new_postgresql(postgresql)
+    forks = multiprocessing.get_context("spawn")
+    # One publishes much at once, and the other one little meanwhile.
+    work = [(url, 1, 10, 200), (url, 10_001, 100, 1)]
+    processes = [forks.Process(target=_publish_from_a_process, args=each) for each in work]
+    engine = open_engine(url)
+    events, costs = list[int](), list[int]()
+
+    def read() -> None:
+        for table, column, seen in (
+            (schema.events, schema.events.c.seq, events),
+            (schema.attempt_costs, schema.attempt_costs.c.id, costs),
+        ):
+            with reading(engine) as connection:
+                after = seen[-1] if seen else 0
+                seen.extend(connection.execute(sa.select(column).where(column > after).order_by(column)).scalars())
+                count = connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+            counts[table.name] = count
+
+    counts: dict[str, int] = {}
+    for process in processes:
+        process.start()
+    while any(process.is_alive() for process in processes):
+        read()
+    read()
+    assert [process.exitcode for process in processes] == [0, 0]
+    # A reader that follows the positions has seen each row, and each event that both have published once.
+    assert (len(events), len(costs)) == (counts["events"], counts["attempt_costs"]) == (2200, 110)
+    with reading(engine) as connection:
+        assert tally.every(connection)[tally.EVENTS] == {("table.registered",): 2200.0}
+    engine.dispose()
+
+
+def test_a_transaction_that_goes_on_after_it_has_published_holds_up_no_other(postgresql: Server) -> None:
+    engine = open_engine(new_postgresql(postgresql))
+    with writing(engine) as connection:
+        outbox.publish(connection, [_event(a_table(), 1)], now=utc_now())
+        with writing(engine) as other:
+            other.execute(sa.text("SET LOCAL lock_timeout = '2s'"))
+            outbox.publish(other, [_event(a_table(), 2)], now=utc_now())
+    with reading(engine) as connection:
+        assert ids(outbox.after(connection, 0, 9)) == ["evt_2", "evt_1"]
+    engine.dispose()
+
+
+def test_no_webhook_changes_while_a_transaction_publishes(postgresql: Server, receiver: Receiver) -> None:
+    """A transaction that has read the webhooks ends before they change; one that follows sees the change."""
+    engine = open_engine(new_postgresql(postgresql))
+
+    def publish(number: int) -> None:
+        with writing(engine) as connection:
+            outbox.publish(connection, [_event(a_table(), number)], now=utc_now())
+
+    def make() -> None:
+        wanted = {"types": ("*",), "tables": (), "headers": {}, "description": ""}
+        flows.create(Database(engine), LOCAL, url=receiver.url, **wanted)
+
+    def await_waiting(number: int) -> None:
+        waiting = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        while True:
+            with reading(engine) as connection:
+                if connection.execute(waiting).scalar_one() == number:
+                    return
+
+    with ThreadPoolExecutor(2) as threads:
+        with engine.begin() as blocking:
+            outbox._take(blocking, outbox._POSITIONS)
+            first = threads.submit(publish, 1)
+            await_waiting(1)
+            made = threads.submit(make)
+            await_waiting(2)
+        first.result(20)
+        made.result(20)
+    publish(2)
+    with reading(engine) as connection:
+        delivered = sa.select(schema.events.c.id).join(schema.deliveries)
+        assert connection.execute(delivered).scalars().all() == ["evt_2"]
+        assert ids(outbox.after(connection, 0, 9)) == ["evt_1", "evt_2"]
+    engine.dispose()
 
 
 def test_waiting_deliveries_are_found_by_an_index_however_many_were_sent_before(
