@@ -36,7 +36,7 @@ from jobs.services.checks import (
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
-from jobs.table_errors import DamagedFileError, PartitionValuesError
+from jobs.table_errors import DamagedFileError, MetadataTableError, PartitionValuesError
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
@@ -64,6 +64,7 @@ PROOFS: dict[str, Check] = {
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
     "deletes in logs": deletes.in_wrong_buckets,
+    "files of the metadata table": metadata_table.files,
     "column statistics": metadata_table.statistics,
     "indexes": indexes.entries,
     "expression indexes": indexes.expressions,
@@ -163,13 +164,19 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
     differ = any(each.type == metadata_table.OUT_OF_STEP for each in findings)
     readers = _by_both_readers(table, found) if differ else UNSET
     context.step("looking for rows that statistics hide")
+    hidden = 0
+    try:
+        hidden = hidden_by_statistics(table, _probes(found))
+    except MetadataTableError as error:
+        not_made = CheckNotMade(check="rows that statistics hide", reason=error.problem())
+        result = result.having(unchecked=(*result.unchecked, not_made))
     return result.having(
         rows=sum(each.rows for each in found),
         duplicates=sum(each.duplicates for each in found),
         key_digest=str(KeyDigest.sum(each.digest for each in found)),
         findings=findings,
         readers=readers,
-        keys_hidden_by_statistics=hidden_by_statistics(table, _probes(found)),
+        keys_hidden_by_statistics=hidden,
     )
 
 

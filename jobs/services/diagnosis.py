@@ -12,7 +12,7 @@ from jobs.contract import Outcome, Result
 from jobs.hudi.table import HudiTable
 from jobs.kinds.diagnosis import DiagnosisParams, DiagnosisResult
 from jobs.services.audit import PROOFS
-from jobs.services.checks import buckets, indexes, plans, remains, table_parts, timeline
+from jobs.services.checks import buckets, indexes, metadata_table, plans, remains, table_parts, timeline
 from jobs.services.checks.examination import examine
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ CHECKS: dict[str, Check] = {
     "dead writes": remains.writes,
     "markers": remains.markers,
     "lock": remains.lock,
+    "files of the metadata table": metadata_table.files,
     "hashing configs": remains.configs,
     "file groups of buckets": buckets.file_groups,
     "rows": buckets.rows,

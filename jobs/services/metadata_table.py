@@ -137,8 +137,8 @@ def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
 def _findings(table: HudiTable) -> list[Finding]:
     """Compares twice and returns the differences found both times, because changes of writers appear in one comparison
     only."""
-    # An incomplete metadata table cannot be compared.
-    for check in (table_parts.metadata_table, metadata_table.listing):
+    # An incomplete or damaged metadata table cannot be compared.
+    for check in (table_parts.metadata_table, metadata_table.files, metadata_table.listing):
         first = _run(table, check)
         if first:
             table.reload()

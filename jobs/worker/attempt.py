@@ -74,7 +74,7 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
         if takes_lock and not order.dry_run:
             table.clock.verify()
         if kind.for_damaged:
-            table.ignores_metadata_table = bool(missing_parts.of_metadata_table(table))
+            table.ignores_metadata_table = missing_parts.lists_wrongly(table)
         lacking = [] if order.kind is JobKind.UPGRADE else upgrade_refusals.while_unfinished(table)
         if not lacking and not kind.for_damaged:
             lacking = missing_parts.missing(table, order.kind)

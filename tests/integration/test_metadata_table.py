@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import JobKind, Table, WorkOrder
-from jobs.table_errors import MetadataTableBusyError
+from jobs.table_errors import MetadataTableBusyError, MetadataTableError
 from service.lake.metadata_table import metadata_table_of
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
@@ -17,6 +17,7 @@ from service.lake.timeline import read_timeline
 from service.model.clock import utc_now
 from tests.integration import indexed, tables
 from tests.integration.doomed import Doomed
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.indexed import COUNT, assert_right, index_state
 from tests.integration.run import run_job
 from tests.integration.writers import HeldWriter
@@ -122,6 +123,58 @@ def test_a_killed_compaction_leaves_a_right_table_and_is_ended_by_the_next_job(
     assert index_state(spark, base) == state
     tables.upsert(tables.rows(spark, 0, COUNT, ts=7), base, options)
     assert_right(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+def damage(base: Path, partition: str, how: str) -> set[str]:
+    """Damages the latest base file of each file group, and returns their paths in the table."""
+    folder = base / ".hoodie" / "metadata" / partition
+    latest = {file.name.partition("_")[0]: file for file in sorted(folder.glob("*.hfile"), key=os.path.getmtime)}
+    for file in latest.values():
+        whole = file.read_bytes()
+        middle = 60 if how == "changed" else len(whole) // 2
+        file.write_bytes(whole[:middle] + (b"?" + whole[middle + 1 :] if how == "changed" else b""))
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    return {str(file.relative_to(base)) for file in latest.values()}
+
+
+@pytest.mark.parametrize(
+    ("partition", "how", "version"),
+    [
+        ("files", "cut", 9),
+        pytest.param("files", "changed", 6, marks=pytest.mark.exhaustive),
+        pytest.param("record_index", "changed", 9, marks=pytest.mark.exhaustive),
+        pytest.param("column_stats", "cut", 6, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_damaged_files_are_found_and_built_anew(
+    spark: SparkSession, tmp_path: Path, partition: str, how: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    if partition == "files":
+        options = tables.writer_options(base, version=version)
+        tables.upsert(tables.rows(spark, 0, COUNT), base, options)
+    else:
+        options = indexed.write(spark, base, FEW, version=version)
+    run_job(spark, base, "metadata_table", COMPACT, index=None)
+    rows = tables.snapshot(spark, base, metadata=False)
+    damaged = damage(base, partition, how)
+
+    for kind in ("audit", "diagnosis"):
+        found = {each["type"]: each for each in run_job(spark, base, kind, index=None).details["findings"]}
+        assert all(path in found["metadata-table-damaged"]["detail"] for path in list(damaged)[:1])
+        assert found["metadata-table-damaged"]["cure"] == {"kind": "metadata_table", "params": REBUILD}
+    assert run_job(spark, base, "metadata_table", index=None).details["findings"]
+    if how == "cut" and partition == "files":
+        with pytest.raises(MetadataTableError):
+            run_job(spark, base, "compaction", index=None)
+
+    run_job(spark, base, "metadata_table", REBUILD, index=None, declared={"writers_stopped": True})
+    for metadata in (True, False):
+        assert tables.snapshot(spark, base, metadata=metadata) == rows
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    tables.upsert(tables.rows(spark, 0, COUNT + 5, ts=9), base, options)
+    assert len(tables.snapshot(spark, base)) == COUNT + 5
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 

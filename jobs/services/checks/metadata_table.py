@@ -8,6 +8,7 @@ from jobs.contract import JobKind
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import column_stats
 from jobs.kinds.results import Cure
+from jobs.protocol import missing_parts
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
@@ -48,6 +49,21 @@ def listing(examined: Examined) -> Iterator[Finding]:
             "The metadata table is older than the table, or a writer committed without updating it. Stop the writers, "
             "and build it anew.",
             None if missing else Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
+        )
+
+
+def files(examined: Examined) -> Iterator[Finding]:
+    """Reads the base files of the metadata table. Hudi notices a damaged one only when somebody needs its entries."""
+    found = missing_parts.damaged_metadata_files(examined.table, examined.table.metadata_partitions)
+    if found:
+        yield Finding(
+            missing_parts.METADATA_TABLE_DAMAGED,
+            "Files of the metadata table are damaged",
+            {path: f"{path}: {reason}" for path, reason in found.items()},
+            "Readers and writers that look something up in such a file fail, or find nothing.",
+            "The storage, or a copy of the table, has damaged them. Stop the writers, and build the metadata table anew"
+            " from the storage.",
+            Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
         )
 
 
