@@ -91,8 +91,8 @@ def _sums(dialect: str) -> sa.Select[Any]:
         "delta_commits": sa.func.max(sa.case((is_merged, sa.cast(since.as_string(), sa.BigInteger)))),
         "timeline_commits": sa.func.max(of["timeline_commits"]),
     }
-    query: sa.Select[Any] = sa.select(*(_number(value).label(name) for name, value in found.items()))
-    return query.select_from(rows)
+    sums: list[sa.ColumnElement[Any]] = [_number(value).label(name) for name, value in found.items()]
+    return sa.select(*sums).select_from(rows)
 
 
 def backlogs(connection: Connection) -> dict[str, TableBacklog]:
