@@ -72,11 +72,13 @@ def _sums(dialect: str) -> sa.Select[Any]:
     # A number is null if an earlier version of the service wrote the summary without it.
     numbers = ("log_bytes", "base_bytes", "timeline_commits")
     of: dict[str, sa.ColumnElement[Any]]
+    rows: sa.FromClause = _s
     if dialect == "postgresql":
         # Each operator would parse the whole document again.
         columns = [sa.column("table_type", sa.Text), sa.column("since_compaction", sa.JSON)]
         columns += [sa.column(name, sa.BigInteger) for name in numbers]
-        of = dict(sa.func.json_to_record(_s.c.summary).table_valued(*columns).render_derived(with_types=True).c)
+        record = sa.func.json_to_record(_s.c.summary).table_valued(*columns).render_derived(with_types=True)
+        of, rows = dict(record.c), _s.join(record, sa.true())
         since = of["since_compaction"]["commits"]
     else:
         of = {name: sa.cast(_s.c.summary[name].as_string(), sa.BigInteger) for name in numbers}
@@ -89,8 +91,8 @@ def _sums(dialect: str) -> sa.Select[Any]:
         "delta_commits": sa.func.max(sa.case((is_merged, sa.cast(since.as_string(), sa.BigInteger)))),
         "timeline_commits": sa.func.max(of["timeline_commits"]),
     }
-    query: sa.Select[Any] = sa.select(*(_number(value).label(name) for name, value in found.items()))
-    return query.select_from(_s)
+    sums: list[sa.ColumnElement[Any]] = [_number(value).label(name) for name, value in found.items()]
+    return sa.select(*sums).select_from(rows)
 
 
 def backlogs(connection: Connection) -> dict[str, TableBacklog]:

@@ -269,7 +269,6 @@ def report(
                     instants=instants,
                     now=now,
                 )
-                decision_times.wake(connection, job.table_id, now)
                 if job.kind is JobKind.FINISH_EXPANSION and state is JobState.SUCCEEDED and not job.dry_run:
                     # The job changes bucket numbers without an instant on the timeline, so the next poll has to list
                     # the whole table.
@@ -282,6 +281,8 @@ def report(
                     snapshot_store.forget_metadata_table(connection, job.table_id)
                 if state is JobState.UNKNOWN:
                     watch_store.start_over(connection, job.table_id, now)
+                # A poll locks these rows in the same order.
+                decision_times.wake(connection, job.table_id, now)
             case Retry(not_before, error, counts):
                 lease_store.put_back(
                     connection,

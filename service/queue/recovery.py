@@ -113,9 +113,10 @@ def _take_back(connection: Connection, job: Job, now: datetime) -> JobState:
                 instants=job.instants,
                 now=now,
             )
-            decision_times.wake(connection, job.table_id, now)
             if state is JobState.UNKNOWN:
                 watch_store.start_over(connection, job.table_id, now)
+            # A poll locks these rows in the same order.
+            decision_times.wake(connection, job.table_id, now)
             return state
         case Retry(not_before, error, _):
             lease_store.put_back(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+import sqlalchemy as sa
 
 from jobs.contract import Heartbeat, JobKind, Progress
 from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
+from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.events.database import Database
 from service.events.notifier import Notifier
@@ -20,6 +23,7 @@ from service.queue import job_store, leases, recovery, submission
 from service.queue.job import JobState
 from service.queue.leases import LeaseConfig
 from service.queue.submission import JobRequest
+from tests.integration.control_plane.databases import new_postgresql, opened
 from tests.integration.control_plane.watching import A, Watched
 from tests.support.small_table import SmallTable, base_file, instant_at, log_file
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from service.queue.job import Job
+    from tests.integration.control_plane.conftest import FakeClock
+    from tests.support.postgresql import Server
 
 CONFIG = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
 
@@ -136,3 +142,21 @@ def test_jobs_of_other_tables_are_left_alone(lost: Lost, tmp_path: Path) -> None
     lost.lose()
     with writing(lost.watched.engine) as connection:
         assert job_store.unknown(connection, other) == []
+
+
+def test_a_poll_and_the_end_of_a_job_lock_the_rows_of_a_table_in_the_same_order(
+    postgresql: Server, clock: FakeClock, tmp_path: Path
+) -> None:
+    """In another order each of the two would wait for the other one, until PostgreSQL ends one of them."""
+    engine = opened(new_postgresql(postgresql))
+    lost = Lost(Watched(engine, clock), tmp_path)
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with ThreadPoolExecutor(1) as threads:
+        with writing(engine) as connection:
+            watch_store.get(connection, lost.table_id, for_update=True)
+            ending = threads.submit(lost.lose)
+            while not connection.execute(waiting).scalar_one():
+                assert not ending.done()
+            decision_times.wake(connection, lost.table_id, clock())
+        ending.result(20)
+    engine.dispose()
