@@ -228,9 +228,10 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    """Worker processes that a test kills, each started before it is needed."""
+    """Worker processes that a test kills, each started before it is needed: the first while the test writes its
+    table."""
     from tests.integration.doomed import Spares
     from tests.support.session_jars import jars_of
 

@@ -208,7 +208,7 @@ def test_a_killed_cleaning_goes_on_where_it_was(spark: SparkSession, tmp_path: P
     expected, its_clean = cleaned_at_once(spark, base, RETAIN)
     table = hudi_table(spark, base, INDEX).declared
     order = WorkOrder("job_killed", 1, JobKind.CLEANING, table, IN_PARTS)
-    spares.take().run(order, KILLS[kill])
+    spares.take(is_last=True).run(order, KILLS[kill])
     assert data_files(base) > expected
 
     result = run_job(spark, base, "cleaning", IN_PARTS, job_id="job_killed")
