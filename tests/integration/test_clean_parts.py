@@ -298,7 +298,7 @@ def _noted(found: list[int], parts: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("partitions", "most_files"), [(50, 1_000), pytest.param(10_000, 100_000, marks=pytest.mark.exhaustive)]
+    ("partitions", "most_files"), [(10, 200), pytest.param(10_000, 100_000, marks=pytest.mark.exhaustive)]
 )
 def test_cleans_of_very_many_files_have_a_bound_each(
     spark: SparkSession, tmp_path: Path, partitions: int, most_files: int
