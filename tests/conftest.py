@@ -75,43 +75,65 @@ _LONGEST = (
     *(
         f"tests/integration/test_{name}.py"
         for name in (
+            "clean_parts",
+            "index_builds",
             "indexes",
-            "services",
-            "s3",
-            "examine",
+            "upgrade",
+            "arrow_compaction",
+            "repair_beside_writers",
             "missing_parts",
+            "metadata_table",
+            "joined_files",
+            "index_kills",
             "kills",
             "beside_writers",
-            "audit_sees",
-            "next_attempt",
-            "plan_owner",
+            "services",
             "small_tables",
-            "statements",
-            "arrow_rewrites",
-            "savepoints",
-            "copied_tables",
-            "arrow_compaction",
-            "storage_refuses",
+            "upgrade_kills",
+            "bucketed_reads",
+            "aws_accounts",
+            "bucket_count",
+            "consistent_hashing",
+            "bucket_index",
+            "s3",
+            "plan_owner",
             "webhdfs",
-            "repaired_keys",
+            "statements",
+            "late_files",
             "stale_writes",
-            "prepared_expansion",
-            "delegated_plans",
-            "old_calendar",
-            "base_file_fidelity",
-            "session_starts",
+            "storage_refuses",
+            "next_attempt",
+            "lock_held",
+            "arrow_rewrites",
             "lock_unavailable",
+            "clustering_beside_writers",
+            "savepoints",
+            "examine",
         )
     ),
     "tests of the dashboard",
     "tests/model/test_protocol.py",
+    "tests/unit/test_code_checks.py",
     "tests/hostile/test_every_call.py",
+    *(f"tests/hostile/test_{name}.py" for name in ("broken_database", "tables", "secrets", "connections")),
     *(
         f"tests/integration/control_plane/test_{name}.py"
-        for name in ("dashboard", "serve", "kafka", "long_poll", "delivering", "upgrades", "lock_watch")
+        for name in (
+            "serve",
+            "storage_accounts",
+            "kafka",
+            "long_poll",
+            "flink_stop",
+            "command_line",
+            "lock_watch",
+            "command_line_doctor",
+            "command_line_terminal",
+            "dashboard",
+            "delivering",
+            "observe_rounds",
+            "upgrades",
+        )
     ),
-    "tests/unit/test_code_checks.py",
-    "tests/hostile/test_broken_database.py",
 )
 _WITH_SPARK = ("tests/acceptance/", "tests/integration/test_", "tests/hostile/test_paths.py")
 
@@ -228,9 +250,10 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    """Worker processes that a test kills, each started before it is needed."""
+    """Worker processes that a test kills, each started before it is needed: the first while the test writes its
+    table."""
     from tests.integration.doomed import Spares
     from tests.support.session_jars import jars_of
 

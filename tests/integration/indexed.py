@@ -38,8 +38,12 @@ UPPER_REGION = {
 }
 """Writer options that build an index, or use it to look up keys."""
 
-# A record index has ten files by default, all of which are rewritten or read each time.
-FEW_FILES = {f"hoodie.metadata.record.index.{most}.filegroup.count": "2" for most in ("min", "max")}
+# A record index has ten files by default, all of which are rewritten or read each time, and each write looks for the
+# secondary keys of a handful of files in 200 tasks.
+FEW_FILES = {
+    **{f"hoodie.metadata.record.index.{most}.filegroup.count": "2" for most in ("min", "max")},
+    "hoodie.metadata.index.secondary.parallelism": "2",
+}
 
 ALL = {**GLOBAL, **SECONDARY_ON_CITY, **STATISTICS, **BLOOM, **YEAR}
 ALL_BY_PARTITION = {**BY_PARTITION, **STATISTICS, **BLOOM, **YEAR}

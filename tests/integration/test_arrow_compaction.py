@@ -117,12 +117,13 @@ def test_files_of_copied_column_chunks_are_those_of_hudis_own_compaction(
     # The updates change two columns beside the meta columns.
     kept = sum(_chunks_kept(old[each], path) for each, path in newest_files(arrow.base).items() if each in old)
     assert kept >= 10 * len(old)
+    wanted = ("id = 'k150'", "id = 'k200'", "ts = 2 and city < 500", "fare > 400", "note is null")
+    theirs = {where: _data(spark, hudi.base, where) for where in wanted}
     for reader in ("true", "false"):
         spark.conf.set("spark.sql.parquet.enableVectorizedReader", reader)
         try:
-            for where in ("id = 'k150'", "id = 'k200'", "ts = 2 and city < 500", "fare > 400", "note is null"):
-                mine, theirs = (_data(spark, each.base, where) for each in (arrow, hudi))
-                assert mine == theirs
+            for where in wanted:
+                assert _data(spark, arrow.base, where) == theirs[where]
         finally:
             spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
     tables.upsert(tables.rows(spark, 0, 420, ts=9).where("city % 3 = 0"), arrow.base, options)

@@ -228,7 +228,7 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     earlier: list[str] = []
     for number, point in enumerate(points, 1):
         plan = WorkOrder("job_bi", number, JobKind.BUCKET_INDEX, declared, params, earlier_instants=tuple(earlier))
-        death = spares.take().run(plan, point)
+        death = spares.take(is_last=number == len(points)).run(plan, point)
         print(point, death.steps, death.seconds, death.result)
         earlier += death.stored
         assert tables.snapshot(spark, base) == before

@@ -208,7 +208,7 @@ def test_a_killed_cleaning_goes_on_where_it_was(spark: SparkSession, tmp_path: P
     expected, its_clean = cleaned_at_once(spark, base, RETAIN)
     table = hudi_table(spark, base, INDEX).declared
     order = WorkOrder("job_killed", 1, JobKind.CLEANING, table, IN_PARTS)
-    spares.take().run(order, KILLS[kill])
+    spares.take(is_last=True).run(order, KILLS[kill])
     assert data_files(base) > expected
 
     result = run_job(spark, base, "cleaning", IN_PARTS, job_id="job_killed")
@@ -298,7 +298,7 @@ def _noted(found: list[int], parts: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("partitions", "most_files"), [(50, 1_000), pytest.param(10_000, 100_000, marks=pytest.mark.exhaustive)]
+    ("partitions", "most_files"), [(10, 200), pytest.param(10_000, 100_000, marks=pytest.mark.exhaustive)]
 )
 def test_cleans_of_very_many_files_have_a_bound_each(
     spark: SparkSession, tmp_path: Path, partitions: int, most_files: int

@@ -215,7 +215,14 @@ def test_a_lost_entry_of_a_partition_is_found(spark: SparkSession, tmp_path: Pat
     assert indexer.unfinished(hudi_table(spark, base, None)) == ()
 
 
-@pytest.mark.parametrize("keeps", [True, False], ids=["with its option", "with the options of before"])
+@pytest.mark.parametrize(
+    "keeps",
+    # A writer that keeps the option is in `made`.
+    [
+        pytest.param(True, marks=pytest.mark.exhaustive, id="with its option"),
+        pytest.param(False, id="with the options of before"),
+    ],
+)
 @pytest.mark.parametrize("index", ["record", pytest.param("bloom_filters", marks=pytest.mark.exhaustive)])
 def test_statements_of_a_session_that_was_open_before_lose_no_row(
     spark: SparkSession, tmp_path: Path, index: str, *, keeps: bool

@@ -74,7 +74,7 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
         plan = WorkOrder(
             "job_ix", number, JobKind.INDEX, declared, order(action, index), earlier_instants=tuple(earlier)
         )
-        death = spares.take().run(plan, point)
+        death = spares.take(is_last=number == len(points)).run(plan, point)
         print(point, death.steps, death.seconds, death.result)
         assert death.result is None
         earlier += death.stored
@@ -115,7 +115,8 @@ def test_a_writer_goes_on_beside_what_a_dead_worker_has_left(
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
     declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0")
-    death = spares.take().run(WorkOrder("job_ix", 1, JobKind.INDEX, declared, order("build", index)), point)
+    plan = WorkOrder("job_ix", 1, JobKind.INDEX, declared, order("build", index))
+    death = spares.take(is_last=True).run(plan, point)
     assert death.result is None
     # Somebody has removed the lock file, which another provider would have let expire.
     (base / ".hoodie" / "lock").unlink()

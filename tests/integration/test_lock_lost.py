@@ -54,7 +54,7 @@ def server(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Lock
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def spares(spark: SparkSession, server: LockServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
     found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"), server.surroundings)
     yield found
@@ -154,7 +154,7 @@ class Frozen:
             raise last
 
         stands_still = {"freeze": self._server.holds_seconds + TO_WRITE_SECONDS[self._server.kind]}
-        doomed: Doomed = spares.take()
+        doomed: Doomed = spares.take(is_last=True)
         order = WorkOrder("job_frozen", 1, job[0], self.declared, job[1])
         death = doomed.run(order, {**place, **stands_still}, meanwhile=writer_commits)
         assert death.result is not None, doomed.log.read_text()[-4000:]

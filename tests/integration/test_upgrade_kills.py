@@ -65,7 +65,7 @@ def test_wherever_the_worker_is_killed_the_next_attempt_finishes_the_change(
         order = WorkOrder(
             "job_up", number, JobKind.UPGRADE, declared, {"to_version": to}, earlier_instants=tuple(earlier)
         )
-        death = spares.take().run(order, point)
+        death = spares.take(is_last=number == len(points)).run(order, point)
         print(point, death.steps, death.seconds, death.result)
         assert death.result is None
         earlier += death.stored

@@ -120,12 +120,16 @@ CLEANING = Scenario(
     cleans=True,
     archives=True,
 )
+LATE_FILES_ALONE = replace(LATE_FILES, name="late files, no metadata table", archives=False)
+CLEANING_ALONE = replace(CLEANING, name="cleaning beside stale writers", archives=False)
+ARCHIVING_ALONE = replace(CLEANING, name="archival beside stale writers", cleans=False)
 COMPACTING = Scenario(
-    "compaction",
+    "compaction and cleaning",
     (upsert(BOTH), prepped(SECOND_KEY)),
     compacts=True,
     cleans=True,
 )
+COMPACTING_ALONE = replace(COMPACTING, name="compaction", cleans=False)
 CLUSTERING = Scenario(
     "in-bucket clustering",
     (prepped(BOTH), upsert(SECOND_KEY)),
@@ -213,13 +217,17 @@ FLINK_STATE_DISORDER = Scenario(
     archives=True,
 )
 
-# Scenarios that `--exhaustive` adds. A smaller one has each fault and each kind of writer of the first five.
+# Scenarios that `--exhaustive` adds. A smaller one has each fault and each kind of writer of the first five, and each
+# service of the next three.
 LARGE = (
     TWO_BATCHES,
     CRASH_BESIDE_TWO,
     LOST_LOCK_NEW_PARTITION,
     FLINK_BESIDE_BATCHES,
     FLINK_DISORDER_BESIDE_BATCHES,
+    LATE_FILES,
+    CLEANING,
+    COMPACTING,
     replace(
         ROLLING, name=f"{ROLLING.name}, three of them", writers=(*ROLLING.writers, rolling(NEW_PARTITION)), tries=3
     ),
