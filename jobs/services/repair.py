@@ -5,8 +5,9 @@ while they are needed. Hudi reads the rows from there. The job compares these ro
 Rows that would be the current version if they had been written correctly are written by Hudi's own upsert and delete,
 under the table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read
 back, an empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are
-repaired in any case, other stale writes only if they are proved (`Doubt`). A job that names none repairs all of them,
-except those whose file groups an owner's overwrite replaced.
+repaired in any case; if one of them wrote to a file group without a bucket, so are all that did. Other stale writes
+are repaired only if they are proved (`Doubt`). A job that names none repairs all of them, except those whose file
+groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import Writers
-from jobs.services import remove_leftovers, stray_row_writes, stray_rows
+from jobs.services import groups_without_bucket, remove_leftovers, stray_row_writes, stray_rows
 from jobs.services.checks import deletes as past_deletes
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def repair_writes(
     commits = table.commits()
     accepted = set(order.params.accepted or ())
     stale, left = _chosen(table, commits, suspects, accepted)
+    refuse(groups_without_bucket.of_other_rows(table, groups_without_bucket.writes_to_them(table, commits, suspects)))
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -144,6 +146,7 @@ def _chosen(
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
     """Returns the stale writes to repair, and those to leave alone."""
     stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
+    of_other_index = groups_without_bucket.writes_to_them(table, commits, named)
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     chosen = [
         write
@@ -151,7 +154,10 @@ def _chosen(
         if write.instant in named
         or (write.doubt in enough and not (write.doubt is not None and write.instant in waived))
     ]
-    return chosen, [write for write in stale if write not in chosen]
+    left = [write for write in stale if write not in chosen]
+    known = {write.instant for write in chosen}
+    chosen += [write for write in of_other_index if write.instant not in known]
+    return chosen, left
 
 
 @dataclass(frozen=True)
