@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.format.file_names import bucket_of
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME
-from jobs.format.stale_writes import REPAIRS_KEY, StaleWrite
+from jobs.format.stale_writes import StaleWrite
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
 from jobs.problems.bucket_indexes import ROWS_OF_UNKNOWN_COMMITS
@@ -26,16 +26,11 @@ if TYPE_CHECKING:
 
 
 def writes_to_them(table: HudiTable, commits: Sequence[Commit], named: Collection[str]) -> list[StaleWrite]:
-    """Returns all writes to such file groups if one of the instants `named` wrote to one of them. Those that an
-    interrupted repair has taken out of use count as well."""
+    """Returns all writes to such file groups if one of the instants `named` wrote to one of them."""
     if table.bucket_rules() is None:
         return []
     repaired = {instant for commit in commits for instant in commit.write.repaired}
-    groups = {item.key for item in table.file_slices()}
-    for commit in commits:
-        if not repaired.issuperset(filter(None, commit.extra.get(REPAIRS_KEY, "").split(","))):
-            groups |= commit.write.replaced
-    without = {group for group in groups if bucket_of(group[1]) is None}
+    without = {item.key for item in table.file_slices() if bucket_of(item.file_id) is None}
     found = [
         StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(written, ""))
         for commit in commits

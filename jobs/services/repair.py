@@ -38,7 +38,7 @@ from jobs.services import groups_without_bucket, remove_leftovers, stray_row_wri
 from jobs.services.checks import deletes as past_deletes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from jobs.contract import WorkOrder
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
     from jobs.kinds.words import ActiveWriterParams
     from jobs.protocol.file_group_change import Switch
-    from jobs.protocol.replacement import Rewriter
+    from jobs.protocol.replacement import Replaced, Rewriter
     from jobs.protocol.stale_writer_watch import KnownInstants
     from jobs.protocol.writers import Fenced
     from jobs.services.stray_rows import Misplaced
@@ -249,12 +249,17 @@ class _Repair:
     def drop_visible(self, stale: Sequence[StaleWrite]) -> None:
         """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones.
         No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale
-        itself, and the job waits for none. An interruption afterwards loses nothing: the files stay, and the next
-        attempt finds the stale writes again."""
+        itself, and the job waits for none. An interruption afterwards loses nothing: the files stay, and the commit
+        does not know the writes whose rows it left out, also those that came since, so that they are stale ones."""
         groups = {group for write in stale for group in write.groups}
         if not any(item.key in groups for item in self.table.file_slices()):
             return
-        extra = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
+
+        def extra(dropped: Replaced) -> dict[str, str]:
+            left_out = [each.write.instant for each in self.table.commits() if each.write.written & groups]
+            named = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
+            return {**named, **dropped.before.to_metadata(without=left_out)}
+
         dropped = self._replacement(groups, lambda *_: [], extra, ignores_writers=True).run()
         self.repaired.instants += (dropped.instant,)
 
@@ -299,11 +304,16 @@ class _Repair:
             return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=self.context)
 
         extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
-        replaced = self._replacement(wrong.groups, rewrite, extra).run()
+        replaced = self._replacement(wrong.groups, rewrite, lambda _: extra).run()
         self.repaired.instants += (replaced.instant,)
 
     def _replacement(
-        self, groups: Collection[Group], rewrite: Rewriter, extra: Mapping[str, str], *, ignores_writers: bool = False
+        self,
+        groups: Collection[Group],
+        rewrite: Rewriter,
+        extra: Callable[[Replaced], Mapping[str, str]],
+        *,
+        ignores_writers: bool = False,
     ) -> Replacement:
         def choose(slices: list[FileSlice]) -> list[FileSlice]:
             return [item for item in slices if item.key in groups]
@@ -313,6 +323,4 @@ class _Repair:
             writers_retry=self.table.declared.writers_retry_conflicts,
             ignores_writers=ignores_writers,
         )
-        return Replacement(
-            self.table, config, self.context, self.lock, choose=choose, rewrite=rewrite, extra=lambda _: extra
-        )
+        return Replacement(self.table, config, self.context, self.lock, choose=choose, rewrite=rewrite, extra=extra)

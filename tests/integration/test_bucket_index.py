@@ -12,13 +12,13 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
-from jobs.errors import RefusedError
+from jobs.errors import CancelledError, RefusedError
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job
 from tests.integration.tables import left_behind
 from tests.integration.test_observed_tables import Observer
-from tests.integration.test_repair_beside_writers import texts
+from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -138,6 +138,39 @@ def test_a_poll_suspects_a_writer_that_keeps_its_old_index_and_a_repair_moves_it
     assert found == wanted
     tables.upsert(tables.rows(spark, 300, 360, ts=9), base, bucketed(old, result))
     assert len(proved(spark, base, tables.INDEX)) == 360
+
+
+@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+def test_rows_without_a_bucket_survive_a_repair_that_dies_and_a_writer_that_goes_on(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=table_type, partitioned=False)
+    adopt(spark, base, num_buckets=4)
+    old["hoodie.parquet.small.file.limit"] = "0"
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    written = [newest(base)]
+
+    def goes_on() -> None:
+        tables.upsert(tables.rows(spark, 330, 335, ts=6), base, old)
+        written.append(newest(base))
+
+    def dies() -> None:
+        raise CancelledError("here")
+
+    # The writer changes the file group after the repair has read which commits wrote to it.
+    context = At("rewriting", goes_on, ("reading the rows of stale writes", dies))
+    with pytest.raises(CancelledError):
+        run_job(spark, base, "repair", {"instants": written}, context=context)
+    audit = run_job(spark, base, "audit").details
+    assert [each["instant"] for each in audit["stale_writes"]] == written
+
+    assert run_job(spark, base, "repair").details["repaired"] == written
+    changed = tables.rows(spark, 330, 335, ts=6)
+    parts = [tables.rows(spark, 0, 280), tables.rows(spark, 280, 330, ts=5), tables.rows(spark, 335, 340, ts=5)]
+    found, expected = texts(spark, base, changed, *parts)
+    assert found == expected
+    assert len(proved(spark, base, tables.INDEX)) == 340
 
 
 def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSession, tmp_path: Path) -> None:
