@@ -49,10 +49,11 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
     from jobs.kinds.words import ActiveWriterParams
     from jobs.protocol.file_group_change import Switch
-    from jobs.protocol.replacement import Replaced, Rewriter
+    from jobs.protocol.replacement import Rewriter
+    from jobs.protocol.replacement_outcome import Replaced
     from jobs.protocol.stale_writer_watch import KnownInstants
     from jobs.protocol.writers import Fenced
-    from jobs.services.stray_rows import Misplaced
+    from jobs.services.stray_rows import Decided, Misplaced
 
 Replacing = TypeVar("Replacing", bound=ReplacementResult)
 
@@ -69,6 +70,7 @@ class Repaired:
     deletes: int = 0
     superseded: int = 0
     moved: int = 0
+    deletes_without_rows: tuple[str, ...] = ()
     instants: tuple[str, ...] = ()
 
     def result(self) -> RepairResult:
@@ -232,14 +234,17 @@ class _Repair:
         with copied(table, stale, commits, f"groundskeeper-{self.order.job_id}") as merged:
             strays = stray_rows.latest(table, merged, instants)
             deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
+            later = past_deletes.Later(table, instants, commits)
             with self.lock_without_writers():
                 self.context.step("writing the rows of stale writes")
-                decided = stray_rows.decide(table, strays, deletes, commits)
+                commits = table.commits()
+                alive = stray_rows.without_deleted(table, strays, later.read(instants, commits))
+                decided = stray_rows.decide(table, alive, deletes, commits)
                 mended = [each for each in instants if each not in lost]
                 marked = {REPAIRED_KEY: ",".join(mended)}
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
-            self.repaired.rows += decided.upsert_count
-            self.repaired.deletes += decided.delete_count
+            partitions = {path for write in stale for path, _ in write.groups}
+            self._count(decided, past_deletes.without_rows_after(commits, instants, partitions))
             self.repaired.superseded += decided.superseded
         self.repaired.repaired += tuple(instants)
         if lost:
@@ -271,26 +276,35 @@ class _Repair:
         table = self.table
         instants = [write.instant for write in doubtful]
         wrong = stray_rows.misplaced(table, partitions)
-        deletes = past_deletes.misplaced(table, doubtful, table.commits())
+        commits = table.commits()
+        deletes = past_deletes.misplaced(table, doubtful, commits)
         if not wrong.groups and not deletes:
             self.repaired.cleared += tuple(instants)
             return
+        later = past_deletes.Later(table, wrong.instants, commits)
         with self.lock_without_writers():
             self.context.step("writing rows to the right buckets")
             wrong = stray_rows.misplaced(table, partitions)
             commits = table.commits()
-            alive = stray_rows.without_deleted(table, wrong.rows, past_deletes.after(table, wrong.instants, commits))
+            alive = stray_rows.without_deleted(table, wrong.rows, later.read(wrong.instants, commits))
             decided = stray_rows.decide(table, alive, deletes, commits, is_visible=True)
             # Without rows in wrong buckets no file group is rewritten, so this write marks the repair.
             extra = None if wrong.groups else {REPAIRED_KEY: ",".join(instants)}
             written = stray_row_writes.write(table, self.lock, self.context, decided, extra=extra, apart=wrong.places)
             self.repaired.instants += written
-        self.repaired.rows += decided.upsert_count
-        self.repaired.deletes += decided.delete_count
+        partitions_of_rows = {path for path, _ in wrong.groups}
+        self._count(decided, past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows))
         self.repaired.moved += wrong.rows.count()
         if wrong.groups:
             self._leave_out(wrong, instants)
         self.repaired.repaired += tuple(instants)
+
+    def _count(self, decided: Decided, deletes_without_rows: Collection[str]) -> None:
+        self.repaired.rows += decided.upsert_count
+        self.repaired.deletes += decided.delete_count
+        if decided.upsert_count:
+            known = dict.fromkeys((*self.repaired.deletes_without_rows, *deletes_without_rows))
+            self.repaired.deletes_without_rows = tuple(known)
 
     def _leave_out(self, wrong: Misplaced, instants: Sequence[str]) -> None:
         """Rewrites the file groups without these rows. Writers go on meanwhile, so other rows that belong to other

@@ -4982,6 +4982,10 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """Rows that were not brought back, because the table has newer ones"""
     moved: int | UnsetType = UNSET
     """Rows that were moved to their buckets"""
+    deletes_without_rows: list[str] | UnsetType = UNSET
+    """Commits after the repaired ones with deletes that have removed no row. If they deleted rows that only a
+    wrong bucket had, these rows are back: run the deletes again
+    """
     stale: list[str] | UnsetType = UNSET
     """Stale writes that would be repaired; only in a dry run"""
     suspects: list[str] | UnsetType = UNSET
