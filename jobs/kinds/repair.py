@@ -61,6 +61,13 @@ class RepairResult(KindResult, frozen=True, kw_only=True):
     deletes: Annotated[Count, Spec("Deletes that were done again")] = UNSET
     superseded: Annotated[Count, Spec("Rows that were not brought back, because the table has newer ones")] = UNSET
     moved: Annotated[Count, Spec("Rows that were moved to their buckets")] = UNSET
+    deletes_without_rows: Annotated[
+        Texts,
+        Spec(
+            "Commits after the repaired ones with deletes that have removed no row. If they deleted rows that only a"
+            " wrong bucket had, these rows are back: run the deletes again"
+        ),
+    ] = UNSET
     stale: Annotated[Texts, Spec("Stale writes that would be repaired; only in a dry run")] = UNSET
     suspects: Annotated[Texts, Spec("Writes that would be checked; only in a dry run")] = UNSET
     file_groups: Annotated[Count, Spec("File groups of these writes")] = UNSET

@@ -27,9 +27,10 @@ KEYS_TWICE_IN_PARTITION: Final = ProblemType(
 )
 ROWS_OF_NO_PARTITION: Final = ProblemType(
     "rows-of-no-partition",
-    "Rows name a partition that the table does not have",
+    "Rows name a partition that is not the one whose folder they are in",
     why="The job routes each row by its `_hoodie_partition_path`. These rows lie in the folder of another partition,"
-    " for example because files were copied or a folder was renamed, so there is no partition to which they belong.",
+    " for example because files were copied or a folder was renamed, or a writer computed"
+    " the path in another way. Nothing shows to which of the two they belong.",
     example="3 rows of 'dt=2026-01-01'",
     hint="Write the rows again by a Hudi writer (`insert_overwrite` of the partition whose folder they are in).",
 )
@@ -49,4 +50,13 @@ HASHING_CONFIG_STAYS: Final = ProblemType(
     " partition has. If it stayed in the table, such a reader would leave files out whose rows are in other buckets.",
     example="rules .*,8",
     hint="Run a `finish_expansion` job first, which retires the hashing config.",
+)
+ROWS_OF_UNKNOWN_COMMITS: Final = ProblemType(
+    "rows-of-unknown-commits",
+    "File groups without a bucket hold rows of commits that are archived or write no new rows",
+    why="A repair takes such file groups out of use and writes their rows to the right buckets, those of one commit"
+    " after the other, because a row of a later commit or of another bucket may be the newer one. It cannot do so for"
+    " commits that the active timeline no longer has.",
+    example="120 rows of 20260101120000000",
+    hint="Stop the writers and run a `bucket_index` job with `adopt`: it routes all rows again.",
 )

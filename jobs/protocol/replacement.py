@@ -180,7 +180,7 @@ class Replacement:
         self._require_lock()
         self._before_commit(outcome.instant)
         self._require_lock()
-        extra = {**self._extra(outcome), **outcome.before.to_metadata()}
+        extra = {**outcome.before.to_metadata(), **self._extra(outcome)}
         try:
             client.commit_replacement(outcome.instant, outcome.written, outcome.slices, extra)
         except JobError as error:

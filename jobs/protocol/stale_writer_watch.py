@@ -24,7 +24,7 @@ from jobs.hudi.records import INGESTION, REPLACE
 from jobs.protocol.file_group_change import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from jobs.hudi.lock import TableLock
     from jobs.hudi.records import Commit, Instant
@@ -55,9 +55,10 @@ class KnownInstants:
     known: frozenset[str] = frozenset()
     in_flight: frozenset[str] = frozenset()
 
-    def to_metadata(self) -> dict[str, str]:
-        """Returns metadata for the commit. The next attempt reads from it which instants came after the commit."""
-        return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight))}
+    def to_metadata(self, *, without: Collection[str] = ()) -> dict[str, str]:
+        """Returns metadata for the commit. The next attempt reads from it which instants came after the commit. The
+        rows of the instants `without` were left out, so these are stale from then on."""
+        return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight - {*without}))}
 
     @classmethod
     def of_commit(cls, instant: str, commits: Sequence[Commit], on_timeline: Sequence[Instant]) -> KnownInstants:

@@ -101,7 +101,7 @@ def _adopt(
         counted: Sequence[PartitionRows] = plan.rows
         if not set(chosen) <= set(plan.slices):
             # A writer that nobody has declared goes on.
-            counted = count_rows(table, None)
+            counted = count_rows(table, None, places=_places(everything))
             refuse(_of_rows(counted, everything))
         written = route_rows(table, work, chosen, index.num_buckets)
         _require_equal(counted, written)
@@ -154,7 +154,8 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
     if problems:
         return _Plan(index, tuple(slices), (), tuple(problems))
     context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
-    counted = count_rows(table, BucketRules.uniform(index.num_buckets) if table.declared.index else None)
+    rules = BucketRules.uniform(index.num_buckets) if table.declared.index else None
+    counted = count_rows(table, rules, places=_places(slices))
     problems += _of_rows(counted, slices)
     if table.declared.index == index and slices and not any(each.misplaced for each in counted):
         problems.append(
@@ -174,7 +175,13 @@ def _of_rows(counted: Iterable[PartitionRows], slices: Iterable[FileSlice]) -> l
     known = {item.partition for item in slices}
     if strange := [f"{each.rows} rows of '{each.path}'" for each in counted if each.path not in known]:
         problems.append(ROWS_OF_NO_PARTITION.because(", ".join(strange[:_MOST_NAMED])))
+    elif away := [f"{each.elsewhere} rows of '{each.path}' in files of others" for each in counted if each.elsewhere]:
+        problems.append(ROWS_OF_NO_PARTITION.because(", ".join(away[:_MOST_NAMED])))
     return problems
+
+
+def _places(slices: Iterable[FileSlice]) -> dict[str, str]:
+    return {item.file_id: item.partition for item in slices}
 
 
 def _index(table: HudiTable, params: BucketIndexParams, slices: Sequence[FileSlice]) -> BucketIndex:

@@ -5,8 +5,9 @@ while they are needed. Hudi reads the rows from there. The job compares these ro
 Rows that would be the current version if they had been written correctly are written by Hudi's own upsert and delete,
 under the table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read
 back, an empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are
-repaired in any case, other stale writes only if they are proved (`Doubt`). A job that names none repairs all of them,
-except those whose file groups an owner's overwrite replaced.
+repaired in any case; if one of them wrote to a file group without a bucket, so are all that did. Other stale writes
+are repaired only if they are proved (`Doubt`). A job that names none repairs all of them, except those whose file
+groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import Writers
-from jobs.services import remove_leftovers, stray_row_writes, stray_rows
+from jobs.services import groups_without_bucket, remove_leftovers, stray_row_writes, stray_rows
 from jobs.services.checks import deletes as past_deletes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from jobs.contract import WorkOrder
@@ -49,9 +50,10 @@ if TYPE_CHECKING:
     from jobs.kinds.words import ActiveWriterParams
     from jobs.protocol.file_group_change import Switch
     from jobs.protocol.replacement import Rewriter
+    from jobs.protocol.replacement_outcome import Replaced
     from jobs.protocol.stale_writer_watch import KnownInstants
     from jobs.protocol.writers import Fenced
-    from jobs.services.stray_rows import Misplaced
+    from jobs.services.stray_rows import Decided, Misplaced
 
 Replacing = TypeVar("Replacing", bound=ReplacementResult)
 
@@ -68,6 +70,7 @@ class Repaired:
     deletes: int = 0
     superseded: int = 0
     moved: int = 0
+    deletes_without_rows: tuple[str, ...] = ()
     instants: tuple[str, ...] = ()
 
     def result(self) -> RepairResult:
@@ -108,6 +111,7 @@ def repair_writes(
     commits = table.commits()
     accepted = set(order.params.accepted or ())
     stale, left = _chosen(table, commits, suspects, accepted)
+    refuse(groups_without_bucket.of_other_rows(table, groups_without_bucket.writes_to_them(table, commits, suspects)))
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -144,6 +148,7 @@ def _chosen(
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
     """Returns the stale writes to repair, and those to leave alone."""
     stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
+    of_other_index = groups_without_bucket.writes_to_them(table, commits, named)
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     chosen = [
         write
@@ -151,7 +156,10 @@ def _chosen(
         if write.instant in named
         or (write.doubt in enough and not (write.doubt is not None and write.instant in waived))
     ]
-    return chosen, [write for write in stale if write not in chosen]
+    left = [write for write in stale if write not in chosen]
+    known = {write.instant for write in chosen}
+    chosen += [write for write in of_other_index if write.instant not in known]
+    return chosen, left
 
 
 @dataclass(frozen=True)
@@ -226,14 +234,17 @@ class _Repair:
         with copied(table, stale, commits, f"groundskeeper-{self.order.job_id}") as merged:
             strays = stray_rows.latest(table, merged, instants)
             deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
+            later = past_deletes.Later(table, instants, commits)
             with self.lock_without_writers():
                 self.context.step("writing the rows of stale writes")
-                decided = stray_rows.decide(table, strays, deletes, commits)
+                commits = table.commits()
+                alive = stray_rows.without_deleted(table, strays, later.read(instants, commits))
+                decided = stray_rows.decide(table, alive, deletes, commits)
                 mended = [each for each in instants if each not in lost]
                 marked = {REPAIRED_KEY: ",".join(mended)}
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
-            self.repaired.rows += decided.upsert_count
-            self.repaired.deletes += decided.delete_count
+            partitions = {path for write in stale for path, _ in write.groups}
+            self._count(decided, past_deletes.without_rows_after(commits, instants, partitions))
             self.repaired.superseded += decided.superseded
         self.repaired.repaired += tuple(instants)
         if lost:
@@ -243,12 +254,17 @@ class _Repair:
     def drop_visible(self, stale: Sequence[StaleWrite]) -> None:
         """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones.
         No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale
-        itself, and the job waits for none. An interruption afterwards loses nothing: the files stay, and the next
-        attempt finds the stale writes again."""
+        itself, and the job waits for none. An interruption afterwards loses nothing: the files stay, and the commit
+        does not know the writes whose rows it left out, also those that came since, so that they are stale ones."""
         groups = {group for write in stale for group in write.groups}
         if not any(item.key in groups for item in self.table.file_slices()):
             return
-        extra = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
+
+        def extra(dropped: Replaced) -> dict[str, str]:
+            left_out = [each.write.instant for each in self.table.commits() if each.write.written & groups]
+            named = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
+            return {**named, **dropped.before.to_metadata(without=left_out)}
+
         dropped = self._replacement(groups, lambda *_: [], extra, ignores_writers=True).run()
         self.repaired.instants += (dropped.instant,)
 
@@ -260,26 +276,35 @@ class _Repair:
         table = self.table
         instants = [write.instant for write in doubtful]
         wrong = stray_rows.misplaced(table, partitions)
-        deletes = past_deletes.misplaced(table, doubtful, table.commits())
+        commits = table.commits()
+        deletes = past_deletes.misplaced(table, doubtful, commits)
         if not wrong.groups and not deletes:
             self.repaired.cleared += tuple(instants)
             return
+        later = past_deletes.Later(table, wrong.instants, commits)
         with self.lock_without_writers():
             self.context.step("writing rows to the right buckets")
             wrong = stray_rows.misplaced(table, partitions)
             commits = table.commits()
-            alive = stray_rows.without_deleted(table, wrong.rows, past_deletes.after(table, wrong.instants, commits))
+            alive = stray_rows.without_deleted(table, wrong.rows, later.read(wrong.instants, commits))
             decided = stray_rows.decide(table, alive, deletes, commits, is_visible=True)
             # Without rows in wrong buckets no file group is rewritten, so this write marks the repair.
             extra = None if wrong.groups else {REPAIRED_KEY: ",".join(instants)}
             written = stray_row_writes.write(table, self.lock, self.context, decided, extra=extra, apart=wrong.places)
             self.repaired.instants += written
-        self.repaired.rows += decided.upsert_count
-        self.repaired.deletes += decided.delete_count
+        partitions_of_rows = {path for path, _ in wrong.groups}
+        self._count(decided, past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows))
         self.repaired.moved += wrong.rows.count()
         if wrong.groups:
             self._leave_out(wrong, instants)
         self.repaired.repaired += tuple(instants)
+
+    def _count(self, decided: Decided, deletes_without_rows: Collection[str]) -> None:
+        self.repaired.rows += decided.upsert_count
+        self.repaired.deletes += decided.delete_count
+        if decided.upsert_count:
+            known = dict.fromkeys((*self.repaired.deletes_without_rows, *deletes_without_rows))
+            self.repaired.deletes_without_rows = tuple(known)
 
     def _leave_out(self, wrong: Misplaced, instants: Sequence[str]) -> None:
         """Rewrites the file groups without these rows. Writers go on meanwhile, so other rows that belong to other
@@ -293,11 +318,16 @@ class _Repair:
             return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=self.context)
 
         extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
-        replaced = self._replacement(wrong.groups, rewrite, extra).run()
+        replaced = self._replacement(wrong.groups, rewrite, lambda _: extra).run()
         self.repaired.instants += (replaced.instant,)
 
     def _replacement(
-        self, groups: Collection[Group], rewrite: Rewriter, extra: Mapping[str, str], *, ignores_writers: bool = False
+        self,
+        groups: Collection[Group],
+        rewrite: Rewriter,
+        extra: Callable[[Replaced], Mapping[str, str]],
+        *,
+        ignores_writers: bool = False,
     ) -> Replacement:
         def choose(slices: list[FileSlice]) -> list[FileSlice]:
             return [item for item in slices if item.key in groups]
@@ -307,6 +337,4 @@ class _Repair:
             writers_retry=self.table.declared.writers_retry_conflicts,
             ignores_writers=ignores_writers,
         )
-        return Replacement(
-            self.table, config, self.context, self.lock, choose=choose, rewrite=rewrite, extra=lambda _: extra
-        )
+        return Replacement(self.table, config, self.context, self.lock, choose=choose, rewrite=rewrite, extra=extra)

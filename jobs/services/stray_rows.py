@@ -188,7 +188,8 @@ def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Seque
     for row in absent.select(COMMIT_TIME).distinct().collect():
         instant = str(row[0])
         at = next((each.completed or each.write.instant for each in commits if each.write.instant == instant), instant)
-        past = rows.current(table, as_of=at).select(*KEY)
+        # The stray rows themselves may have been visible then, in file groups that are out of use now.
+        past = rows.current(table, as_of=at).where(F.col(COMMIT_TIME) != instant).select(*KEY)
         found.append(absent.where(F.col(COMMIT_TIME) == instant).join(past, KEY, "left_semi"))
     past_keys = reduce(lambda one, other: one.union(other), found) if found else absent.limit(0)
     return past_keys.withColumn("was_there", F.lit("yes"))

@@ -19,12 +19,16 @@ class GroupWrittenTo(Part, frozen=True, kw_only=True):
 
 
 class SuspectedPartition(Part, frozen=True, kw_only=True):
-    """A partition to which a writer with the old number of buckets may have written"""
+    """A partition to which a writer with the old number of buckets, or without the bucket index, may have written"""
 
     partition: Annotated[str, Spec("Its path")]
     rows: Annotated[int, Spec("Rows that the commit wrote there")]
-    buckets: Annotated[tuple[int, ...], Spec("The numbers of buckets before and after the change")]
-    since: Annotated[SomeInstant, Spec("The instant that changed the number")]
+    buckets: Annotated[
+        tuple[int, ...], Spec("The numbers of buckets before and after the change; one if an index was adopted")
+    ]
+    since: Annotated[
+        SomeInstant | UnsetType, Spec("The instant that changed the number or adopted the index, if known")
+    ] = UNSET
 
 
 class IncidentDetails(DamageFound, frozen=True, kw_only=True):

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class IncidentKind(StrEnum):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
     `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or after a
-    contraction, some rows lie in buckets that were removed. `LATE_FILES`: a fenced writer may be alive, and may still
+    contraction, some rows lie in buckets that were removed; or a commit has the marks of a writer without the bucket
+    index. `LATE_FILES`: a fenced writer may be alive, and may still
     write files that count once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks after a
     job have found a damage; `details` describe it, and `instant` is the time of the check."""
 
@@ -66,9 +67,10 @@ _TEXTS = {
         _REPAIR,
     ),
     IncidentKind.OLD_NUMBER: (
-        "A commit seems to have used an old number of buckets",
-        "{rows} that {what} wrote to a partition went to buckets as before an expansion or a contraction. Rows that"
-        " belong to other buckets are found twice, or not at all, once their keys are written again.",
+        "A commit seems to have used an old number of buckets, or another index",
+        "{rows} that {what} wrote to a partition went to files as before the number of buckets changed, or before the"
+        " table adopted its bucket index. Rows that belong to other buckets are found twice, or not at all, once their"
+        " keys are written again.",
         "Start a repair: it checks the rows and moves those that are misplaced. Until then nothing is cleaned.",
     ),
     IncidentKind.LATE_FILES: (

@@ -38,6 +38,8 @@ bytes."""
 
 _MAX_PARTITIONS = 100_000
 _MAX_FILES = 1_000_000
+# `HoodieWriteStat.NULL_COMMIT`: the file group was new.
+_NO_COMMIT = (None, "", "null")
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
 _MAX_EVIDENCE = 100
@@ -58,6 +60,7 @@ class WriteStat(msgspec.Struct, rename="camel"):
 
     file_id: Text
     path: Text | None = None
+    prev_commit: Text | None = None
     num_writes: Count | None = None
     num_inserts: Count | None = None
     num_update_writes: Count | None = None
@@ -111,13 +114,14 @@ class ReplaceRequest(msgspec.Struct, rename="camel"):
 class InstantMetadata:
     """The metadata of a completed instant. The counts are those of `service.lake.commit.Commit`.
 
-    `partitions` is None if the metadata does not name the touched partitions. Three members are by partition path:
-    `replaced` holds file ids, `base_rows` the rows in each base file that the instant wrote (by name), and `written`
-    the rows that it inserted, updated or deleted in each file group (by file id). `schema` is a digest that is equal
-    for equal columns, None without a schema. Three members hold requested times: `rolled_back` of the instants that it
-    undid, `repaired` of those whose rows it moved to where they belong, `known` of those that a replacement by
-    Groundskeeper took into account. `flink_checkpoint` is the checkpoint of the Flink job that made it, if the metadata
-    names it.
+    `partitions` is None if the metadata does not name the touched partitions. Five members are by partition path:
+    `replaced` holds file ids, `base_rows` the rows in each base file that the instant wrote (by name), `written` the
+    rows that it inserted, updated or deleted in each file group (by file id), `inserted` those of them that it
+    inserted, and `rewritten` the file groups in which it wrote a base file after an older one. `schema` is a digest
+    that is equal for equal columns, None without a schema. Three members hold requested times: `rolled_back` of the
+    instants that it undid, `repaired` of those whose rows it moved to where they belong, `known` of those that a
+    replacement by Groundskeeper took into account. `flink_checkpoint` is the checkpoint of the Flink job that made it,
+    if the metadata names it.
     """
 
     operation: str | None = None
@@ -129,6 +133,8 @@ class InstantMetadata:
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     base_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     written: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    inserted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    rewritten: Mapping[str, frozenset[str]] = field(default_factory=dict)
     schema: str | None = None
     rolled_back: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
@@ -193,19 +199,26 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
     replaced = {p: tuple(ids) for p, ids in (record.partition_to_replace_file_ids or {}).items()}
     base_rows: dict[str, dict[str, int]] = {}
     written: dict[str, dict[str, int]] = {}
+    inserted: dict[str, dict[str, int]] = {}
+    rewritten: dict[str, frozenset[str]] = {}
     rows_written = rows_deleted = bytes_written = 0
     for partition, stats in (record.partition_to_write_stats or {}).items():
         if stats:
             into = written[partition] = {}
+            inserts = inserted[partition] = {}
         for stat in stats:
             rows, deleted = _count(stat.num_inserts) + _count(stat.num_update_writes), _count(stat.num_deletes)
             rows_written += rows
             rows_deleted += deleted
             bytes_written += _count(stat.total_write_bytes)
             into[stat.file_id] = into.get(stat.file_id, 0) + rows + deleted
+            if stat.num_inserts and stat.num_inserts > 0:
+                inserts[stat.file_id] = inserts.get(stat.file_id, 0) + stat.num_inserts
             name = (stat.path or "").rpartition("/")[2]
             if name and name[0] != ".":
                 base_rows.setdefault(partition, {})[name] = _count(stat.num_writes)
+                if stat.prev_commit not in _NO_COMMIT:
+                    rewritten[partition] = rewritten.get(partition, frozenset()) | {stat.file_id}
     replaced_groups = sum(len(set(ids).difference(written.get(p, ()))) for p, ids in replaced.items())
     extra = {name: value for name, value in (record.extra_metadata or {}).items() if value is not None}
     schema = extra.get("schema")
@@ -220,6 +233,8 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
         replaced=replaced,
         base_rows=base_rows,
         written=written,
+        inserted=inserted,
+        rewritten=rewritten,
         schema=schema_digest(schema) if schema else None,
         repaired=repaired_of(extra),
         known=known_of(extra),

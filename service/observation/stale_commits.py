@@ -2,13 +2,16 @@
 
 File ids prove a write to a replaced file group (`jobs.format.stale_writes`). A write with an old number of buckets can
 only be suspected here. After an expansion, a few rows may all lie in the old buckets by chance, but not many. After a
-contraction, one row in a removed bucket is enough. If neither number divides the other, few rows show nothing.
+contraction, one row in a removed bucket is enough. If neither number divides the other, few rows show nothing. Writers
+without the bucket index are suspected likewise (`service.observation.other_index`).
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -18,6 +21,7 @@ from jobs.format.stale_writes import hits_by, stale_writes
 from service.incidents.details import GroupWrittenTo, IncidentDetails, SuspectedPartition
 from service.incidents.finding import Finding, Judged
 from service.incidents.incident import IncidentKind, IncidentState
+from service.observation import other_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
@@ -70,7 +74,7 @@ def judge(
     metadata = {seen.instant.requested_time: seen.metadata for seen in new_instants}
     findings = [_stale(write, metadata[write.instant]) for write in stale]
     known = {(write.instant, path) for write in stale for path, _ in write.groups}
-    findings += _by_old_number(new_instants, completed_at, files, config, known)
+    findings += _misplacing(new_instants, completed_at, files, config, known)
     repaired = {instant: seen.instant.requested_time for seen in new_instants for instant in seen.metadata.repaired}
     found = tuple(each for each in findings if each.instant not in repaired and each.instant not in files.undone)
     return Judged(found, repaired, files.undone)
@@ -90,7 +94,7 @@ def _stale(write: StaleWrite, metadata: InstantMetadata) -> Finding:
     return Finding(IncidentKind.STALE_WRITE, IncidentState.OPEN, write.instant, write.operation, details.to_json())
 
 
-def _by_old_number(
+def _misplacing(
     new_instants: Sequence[ObservedInstant],
     completed_at: Mapping[str, datetime],
     files: Files,
@@ -98,32 +102,72 @@ def _by_old_number(
     known: Container[tuple[str, str]],
 ) -> Iterable[Finding]:
     """Yields suspected commits. `known` are instants with the partitions in which they are proven to be stale."""
-    if files.layout.hashing_config is None:
+    layout = files.layout
+    if layout.index is None:
         return
     later = {seen.instant.requested_time for seen in new_instants}
+    replaced = {group for seen in new_instants for group in seen.write.replaced}
+    adopted = dict(_adopted(files.replaced_before.items()))
+    hashes_keys = {*layout.index.hash_fields} == {*config.fields("hoodie.table.recordkey.fields")}
+
+    def is_recent(instant: str, change: str) -> bool:
+        since = completed_at.get(change) or config.moment(change)
+        return since is None or completed_at[instant] - since < RECENT
+
     for seen in new_instants:
         instant, metadata = seen.instant.requested_time, seen.metadata
         later.discard(instant)
         # The commit of a repair is not suspected, even if the rows that it moved belong in a few buckets.
         if not seen.write.brings_rows or metadata.repaired:
+            adopted.update(_adopted((group, instant) for group in seen.write.replaced))
             continue
         suspected = []
         for path, into in metadata.written.items():
-            rescales = [each for each in files.layout.rescales_of(path) if each.instant not in later]
+            rescales = [each for each in layout.rescales_of(path) if each.instant not in later]
             rows = {file_id: number for file_id, number in into.items() if number}
-            if not rescales or (instant, path) in known:
+            if (instant, path) in known:
                 continue
-            last = rescales[-1]
-            if beyond := _beyond(rows, last):
-                suspected.append((path, last, beyond))
-                continue
-            since = completed_at.get(last.instant) or config.moment(last.instant)
-            is_recent = since is None or completed_at[instant] - since < RECENT
-            # A writer may still have a number from before an earlier change.
-            if may_be_old(rows, last.after, {each.before for each in rescales} - {last.after}, is_recent=is_recent):
-                suspected.append((path, last, sum(rows.values())))
+            since = adopted.get(path)
+            number = layout.num_buckets_for(path)
+            if rescales and (found := _by_old_number(path, rows, rescales, partial(is_recent, instant))):
+                suspected.append(found)
+            elif others := other_index.rows_of_other_index(seen, path, number, replaced):
+                suspected.append(_Suspected(path, others, (number,), since))
+            elif since and hashes_keys:
+                recently = is_recent(instant, since)
+                if close := other_index.rows_too_close(seen, path, number, is_recent=recently):
+                    suspected.append(_Suspected(path, close, (number,), since))
         if suspected:
             yield _suspicion(seen, suspected)
+
+
+def _adopted(replaced: Iterable[tuple[Group, str]]) -> Iterable[tuple[str, str]]:
+    """Yields the partitions, with the replacing instants, in which file groups without a bucket were replaced."""
+    return ((path, instant) for (path, file_id), instant in replaced if bucket_of(file_id) is None)
+
+
+def _by_old_number(
+    path: str, rows: Mapping[str, int], rescales: Sequence[Rescale], is_recent: Callable[[str], bool]
+) -> _Suspected | None:
+    last = rescales[-1]
+    buckets = (last.before, last.after)
+    if beyond := _beyond(rows, last):
+        return _Suspected(path, beyond, buckets, last.instant)
+    # A writer may still have a number from before an earlier change.
+    earlier = {each.before for each in rescales} - {last.after}
+    if may_be_old(rows, last.after, earlier, is_recent=is_recent(last.instant)):
+        return _Suspected(path, sum(rows.values()), buckets, last.instant)
+    return None
+
+
+@dataclass(frozen=True)
+class _Suspected:
+    """Rows in one partition; `since` is the change that the writer seems not to know."""
+
+    path: str
+    rows: int
+    buckets: tuple[int, ...]
+    since: str | None
 
 
 def _beyond(rows: Mapping[str, int], contraction: Rescale) -> int:
@@ -144,13 +188,13 @@ def may_be_old(rows: Mapping[str, int], new: int, old: Collection[int], *, is_re
     return (is_recent and not (are_many and min(old) > new)) or (are_many and max(old) < new)
 
 
-def _suspicion(seen: ObservedInstant, suspected: Sequence[tuple[str, Rescale, int]]) -> Finding:
+def _suspicion(seen: ObservedInstant, suspected: Sequence[_Suspected]) -> Finding:
     named = tuple(
-        SuspectedPartition(partition=path, rows=rows, buckets=(rescale.before, rescale.after), since=rescale.instant)
-        for path, rescale, rows in sorted(suspected, key=lambda each: each[0])[:_MAX_NAMED]
+        SuspectedPartition(partition=each.path, rows=each.rows, buckets=each.buckets, since=each.since or UNSET)
+        for each in sorted(suspected, key=lambda each: each.path)[:_MAX_NAMED]
     )
     details = IncidentDetails(
-        rows=sum(rows for _, _, rows in suspected), partitions=len(suspected), by_partition=named
+        rows=sum(each.rows for each in suspected), partitions=len(suspected), by_partition=named
     ).to_json()
     return Finding(
         IncidentKind.OLD_NUMBER, IncidentState.SUSPECTED, seen.instant.requested_time, seen.metadata.operation, details

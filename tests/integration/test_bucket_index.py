@@ -12,11 +12,13 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
-from jobs.errors import RefusedError
+from jobs.errors import CancelledError, RefusedError
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job
 from tests.integration.tables import left_behind
+from tests.integration.test_observed_tables import Observer
+from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -89,6 +91,86 @@ def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_an
     assert len(tables.in_order(spark, base, 4)) == 340
     tables.upsert(tables.rows(spark, 320, 360, ts=7), base, bucketed(old, result))
     assert len(proved(spark, base, index)) == 360
+
+
+@pytest.mark.parametrize(
+    ("table_type", "index", "small_files"),
+    [
+        pytest.param(COW, "BLOOM", True),
+        *(
+            pytest.param(*each, marks=pytest.mark.exhaustive)
+            for each in [(MOR, "SIMPLE", True), (COW, None, False), (MOR, "BLOOM", False)]
+        ),
+    ],
+)
+def test_a_poll_suspects_a_writer_that_keeps_its_old_index_and_a_repair_moves_its_rows(
+    spark: SparkSession, tmp_path: Path, table_type: str, index: str | None, small_files: bool
+) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, index, table_type=table_type, partitioned=False)
+    result = adopt(spark, base, num_buckets=4)
+    observer = Observer(spark, tmp_path, base, tables.INDEX)
+    observer.poll()
+    assert observer.incidents() == {}
+    if not small_files:
+        old["hoodie.parquet.small.file.limit"] = "0"
+    if not (small_files and table_type == MOR):  # A file group with logs takes no new rows of such a writer.
+        tables.upsert(tables.rows(spark, 0, 60, ts=3), base, bucketed(old, result))
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    late = observer.timeline().instants[-1].requested_time
+    observer.poll()
+    assert observer.incidents() == {late: "suspected"}
+    if small_files:  # Otherwise Hudi's bucket index fails: NumberFormatException.
+        tables.upsert(tables.rows(spark, 320, 350, ts=7), base, bucketed(old, result))
+        observer.poll()
+        assert observer.incidents() == {late: "suspected"}
+
+    repaired = run_job(spark, base, "repair", {"instants": [late]}).details
+
+    assert repaired["repaired"] == [late]
+    observer.poll()
+    assert observer.incidents() == {late: "repaired"}
+    early = 0 if small_files and table_type == MOR else 3
+    expected = [tables.rows(spark, 0, 60, ts=early), tables.rows(spark, 60, 280)]
+    expected += [tables.rows(spark, 280, 320 if small_files else 340, ts=5)]
+    expected += [tables.rows(spark, 320, 350, ts=7)] if small_files else []
+    found, wanted = texts(spark, base, *expected)
+    assert found == wanted
+    tables.upsert(tables.rows(spark, 300, 360, ts=9), base, bucketed(old, result))
+    assert len(proved(spark, base, tables.INDEX)) == 360
+
+
+@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+def test_rows_without_a_bucket_survive_a_repair_that_dies_and_a_writer_that_goes_on(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=table_type, partitioned=False)
+    adopt(spark, base, num_buckets=4)
+    old["hoodie.parquet.small.file.limit"] = "0"
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    written = [newest(base)]
+
+    def goes_on() -> None:
+        tables.upsert(tables.rows(spark, 330, 335, ts=6), base, old)
+        written.append(newest(base))
+
+    def dies() -> None:
+        raise CancelledError("here")
+
+    # The writer changes the file group after the repair has read which commits wrote to it.
+    context = At("rewriting", goes_on, ("reading the rows of stale writes", dies))
+    with pytest.raises(CancelledError):
+        run_job(spark, base, "repair", {"instants": written}, context=context)
+    audit = run_job(spark, base, "audit").details
+    assert [each["instant"] for each in audit["stale_writes"]] == written
+
+    assert run_job(spark, base, "repair").details["repaired"] == written
+    changed = tables.rows(spark, 330, 335, ts=6)
+    parts = [tables.rows(spark, 0, 280), tables.rows(spark, 280, 330, ts=5), tables.rows(spark, 335, 340, ts=5)]
+    found, expected = texts(spark, base, changed, *parts)
+    assert found == expected
+    assert len(proved(spark, base, tables.INDEX)) == 340
 
 
 def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -183,16 +265,31 @@ def test_keys_that_a_writer_doubles_during_the_job_are_refused(spark: SparkSessi
     assert left_behind(base) == []
 
 
-@pytest.mark.exhaustive
-def test_rows_that_name_no_partition_of_the_table_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "where", ["log", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("base", "no"))]
+)
+def test_rows_that_name_another_partition_than_their_folder_are_refused(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
     base = tmp_path / "trips"
-    plain_table(spark, base, table_type=COW)
-    file = next(path for path in base.rglob("*.parquet") if ".hoodie" not in path.parts)
-    found = pq.read_table(file)
-    column = found.schema.get_field_index("_hoodie_partition_path")
-    elsewhere = pa.array(["elsewhere"] * found.num_rows, found.schema.field(column).type)
-    pq.write_table(found.set_column(column, found.schema.field(column), elsewhere), file)
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    if where == "log":
+        # Without its base file, the file group's log holds rows of its own.
+        options = tables.write_table(spark, base, count=60, metadata=False)
+        tables.upsert(tables.rows(spark, 60, 90, ts=1), base, options)
+        log = next(path for path in base.rglob(".*.log.*") if ".hoodie" not in path.parts and path.suffix != ".crc")
+        other = next(path for path in base.iterdir() if path.name not in (".hoodie", log.parent.name))
+        next(log.parent.glob(f"{log.name[1:].partition('_')[0]}*.parquet")).unlink()
+        log.rename(other / log.name)
+    else:
+        plain_table(spark, base, table_type=COW)
+        folders = [path.name for path in base.iterdir() if path.name != ".hoodie"]
+        named = "elsewhere" if where == "no" else folders[1]
+        file = next((base / folders[0]).glob("*.parquet"))
+        found = pq.read_table(file)
+        column = found.schema.get_field_index("_hoodie_partition_path")
+        paths = pa.array([named] * found.num_rows, found.schema.field(column).type)
+        pq.write_table(found.set_column(column, found.schema.field(column), paths), file)
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
     given = {"action": "adopt", "num_buckets": 4}
     plan = run_job(spark, base, "bucket_index", given, index=None, declared=STOPPED, dry_run=True).details

@@ -111,6 +111,12 @@ class Observer:
         rows = [detail.state.rows for detail in self._details().values()]
         return None if None in rows else sum(each for each in rows if each is not None)
 
+    def incidents(self) -> dict[str, str]:
+        """Returns the states of incidents by their instants."""
+        with reading(self.engine) as connection:
+            found = incident_store.page(connection, PageRequest(), table_id="t").items
+        return {each.instant: each.state.value for each in found}
+
     def num_buckets(self) -> set[int]:
         return {detail.state.num_buckets for detail in self._details().values()}
 

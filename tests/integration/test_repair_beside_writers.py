@@ -109,3 +109,22 @@ def test_a_row_that_a_writer_with_the_new_number_has_deleted_does_not_come_back(
     found, expected = texts(spark, base, kept, again)
     assert found == expected
     assert len(proved_by(spark, base, 7, index_of(4))) == 250
+
+
+def test_a_delete_that_found_no_row_is_named_when_the_row_comes_out_of_a_wrong_bucket(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, table_type=COW)
+    count_buckets(spark, base, 4, 7)
+    stale = write_stale(tables.rows(spark, 290, 340, ts=5), base, options)
+    # The right buckets lack most of the new keys, and no file names those that are deleted.
+    deleting = {**options, "hoodie.datasource.write.operation": "delete"}
+    tables.upsert(tables.rows(spark, 310, 320, ts=6), base, deleting)
+    delete = newest(base)
+
+    result = run_job(spark, base, "repair", {"instants": [stale]}).details
+
+    assert (result["repaired"], result["deletes_without_rows"]) == ([stale], [delete])
+    tables.upsert(tables.rows(spark, 310, 320, ts=7), base, deleting)
+    assert len(proved_by(spark, base, 7, index_of(4))) == 330

@@ -28,9 +28,10 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             named(strangers),
             "Upserts fail with a NumberFormatException (Hudi #8906, #11875), or write the same keys again to other "
             "files.",
-            "A write without the bucket index's options made them (bulk_insert, insert_overwrite, clustering). If no"
-            " key exists twice, a `bucket_index` with `adopt` moves the rows to their buckets. Otherwise write them"
-            " again with the options of `writer-options`: no job can know which version of a key is right.",
+            "A write without the bucket index's options made them (bulk_insert, insert_overwrite, clustering). A"
+            " `repair` that names these commits moves their rows to the right buckets, and keeps the newest of each"
+            " key. If no key exists twice, so does a `bucket_index` with `adopt`. Otherwise write them again with the"
+            " options of `writer-options`.",
         )
     per_bucket = Counter((partition, bucket) for (partition, _), bucket in buckets.items() if bucket is not None)
     if several := [_in(partition, f"bucket {bucket}") for (partition, bucket), n in per_bucket.items() if n > 1]:
@@ -72,9 +73,9 @@ def rows(examined: Examined) -> Iterator[Finding]:
             "Rows are not in the bucket of their key",
             misplaced,
             "The next write of such a key adds a second row; a filter on the key may not find it (Hudi #13241).",
-            "A writer had another number of buckets, other hash fields or another index. Stop it. If no key exists"
-            " twice, a `bucket_index` with `adopt` moves the rows to their buckets. Otherwise write the partition again"
-            " (`insert_overwrite`) with the right options.",
+            "A writer had another number of buckets, other hash fields or another index. Stop it. A"
+            " `repair` that names its commits moves their rows to their buckets, and keeps the newest row of each key."
+            " If no key exists twice, so does a `bucket_index` with `adopt`.",
         )
     if twice := {each.path: f"{each.duplicates} in '{each.path}'" for each in found if each.duplicates}:
         yield Finding(

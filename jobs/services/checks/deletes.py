@@ -3,6 +3,7 @@ have them. Such a write names only file groups that exist, and no row is in a wr
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from jobs.services.checks import row_counts
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import CompletedWrite, Group
@@ -69,10 +70,33 @@ def without_rows(table: HudiTable, commits: Sequence[Commit]) -> dict[str, int]:
     base file's rows with the inserts and without the deletes (`HoodieWriteStat`). A `DELETE` leaves out the keys of
     buckets without a file group (`HoodieDeleteHelper`, 1.2.0).
     """
+    return _ineffective(_suspects(table, commits), commits)
+
+
+def without_rows_after(
+    commits: Sequence[Commit], instants: Collection[str], partitions: Collection[str]
+) -> dict[str, int]:
+    """Returns the commits after the first of these instants with deletes in these partitions that removed no row, each
+    with their number, as `without_rows` does. A key may be among them of which the only row was in a wrong bucket."""
+    first = min(instants, default=None)
+    repaired = {instant for commit in commits for instant in commit.write.repaired}
+    later = [
+        replace(each, deleted={group: count for group, count in each.deleted.items() if group[0] in partitions})
+        for each in commits
+        if first is not None
+        and each.write.instant > first
+        and each.write.brings_rows
+        and each.write.instant not in repaired
+        and not each.write.repaired
+    ]
+    return _ineffective(later, commits)
+
+
+def _ineffective(suspects: Iterable[Commit], commits: Sequence[Commit]) -> dict[str, int]:
     rows = {path.rpartition("/")[2]: count for commit in commits for path, count in commit.rows.items()}
     names = _names(commits)
     found = {}
-    for commit in _suspects(table, commits):
+    for commit in suspects:
         count = 0
         for group, deleted in commit.deleted.items():
             now = names.get((group, commit.write.instant))
@@ -99,12 +123,26 @@ def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Seque
     return _by_place(table, deleted_in_logs(table, groups, commits), wrong=True)
 
 
-def after(table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> list[DeletedKey]:
-    """Returns the keys that commits after the first of these instants deleted in their right buckets."""
-    first = min(instants, default=None)
-    later = [each for each in commits if first is not None and each.write.instant > first]
-    deleted = [key for each in later if each.write.brings_rows for key in deleted_keys(table, each)]
-    return _by_place(table, deleted, wrong=False)
+class Later:
+    """Deletes in right buckets by commits after those that are repaired. They are read when this object is made, and
+    `read` under the table's lock reads only those of commits that came since, so that writers do not wait long."""
+
+    def __init__(self, table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> None:
+        self._table = table
+        self._read: dict[str, list[DeletedKey]] = {}
+        self.read(instants, commits)
+
+    def read(self, instants: Collection[str], commits: Sequence[Commit]) -> list[DeletedKey]:
+        """Returns the keys that commits after the first of these instants deleted in their right buckets."""
+        first = min(instants, default=None)
+        later = [
+            each for each in commits if first is not None and each.write.instant > first and each.write.brings_rows
+        ]
+        for each in later:
+            if each.write.instant not in self._read:
+                self._read[each.write.instant] = deleted_keys(self._table, each)
+        found = [key for each in later for key in self._read[each.write.instant]]
+        return _by_place(self._table, found, wrong=False)
 
 
 def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> list[DeletedKey]:

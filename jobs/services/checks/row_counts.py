@@ -36,7 +36,8 @@ _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """Counts of the rows of one partition; `forms` counts them by the form of their key, if that was requested."""
+    """Counts of the rows of one partition; `elsewhere` counts those in files of another one, and `forms` all by the
+    form of their key, if that was requested."""
 
     path: str
     rows: int
@@ -46,6 +47,7 @@ class PartitionRows:
     last_key: str
     high_halves: int
     low_halves: int
+    elsewhere: int = 0
     forms: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -59,12 +61,14 @@ def count_rows(
     *,
     by_listing_of: Collection[str] | None = None,
     with_forms: bool = False,
+    places: Mapping[str, str] | None = None,
 ) -> list[PartitionRows]:
     """Reads the key of every row, and counts those that are misplaced or duplicates.
 
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
-    file. A duplicate is a row beyond the first with the same key in the same partition. `by_listing_of` restricts the
-    count to these partition paths, which are then listed without the metadata table. In a table without meta fields,
+    file. A row is elsewhere when `places`, which maps file ids to partition paths, has another partition for its file.
+    A duplicate is a row beyond the first with the same key in the same partition. `by_listing_of` restricts the count
+    to these partition paths, which are then listed without the metadata table. In a table without meta fields,
     the values of the key and partition columns are used instead, and no row counts as misplaced, because a row does not
     name its file.
     """
@@ -78,29 +82,33 @@ def count_rows(
             wrong = (
                 [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
             )
+            away = [False] * batch.num_rows if places is None else elsewhere(partitions, files, places)
             # The digests are summed as two halves, so that the sums do not overflow.
             high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))
             halves = [pa.array(half.astype(np.int64)) for half in (high, low)]
-            columns = [partitions, keys, pa.array(wrong), *halves, *forms]
-            yield pa.RecordBatch.from_arrays(columns, names=["p", "k", "wrong", "high", "low", "form"][: len(columns)])
+            columns = [partitions, keys, pa.array(wrong), pa.array(away), *halves, *forms]
+            names = ["p", "k", "wrong", "away", "high", "low", "form"]
+            yield pa.RecordBatch.from_arrays(columns, names=names[: len(columns)])
 
     with translated("counting the rows"):
         found, identity = current(table, by_listing=by_listing_of is not None), _identity(table)
         if by_listing_of is not None:
             found = found.where(identity[0].isin(sorted(by_listing_of)))
         form = record_keys.form_of_key(table, found) if with_forms and table.has_meta_fields else None
-        types = "p string, k string, wrong boolean, high long, low long" + ("" if form is None else ", form string")
+        types = "p string, k string, wrong boolean, away boolean, high long, low long" + (
+            "" if form is None else ", form string"
+        )
         keys = found.select(*identity, *([] if form is None else [form]))
         slices = table.file_slices()
         if len(slices) <= _SLICES_OF_TASK and sum(item.bytes for item in slices) <= _BYTES_OF_TASK:
             keys = keys.coalesce(1)
         judged = keys.mapInArrow(judge, types)
-        wrong = F.sum(F.col("wrong").cast("long")).alias("w")
+        wrong, away = (F.sum(F.col(name).cast("long")).alias(name[0]) for name in ("wrong", "away"))
         forms = () if form is None else record_keys.FORMS
         counted = [F.sum((F.col("form") == name).cast("long")).alias(name) for name in forms]
         halves = [F.sum(name).alias(name) for name in ("high", "low")]
-        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves, *counted)
-        sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves)
+        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, away, *halves, *counted)
+        sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves, F.sum("a"))
         rows = per_key.groupBy("p").agg(*sums, *(F.sum(name) for name in forms)).collect()
         fixed = len(sums) + 1
         return [
@@ -118,6 +126,12 @@ def _identity(table: HudiTable) -> list[Column]:
         return [F.col(PARTITION_PATH), F.col(RECORD_KEY), F.col(FILE_NAME)]
     fields = [F.coalesce(F.col(name).cast("string"), F.lit("null")) for name in table.partition_fields]
     return [F.concat_ws("/", *fields), F.to_json(F.struct(*table.record_key_fields)), F.lit("")]
+
+
+def elsewhere(partitions: pa.Array, files: pa.Array, places: Mapping[str, str]) -> list[bool]:
+    """Returns for each row whether its file (`_hoodie_file_name`; in a log the file id) is in another partition."""
+    found = zip(partitions.to_pylist(), files.to_pylist(), strict=True)
+    return [places.get(name.partition("_")[0], partition) != partition for partition, name in found]
 
 
 def misplaced(

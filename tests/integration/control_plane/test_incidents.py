@@ -407,6 +407,35 @@ def test_a_single_row_in_a_bucket_that_a_contraction_took_away_is_suspected_howe
     ]
 
 
+PLAIN = "c0ffee00-0000-4000-8000-000000000001-0"
+"""The id of a file group without a bucket."""
+
+
+def test_a_writer_that_keeps_its_index_after_an_adoption_is_suspected_by_a_file_id_without_a_bucket(
+    either: Story,
+) -> None:
+    story = either
+    story.commit({PLAIN: 30}, in_base=True)
+    adoption = story.replace((PLAIN,), (A, B))
+    story.register()
+    assert story.found == []
+    story.commit({A: 30, B: 30})
+    late = story.commit({PLAIN.replace("1-0", "2-0"): 4}, hours=100, in_base=True)
+    story.poll()
+    assert story.found == [(OLD, SUSPECTED, late)]
+    assert story.incidents[0].details["by_partition"] == [
+        {"partition": "p", "rows": 4, "buckets": [2], "since": adoption}
+    ]
+
+
+def test_a_writer_without_the_bucket_index_is_suspected_in_a_new_partition_too(story: Story) -> None:
+    story.register()
+    late = story.commit({PLAIN: 4}, partition="q", in_base=True)
+    story.poll()
+    assert story.found == [(OLD, SUSPECTED, late)]
+    assert story.incidents[0].details["by_partition"] == [{"partition": "q", "rows": 4, "buckets": [2]}]
+
+
 def test_a_proved_stale_write_is_not_also_a_suspicion(story: Story) -> None:
     story.register()
     story.expand()

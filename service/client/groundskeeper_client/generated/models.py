@@ -2955,9 +2955,10 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
 class IncidentKind(Word):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
     `OLD_NUMBER`: after an expansion, all rows that a commit wrote to a partition lie in the old buckets; or
-    after a contraction, some rows lie in buckets that were removed. `LATE_FILES`: a fenced writer may be alive,
-    and may still write files that count once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or
-    the checks after a job have found a damage; `details` describe it, and `instant` is the time of the check.
+    after a contraction, some rows lie in buckets that were removed; or a commit has the marks of a writer
+    without the bucket index. `LATE_FILES`: a fenced writer may be alive, and may still write files that count
+    once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks after a job have found a
+    damage; `details` describe it, and `instant` is the time of the check.
     """
 
     STALE_WRITE = "stale-write"
@@ -4981,6 +4982,10 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """Rows that were not brought back, because the table has newer ones"""
     moved: int | UnsetType = UNSET
     """Rows that were moved to their buckets"""
+    deletes_without_rows: list[str] | UnsetType = UNSET
+    """Commits after the repaired ones with deletes that have removed no row. If they deleted rows that only a
+    wrong bucket had, these rows are back: run the deletes again
+    """
     stale: list[str] | UnsetType = UNSET
     """Stale writes that would be repaired; only in a dry run"""
     suspects: list[str] | UnsetType = UNSET
@@ -5689,16 +5694,16 @@ class SuggestionOut(Model, frozen=True, kw_only=True):
 
 
 class SuspectedPartition(Model, frozen=True, kw_only=True):
-    """A partition to which a writer with the old number of buckets may have written"""
+    """A partition to which a writer with the old number of buckets, or without the bucket index, may have written"""
 
     partition: str | UnsetType = UNSET
     """Its path"""
     rows: int | UnsetType = UNSET
     """Rows that the commit wrote there"""
     buckets: list[int] | UnsetType = UNSET
-    """The numbers of buckets before and after the change"""
+    """The numbers of buckets before and after the change; one if an index was adopted"""
     since: str | UnsetType = UNSET
-    """The instant that changed the number"""
+    """The instant that changed the number or adopted the index, if known"""
 
 
 class SyncIn(Model, frozen=True, kw_only=True):

@@ -1,0 +1,51 @@
+"""Tests which numbers of new rows in how few buckets are suspected to come from a writer without the bucket index."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.lake.instant import Instant, InstantState
+from service.lake.instant_metadata import InstantMetadata
+from service.observation.other_index import rows_of_other_index, rows_too_close
+from service.observation.timeline_diff import ObservedInstant
+
+INSTANT = "20260101000000000"
+
+
+def bucket(number: int) -> str:
+    return f"{number:08}-0000-4000-8000-000000000000-0"
+
+
+def seen(metadata: InstantMetadata, action: str) -> ObservedInstant:
+    return ObservedInstant(Instant(INSTANT, action, InstantState.COMPLETED), None, metadata)
+
+
+@pytest.mark.parametrize(
+    ("rows", "soon", "later"),
+    [
+        ({0: 3}, False, False),
+        ({0: 4}, True, False),
+        ({0: 12}, True, True),
+        ({0: 10, 1: 10}, True, False),
+        ({0: 20, 1: 20}, True, True),
+        ({0: 400, 1: 400, 2: 400}, True, True),
+        ({0: 500, 1: 1, 2: 1, 3: 1}, False, False),
+        ({}, False, False),
+    ],
+)
+def test_new_rows_in_few_of_four_buckets(rows: dict[int, int], soon: bool, later: bool) -> None:
+    found = InstantMetadata(inserted={"p": {bucket(number): count for number, count in rows.items()}})
+    for is_recent, suspected in ((True, soon), (False, later)):
+        counted = rows_too_close(seen(found, "commit"), "p", 4, is_recent=is_recent)
+        assert counted == (sum(rows.values()) if suspected else 0)
+        assert rows_too_close(seen(found, "deltacommit"), "p", 4, is_recent=is_recent) == 0
+
+
+def test_a_base_file_that_a_delta_commit_wrote_anew_is_one_of_another_index() -> None:
+    groups = {bucket(0): 5, bucket(1): 7}
+    found = InstantMetadata(written={"p": groups}, rewritten={"p": frozenset({bucket(1)})})
+    assert rows_of_other_index(seen(found, "deltacommit"), "p", 4, ()) == 7
+    # A bucket index on copy-on-write writes them so.
+    assert rows_of_other_index(seen(found, "commit"), "p", 4, ()) == 0
+    # An adoption has carried their rows over since.
+    assert rows_of_other_index(seen(found, "deltacommit"), "p", 4, {("p", bucket(1))}) == 0
