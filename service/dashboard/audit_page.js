@@ -69,9 +69,7 @@ export function auditPage(changed) {
         "audit",
         "Who changed what",
         choices(),
-        shown.length
-          ? grid("Audit trail", HEADINGS, shown.map((each) => ({ key: String(each.id), cells: cells(each) })))
-          : h("p", { class: "quiet" }, isLoaded ? "No matching entries." : "Loading …"),
+        grid("Audit trail", HEADINGS, shown.map((each) => ({ key: String(each.id), cells: cells(each) })), isLoaded ? "No matching entries." : "Loading …"),
         cursor && h("button", { type: "button", class: "more", onclick: more }, "Load more"),
       ),
     ];

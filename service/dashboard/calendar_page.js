@@ -36,7 +36,7 @@ export function calendarPage(changed, query = {}) {
       h("h1", { "data-key": "title" }, "Calendar"),
       h("p", { class: "quiet narrow", "data-key": "about" }, `Automatic jobs start only in the windows of a table's `, link("#/policies", "policy"), ", and in no freeze. Jobs that somebody submits start at any time."),
       drawWeek(),
-      card("freezes", `Freezes (${freezes.length})`, freezes.length ? grid("Freezes", HEADINGS, freezes.map((each) => ({ key: each.name, cells: cells(each) }))) : h("p", { class: "quiet" }, "There are no freezes.")),
+      card("freezes", `Freezes (${freezes.length})`, grid("Freezes", HEADINGS, freezes.map((each) => ({ key: each.name, cells: cells(each) })), "There are no freezes.")),
       may("operator") && form(),
     ];
   }

@@ -23,9 +23,7 @@ export class Commits {
     return card(
       "commits",
       "Last commits",
-      this.items.length
-        ? grid("Last commits", HEADINGS, this.items.map((each) => ({ key: String(each.id), cells: cells(each) })))
-        : h("p", { class: "quiet" }, "No commits yet."),
+      grid("Last commits", HEADINGS, this.items.map((each) => ({ key: String(each.id), cells: cells(each) })), "No commits yet."),
     );
   }
 }

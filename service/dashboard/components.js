@@ -71,8 +71,10 @@ function explanation(type) {
   return h("a", { href: pathOf(`problems/${name}`).href, target: "_blank", rel: "noreferrer" }, "More about this problem");
 }
 
-/** Returns a table that becomes a list of cards on a narrow screen, where `headings` label the cells. */
-export function grid(label, headings, rows) {
+/** Returns a table that becomes a list of cards on a narrow screen, where `headings` label the cells. Without rows, the
+ * sentence `empty` stands in its place. */
+export function grid(label, headings, rows, ...empty) {
+  if (!rows.length && empty.length) return h("p", { class: "quiet" }, ...empty);
   return h(
     "table",
     { "aria-label": label },

@@ -22,7 +22,7 @@ export class Consumers {
     return card(
       "consumers",
       "Consumers",
-      this.items.length ? grid("Consumers", HEADINGS, this.items.map((each) => this.#row(each))) : h("p", { class: "quiet" }, "No incremental reader of this table has reported how far it has come."),
+      grid("Consumers", HEADINGS, this.items.map((each) => this.#row(each)), "No incremental reader of this table has reported how far it has come."),
       this.failure && problem(this.failure),
       may("operator") && this.#form(),
     );

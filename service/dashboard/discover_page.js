@@ -52,7 +52,7 @@ function results({ items, skipped, is_complete: isComplete }) {
   return card(
     "found",
     `Tables (${items.length})`,
-    items.length ? grid("Tables", HEADINGS, items.map(row)) : h("p", { class: "quiet" }, "There are no tables."),
+    grid("Tables", HEADINGS, items.map(row), "There are no tables."),
     skipped.length > 0 && h("p", { class: "quiet" }, `Not looked into: ${skipped.map((each) => each.path).join(", ")}`),
     !isComplete && h("p", { class: "quiet" }, "There may be more: register, and search again; or name a folder further below."),
   );

@@ -26,7 +26,7 @@ export function notificationsPage() {
       card(
         "notifications",
         `Notifications (${number(items.length)})`,
-        items.length ? grid("Notifications", HEADINGS, items.map((each) => ({ key: each.name, cells: cells(each) }))) : h("p", { class: "quiet" }, "Nobody is told yet."),
+        grid("Notifications", HEADINGS, items.map((each) => ({ key: each.name, cells: cells(each) })), "Nobody is told yet."),
       ),
       may("admin") && adding(Object.keys(targets())),
     ];

@@ -31,7 +31,7 @@ export function policiesPage(changed) {
         link("#/calendar", "calendar"),
         " shows their windows, and freezes.",
       ),
-      card("policies", `Policies of patterns (${number(policies.length)})`, policies.length ? grid("Policies of patterns", HEADINGS, rows) : h("p", { class: "quiet" }, "No pattern has a policy yet: the defaults apply.")),
+      card("policies", `Policies of patterns (${number(policies.length)})`, grid("Policies of patterns", HEADINGS, rows, "No pattern has a policy yet: the defaults apply.")),
       shadows.length > 0 && card("shadows", `Shadows (${number(shadows.length)})`, grid("Shadows of policies", ["Pattern", "Settings", "Since"], shadows.map((each) => ({ key: each.pattern, cells: [toPattern(each.pattern), settingsInWords(each.settings), time(each.started_at)] })))),
       advice.length > 0 && card("advice", `Advice (${number(advice.length)})`, grid("Advice about tables", ["Table", "Advice"], advice.map((each) => ({ key: each.table_id, cells: [link(`#/tables/${encodeURIComponent(each.table_id)}?tab=policy`, each.name), sentence(each.because)] })))),
       may("operator") && opening(changed),

@@ -65,9 +65,7 @@ export class Recent {
       "recent",
       this.isRouted ? "All jobs" : "Recent jobs",
       this.#choices(isOfMany && jobs, changed),
-      jobs.length
-        ? grid("Recent jobs", headings, jobs.map((job) => ({ key: job.id, cells: cells(job, isOfMany) })))
-        : h("p", { class: "quiet" }, this.isLoaded ? "No matching jobs." : "Loading …"),
+      grid("Recent jobs", headings, jobs.map((job) => ({ key: job.id, cells: cells(job, isOfMany) })), this.isLoaded ? "No matching jobs." : "Loading …"),
       this.cursor && h("button", { type: "button", class: "more", onclick: more }, "Load more"),
     );
   }

@@ -106,9 +106,7 @@ export function webhookPage(id, changed) {
       "deliveries",
       "Deliveries",
       h("div", { class: "filters" }, field("State", select({ onchange: pick }, choices, state))),
-      deliveries.length
-        ? grid("Deliveries", HEADINGS, deliveries.map((each) => ({ key: each.id, cells: line(each) })))
-        : h("p", { class: "quiet" }, "No matching deliveries."),
+      grid("Deliveries", HEADINGS, deliveries.map((each) => ({ key: each.id, cells: line(each) })), "No matching deliveries."),
     );
   }
 

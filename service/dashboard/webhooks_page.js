@@ -26,9 +26,7 @@ export function webhooksPage(changed) {
       card(
         "webhooks",
         `Webhooks (${hooks.length})`,
-        hooks.length
-          ? grid("Webhooks", HEADINGS, hooks.map((hook) => ({ key: hook.id, cells: cells(hook, changed) })))
-          : h("p", { class: "quiet" }, "There are no webhooks yet."),
+        grid("Webhooks", HEADINGS, hooks.map((hook) => ({ key: hook.id, cells: cells(hook, changed) })), "There are no webhooks yet."),
       ),
       may("admin") && form(),
     ];

@@ -37,14 +37,12 @@ export function workersPage(changed) {
       card(
         "workers",
         `Workers (${workers.length})`,
-        workers.length
-          ? grid("Workers", WORKER_HEADINGS, workers.map((each) => ({ key: each.id, cells: cells(each, loadedAt) })))
-          : h("p", { class: "quiet" }, "No worker was seen for a day. ", h("code", {}, "groundskeeper worker --service URL"), " starts one."),
+        grid("Workers", WORKER_HEADINGS, workers.map((each) => ({ key: each.id, cells: cells(each, loadedAt) })), "No worker was seen for a day. ", h("code", {}, "groundskeeper worker --service URL"), " starts one."),
       ),
       card(
         "queued",
         "Jobs that wait",
-        queued.length ? grid("Jobs that wait", JOB_HEADINGS, queued.map(job)) : h("p", { class: "quiet" }, "No job is queued."),
+        grid("Jobs that wait", JOB_HEADINGS, queued.map(job), "No job is queued."),
         queued.length === MOST_JOBS && h("p", {}, link("#/jobs", "All jobs that wait")),
       ),
       pause.draw(changed),
