@@ -52,7 +52,7 @@ from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.reports import fleet_samples
-from service.runtime import discovery_round, retention
+from service.runtime import catalog_round, discovery_round, retention
 from service.runtime.api_settings import exposure, identity, queue_settings
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
@@ -80,6 +80,7 @@ _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
 _ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 30.0
 _TREND_SECONDS = 60.0
+_CATALOG_SECONDS = 5.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
 # The number of readers for registrations, verifications and hand-overs, and the number of calls that may wait for one.
@@ -139,17 +140,20 @@ class Composition:
         )
         secret, token = issued("local worker", Role.WORKER, self._clock(), groups=(chosen.worker_group,))
         queue = queue_settings(chosen, self.rng)
+        database = Database(self.engine, self._clock, self.notifier, self._cipher)
+        lake = LakeAccess(
+            examine=self._readers.isolated(detection.examine),
+            readers=self._readers,
+            storage_options=chosen.hadoop_options,
+            poll_requests=self.poll_requests,
+            permissions=chosen.permissions,
+            flink_hosts=chosen.flink_hosts,
+            lock_hosts=chosen.lock_hosts,
+        )
         context = AppContext(
-            database=Database(self.engine, self._clock, self.notifier, self._cipher),
-            lake=LakeAccess(
-                examine=self._readers.isolated(detection.examine),
-                readers=self._readers,
-                storage_options=chosen.hadoop_options,
-                poll_requests=self.poll_requests,
-                permissions=chosen.permissions,
-                flink_hosts=chosen.flink_hosts,
-                lock_hosts=chosen.lock_hosts,
-            ),
+            database=database,
+            lake=lake,
+            catalogs=tuple(each.to_catalog(database, lake, chosen.storage_accounts) for each in chosen.catalogs),
             queue=queue,
             monitoring=Monitoring(
                 tasks=self.tasks,
@@ -239,6 +243,8 @@ class Composition:
             wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
             discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
             ticks.append(Tick("discover", chosen.discover_seconds, discover))
+        if catalog_round.declare(context):
+            ticks.append(Tick("catalogs", _CATALOG_SECONDS, partial(catalog_round.run_once, context)))
         if chosen.automatic:
             plan = partial(scheduler.run_once, context.database, context.queue.planning, context.monitoring.forecaster)
             ticks.append(Tick("plan", chosen.plan_seconds, plan))
