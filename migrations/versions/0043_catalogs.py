@@ -18,6 +18,7 @@ def upgrade() -> None:
         sa.Column("next_at", moment, nullable=False),
         sa.Column("synced_at", moment),
         sa.Column("failing_since", moment),
+        sa.Column("differs_since", moment),
         sa.Column("failures", sa.Integer, nullable=False),
         sa.Column("error", sa.JSON),
         sa.Column("report", sa.JSON),

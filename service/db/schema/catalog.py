@@ -141,6 +141,8 @@ catalogs = sa.Table(
     sa.Column("next_at", UtcDateTime, nullable=False),
     sa.Column("synced_at", UtcDateTime),
     sa.Column("failing_since", UtcDateTime),
+    # The first sync in a row that has left findings.
+    sa.Column("differs_since", UtcDateTime),
     sa.Column("failures", sa.Integer, nullable=False),
     sa.Column("error", sa.JSON(none_as_null=True)),
     sa.Column("report", sa.JSON(none_as_null=True)),

@@ -47,7 +47,8 @@ def run(database: Database, lake: LakeAccess, catalog: Catalog) -> Report:
         known = store.every(connection).get(catalog.name)
         if known is not None:
             next_at = now + timedelta(seconds=pause)
-            state = store.CatalogState(catalog.name, next_at, synced_at=now, report=kept)
+            since = (known.differs_since or now) if findings else None
+            state = store.CatalogState(catalog.name, next_at, synced_at=now, differs_since=since, report=kept)
             store.change(connection, state)
     return report
 

@@ -31,6 +31,7 @@ class CatalogState(Record):
     next_at: datetime
     synced_at: datetime | None = None
     failing_since: datetime | None = None
+    differs_since: datetime | None = None
     failures: int = 0
     error: Problem | None = None
     report: dict[str, Any] | None = None

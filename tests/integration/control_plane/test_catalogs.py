@@ -178,6 +178,9 @@ def test_a_dry_run_says_what_a_sync_then_does_with_owner_and_tags(catalogs: Cata
     }
     shown = api.get("/v1/catalogs").json()["items"][0]
     assert shown["report"]["counts"] == {"refused": 2, "broken": 2}
+    [problem] = api.get("/v1/problems").json()["items"]
+    assert (problem["kind"], problem["about"]["type"]) == ("catalog-differs", "catalog")
+    assert "2 not readable, 2 refused" in problem["detail"]
     again = sync(api)
     assert (again["in_step"], len(again["findings"])) == (2, 4)
 
@@ -341,6 +344,11 @@ def test_a_failing_catalog_keeps_its_last_report_and_shows_no_secret(
     assert of_lake["report"]["in_step"] == 0
     assert of_lake["error"]["type"] == "/problems/catalog-failed"
     assert of_lake["failing_since"] is not None
+    problems = api.get("/v1/problems").json()["items"]
+    assert {(each["kind"], each["about"]["name"]) for each in problems} == {
+        ("catalog-failing", "lake"),
+        ("catalog-failing", "away"),
+    }
     assert "geheim" not in json.dumps([shown, refused])
     assert sync(api, 404, name="none")["type"] == "/problems/catalog-not-found"
     for role in (Role.READER, Role.OPERATOR, Role.WORKER):
@@ -442,7 +450,7 @@ def test_a_service_registers_the_tables_of_glue_and_polls_them(
         assert eventually(lambda: set(tables()) == wanted, 60)
         by_provider = tables()["by_provider"]
         assert (by_provider["owner"], by_provider["tags"]) == ("shop@x.com", {"team": "shop"})
-        address = f"{service.url}/v1/tables/{by_provider['id']}/commits"
+        address = f"{service.url}/v1/commits?table_id={by_provider['id']}"
         assert eventually(lambda: len(httpx.get(address).json()["items"]) == 1, 60)
         shown = httpx.get(f"{service.url}/v1/catalogs/glue").json()
         assert (shown["report"]["entries"], shown["report"]["in_step"]) == (135, 0)

@@ -4149,6 +4149,7 @@ class ObjectType(Word):
     GROUP = "group"
     WORKER = "worker"
     WEBHOOK = "webhook"
+    CATALOG = "catalog"
     SERVICE = "service"
 
 
@@ -4870,6 +4871,8 @@ class ProblemKind(Word):
     WEBHOOK_DISABLED = "webhook-disabled"
     DELIVERIES_GIVEN_UP = "deliveries-given-up"
     JOBS_PAUSED = "jobs-paused"
+    CATALOG_FAILING = "catalog-failing"
+    CATALOG_DIFFERS = "catalog-differs"
 
 
 class ProblemType(Model, frozen=True, kw_only=True):
