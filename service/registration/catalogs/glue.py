@@ -106,7 +106,8 @@ def _translated() -> Iterator[None]:
         code = str(found.get("Code") or "")
         if code == _GONE:
             return  # A database that was dropped while the others were listed has no tables.
-        raise _kind_of(code)(f"{code}: {found.get('Message') or ''}"[:600]) from error
+        message = str(found.get("Message") or "")
+        raise _kind_of(code, message)(f"{code}: {message}"[:600]) from error
     except (exceptions.NoCredentialsError, exceptions.CredentialRetrievalError, LoginError) as error:
         raise errors.CatalogLoginError(str(error)[:600]) from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
@@ -120,11 +121,13 @@ def _translated() -> Iterator[None]:
         ) from error
 
 
-def _kind_of(code: str) -> type[errors.CatalogError]:
-    if code in _LOGIN:
+def _kind_of(code: str, message: str) -> type[errors.CatalogError]:
+    # The code is only a status if something before Glue answers, such as a proxy: then the text may have it.
+    told = {code} | (set(re.findall(r"\w+", message)) if code.isdecimal() else set())
+    if told & _LOGIN or code == "401":
         return errors.CatalogLoginError
-    if code in _DENIED:
+    if told & _DENIED or code == "403":
         return errors.CatalogDeniedError
-    if code in _THROTTLED:
+    if told & _THROTTLED or code == "429":
         return errors.CatalogThrottledError
-    return errors.CatalogUnavailableError if code in _AWAY else errors.CatalogError
+    return errors.CatalogUnavailableError if told & _AWAY or code in ("502", "503", "504") else errors.CatalogError

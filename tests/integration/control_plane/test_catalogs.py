@@ -12,6 +12,7 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
+from jobs.storage import accounts
 from jobs.storage.permissions import Permissions
 from service.access.token import Role
 from service.api.app import create_app
@@ -26,6 +27,7 @@ from service.registration.detection import examine
 from service.runtime import catalog_round, settings
 from tests.integration.serving import Serving, eventually
 from tests.support import s3
+from tests.support.aws_company import HUB, LAKE, Company, role
 from tests.support.contexts import changed
 from tests.support.small_table import SmallTable
 
@@ -351,11 +353,11 @@ def test_a_failing_catalog_keeps_its_last_report_and_shows_no_secret(
     }
     assert "geheim" not in json.dumps([shown, refused])
     assert sync(api, 404, name="none")["type"] == "/problems/catalog-not-found"
-    for role in (Role.READER, Role.OPERATOR, Role.WORKER):
-        assert api.post("/v1/catalogs/lake/sync", json={}, headers=make_token(role)).status_code == 403
+    for other in (Role.READER, Role.OPERATOR, Role.WORKER):
+        assert api.post("/v1/catalogs/lake/sync", json={}, headers=make_token(other)).status_code == 403
 
 
-def test_the_background_syncs_when_it_is_due_and_less_often_if_throttled(catalogs: Catalogs, clock: FakeClock) -> None:
+def test_the_background_syncs_a_catalog_when_it_is_due(catalogs: Catalogs, clock: FakeClock) -> None:
     lake = catalogs.lake
     lake.table("shop.orders")
     context = catalogs.with_(**ALL, every_seconds=100)
@@ -472,5 +474,31 @@ def test_errors_of_glue_have_their_true_names(aws: s3.Server, monkeypatch: pytes
     with s3.running() as strict:
         strict.counted(needs_keys=1)
         of_strict = strict.endpoint.replace("http://", "glue+http://")
-        with pytest.raises((CatalogLoginError, CatalogDeniedError)):
+        with pytest.raises(CatalogLoginError):
             read(Source(CatalogKind.GLUE, of_strict, region="eu-central-1"))
+
+
+def test_glue_is_read_by_the_roles_of_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with s3.running() as server:
+        aws = Company(server)
+        iam = boto3.client("iam", endpoint_url=server.endpoint, **KEYS)
+        policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "glue:*", "Resource": "*"}]}
+        iam.put_role_policy(RoleName="lake", PolicyName="own", PolicyDocument=json.dumps(policy))
+        server.counted(needs_keys=1)
+
+        def listed(**changes: Any) -> Any:
+            account = accounts.encoded([*accounts.parse([{**aws.declared, **changes}])])[1:-1]
+            return read(Source(CatalogKind.GLUE, server.endpoint.replace("http://", "glue+http://"), account=account))
+
+        assert (listed().entries, listed().is_complete) == (0, True)
+        # This role may do something else, and the user nothing but assume roles.
+        for roles in ([role("idle")], []):
+            with pytest.raises(CatalogDeniedError, match="glue:GetDatabases"):
+                listed(roles=roles)
+        with pytest.raises(CatalogDeniedError, match="assuming the role"):
+            listed(roles=[HUB, {**LAKE, "external_id": "wrong"}])
+        with pytest.raises(CatalogLoginError):
+            listed(secret_key="wrong", roles=[])
