@@ -20,8 +20,8 @@ from service.registration.catalogs import rounds
 from service.registration.catalogs.catalog import Catalog, CatalogKind, OnDropped, OnMoved, OnNew
 from service.registration.catalogs.comparison import Finding
 from service.registration.catalogs.errors import CatalogError, CatalogNotFoundError
+from service.registration.catalogs.following import Report, counts, sync
 from service.registration.catalogs.store import CatalogState
-from service.registration.catalogs.sync import Report, counts, sync
 
 router = Routes(prefix="/v1", tags=["tables"])
 
@@ -52,7 +52,7 @@ class CatalogReport(BaseModel):
     )
     findings: list[CatalogFinding] = Field(description="The differences, 500 at most")
     is_complete: bool = Field(
-        description="False if a limit of number or time ended the sync: then nothing counts as dropped, and the next"
+        description="False if a limit of number or time ended the sync; then nothing counts as dropped, and the next"
         " sync continues",
         examples=[True],
     )

@@ -55,7 +55,7 @@ def catalogs(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
             yield CATALOG_DIFFERS.of(
                 about,
                 each.differs_since,
-                f"Tables of the last sync: {named}. The first ones: {', '.join(first)}.",
+                f"The last sync has left these tables: {named}. The first ones: {', '.join(first)}.",
                 {**counts, "first": first},
                 step=Step(line("catalogs", "show", each.name)),
             )

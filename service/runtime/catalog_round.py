@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from service.api.catalogs import turn
@@ -10,6 +11,7 @@ from service.db import audit_record
 from service.db.engine import writing
 from service.model.errors import GroundskeeperError
 from service.registration.catalogs import rounds, store
+from service.runtime.process import Tick
 from service.runtime.setting_recorder import SettingRecorder
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SETTING = "GROUNDSKEEPER_CATALOGS"
+_LOOK_SECONDS = 5.0
 
 
 def declare(context: AppContext) -> bool:
@@ -25,6 +28,10 @@ def declare(context: AppContext) -> bool:
     with writing(context.database.engine) as connection:
         store.declare(connection, [each.name for each in context.catalogs], context.database.clock())
     return bool(context.catalogs)
+
+
+def ticks(context: AppContext) -> list[Tick]:
+    return [Tick("catalogs", _LOOK_SECONDS, partial(run_once, context))] if declare(context) else []
 
 
 def run_once(context: AppContext) -> str:

@@ -19,7 +19,6 @@ from service.access.token import Role, issued
 from service.api import overview
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
-from service.api.discovery import DiscoverIn
 from service.db.engine import checkpoint
 from service.db.timekeeping import Timekeeping
 from service.delivery import lineage_webhook
@@ -80,7 +79,6 @@ _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
 _ADVICE_SECONDS, _ADVICE_MOST_SECONDS = 60.0, 30.0
 _TREND_SECONDS = 60.0
-_CATALOG_SECONDS = 5.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
 # The number of readers for registrations, verifications and hand-overs, and the number of calls that may wait for one.
@@ -239,12 +237,7 @@ class Composition:
         ]
         if engine.dialect.name == "sqlite":
             ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, partial(checkpoint, engine)))
-        if chosen.discover:
-            wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
-            discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
-            ticks.append(Tick("discover", chosen.discover_seconds, discover))
-        if catalog_round.declare(context):
-            ticks.append(Tick("catalogs", _CATALOG_SECONDS, partial(catalog_round.run_once, context)))
+        ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]
         if chosen.automatic:
             plan = partial(scheduler.run_once, context.database, context.queue.planning, context.monitoring.forecaster)
             ticks.append(Tick("plan", chosen.plan_seconds, plan))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from service.access.token import Role
@@ -11,17 +12,28 @@ from service.api.dependencies import Caller
 from service.api.discovery import DiscoverIn, FoundState, discover
 from service.db import audit_record
 from service.model.errors import GroundskeeperError
+from service.runtime.process import Tick
 from service.runtime.setting_recorder import SettingRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from service.api.dependencies import AppContext
     from service.events.database import Database
     from service.observation.lake_access import LakeAccess
+    from service.runtime.settings import Settings
 
 log = logging.getLogger(__name__)
 
 SETTING = "GROUNDSKEEPER_DISCOVER"
+
+
+def ticks(context: AppContext, chosen: Settings) -> list[Tick]:
+    """Returns the task that searches, if the settings name folders."""
+    if not chosen.discover:
+        return []
+    wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
+    return [Tick("discover", chosen.discover_seconds, partial(run_once, context.database, context.lake, wanted))]
 
 
 def run_once(database: Database, lake: LakeAccess, wanted: Sequence[DiscoverIn]) -> str:

@@ -54,7 +54,7 @@ def test_a_table_that_hudis_tool_has_entered_in_a_hive_metastore(
     run_job(spark, table, "sync", {"metastore_uris": metastore.uris, "database": "lake"})
     # The first address does not answer; the second one counts.
     source = Source(CatalogKind.HIVE, f"thrift://127.0.0.1:1,{metastore.uris}")
-    # It enters the table itself, `_ro` and `_rt`: one table with one location.
+    # Hudi's tool enters the table itself, `_ro` and `_rt`, which are one table.
     check(source, table, entries=3)
     assert read(Source(CatalogKind.HIVE, metastore.uris, databases=("!lake",))).tables == ()
     with metastore.away(), pytest.raises(CatalogUnavailableError):

@@ -1,4 +1,4 @@
-"""What a catalog lists, bounded and parsed: a catalog may be wrong, slow or hostile."""
+"""The listing of a catalog, bounded and parsed: a catalog may be wrong, slow or hostile."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def read(source: Source, limits: ReadLimits | None = None) -> Listing:
             known = found.get(one.base_path)
             if known is None or _rank(one) < _rank(known):
                 found[one.base_path] = one
-        # With more broken entries than are kept, it would be unknown which tables are gone.
+        # Nobody would know which tables are gone if there were more broken entries than are kept.
         if len(found) >= limits.tables or number >= limits.entries or len(broken) > _MOST_BROKEN:
             is_complete = False
             break

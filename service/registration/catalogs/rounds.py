@@ -12,7 +12,7 @@ from service.db.engine import reading, writing
 from service.model.errors import GroundskeeperError
 from service.registration.catalogs import store
 from service.registration.catalogs.errors import CatalogThrottledError
-from service.registration.catalogs.sync import Report, counts, sync
+from service.registration.catalogs.following import Report, counts, sync
 
 if TYPE_CHECKING:
     from service.events.database import Database

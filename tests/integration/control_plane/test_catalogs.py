@@ -237,7 +237,7 @@ def test_a_dropped_table_is_unregistered_by_the_second_sync_and_its_files_stay(c
     lake.drop("shop.orders")
     assert outcome(sync(api)) == {"shop.orders": ("dropped", "none", False)}
     assert "shop.orders" in paths(api)
-    # It comes back for one sync: then its absence counts anew.
+    # The table comes back for one sync, so its absence counts anew.
     lake.table("shop.orders")
     assert sync(api)["findings"] == []
     lake.drop("shop.orders")
@@ -494,7 +494,7 @@ def test_glue_is_read_by_the_roles_of_an_account(monkeypatch: pytest.MonkeyPatch
             return read(Source(CatalogKind.GLUE, server.endpoint.replace("http://", "glue+http://"), account=account))
 
         assert (listed().entries, listed().is_complete) == (0, True)
-        # This role may do something else, and the user nothing but assume roles.
+        # Another role may do something else, and the user nothing but assume roles.
         for roles in ([role("idle")], []):
             with pytest.raises(CatalogDeniedError, match="glue:GetDatabases"):
                 listed(roles=roles)

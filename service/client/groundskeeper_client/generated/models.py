@@ -1281,7 +1281,7 @@ class CatalogReport(Model, frozen=True, kw_only=True):
     findings: list[CatalogFinding]
     """The differences, 500 at most"""
     is_complete: bool
-    """False if a limit of number or time ended the sync: then nothing counts as dropped, and the next sync
+    """False if a limit of number or time ended the sync; then nothing counts as dropped, and the next sync
     continues
     """
 

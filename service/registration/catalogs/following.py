@@ -8,7 +8,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
 from jobs.storage.location import is_below
 from service.catalog import table_secrets, table_store
 from service.db import audit_record
@@ -146,9 +145,7 @@ class _Turn:
         except Exception:
             # A fault of ours with one table must not keep the others from being registered.
             log.exception("The table %s of the catalog %s cannot be synced", each.name, self._catalog.name)
-            problem = Problem(
-                type=GroundskeeperError.type, title=GroundskeeperError.title, hint=GroundskeeperError.hint
-            )
+            problem = GroundskeeperError().problem()
             return replace(each, action=Action.NONE, because=problem.title, reason=problem)
         return each
 
