@@ -28,6 +28,7 @@ from service.model.loopback import is_loopback
 from service.observation.lake_access import LakeAccess
 from service.policies.precedence import Subject
 from service.queue import job_store
+from service.registration.catalogs.catalog import Catalog
 from service.scheduling.queue_settings import QueueSettings
 from service.simulation.edit import Edit
 from service.simulation.what_if import Period, Replayer, WhatIf
@@ -81,7 +82,7 @@ Simulator = Callable[[Edit, Period], WhatIf]
 class AppContext:
     """The objects and settings that the calls of the API use, made by `service.runtime.composition`. `guard` knows
     which addresses webhooks may have. `identity` is None without an OpenID provider; `simulator` is None if simulations
-    need no process of their own."""
+    need no process of their own. `catalogs` are those of the settings."""
 
     database: Database
     lake: LakeAccess
@@ -91,6 +92,7 @@ class AppContext:
     guard: Guard = field(default_factory=Guard)
     identity: Identity | None = None
     simulator: Simulator | None = None
+    catalogs: tuple[Catalog, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ LakeDep = Annotated[LakeAccess, Depends(_part("lake"))]
 QueueDep = Annotated[QueueSettings, Depends(_part("queue"))]
 MonitoringDep = Annotated[Monitoring, Depends(_part("monitoring"))]
 ExposureDep = Annotated[Exposure, Depends(_part("exposure"))]
+CatalogsDep = Annotated[tuple[Catalog, ...], Depends(_part("catalogs"))]
 GuardDep = Annotated[Guard, Depends(_part("guard"))]
 
 

@@ -11,6 +11,7 @@ from service.api.errors import ChangedMeanwhileError, MediaTypeError, ServiceBus
 from service.catalog.errors import MetastoreForbiddenError
 from service.model import errors, storage_errors, table_errors
 from service.model.errors import GroundskeeperError
+from service.registration.catalogs.errors import CatalogError
 
 CREATED: Final = HTTPStatus.CREATED
 ACCEPTED: Final = HTTPStatus.ACCEPTED
@@ -33,6 +34,7 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     storage_errors.StorageError: HTTPStatus.BAD_GATEWAY,
     table_errors.FlinkError: HTTPStatus.BAD_GATEWAY,
     ProviderUnavailableError: HTTPStatus.BAD_GATEWAY,
+    CatalogError: HTTPStatus.BAD_GATEWAY,
     storage_errors.ReadersBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotReadyError: HTTPStatus.SERVICE_UNAVAILABLE,

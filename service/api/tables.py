@@ -208,10 +208,15 @@ def unregister_table(table_id: TableId, database: DatabaseDep) -> None:
 
 
 def register_table(wanted: TableIn, database: Database, lake: LakeAccess, caller: Caller) -> Registration:
-    declared = registry.Declarations(**_declared(wanted, Writers(), database, lake))
+    declared = declarations(wanted, database, lake)
     table = registry.register(database, lake, wanted.base_path, declared, allowed_roots=caller.roots(lake))
     lake.poll_requests.ask(table.id)
     return table
+
+
+def declarations(wanted: TableIn, database: Database, lake: LakeAccess) -> registry.Declarations:
+    """Raises FlinkHostNotAllowedError."""
+    return registry.Declarations(**_declared(wanted, Writers(), database, lake))
 
 
 def shown(database: Database, table: Registration) -> TableOut:

@@ -15,6 +15,7 @@ from service.cli.client import (
     advice,
     as_code,
     assistant,
+    catalogs,
     contexts,
     events,
     freezes,
@@ -51,6 +52,7 @@ simulations.add_to(policies.app)
 shadows.add_to(policies.app)
 advice.add_to(policies.app)
 app.add_typer(policies.app, name="policy", rich_help_panel=_CLIENT)
+app.add_typer(catalogs.app, name="catalogs", rich_help_panel=_CLIENT)
 app.add_typer(freezes.app, name="freezes", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(policies.pause)
 app.command(rich_help_panel=_CLIENT)(policies.resume)

@@ -83,6 +83,7 @@ function object({ type, id, name }) {
   if (type === "table") return tableLink(id, name);
   if (type === "webhook") return link(`#/webhooks/${encodeURIComponent(id)}`, `Webhook ${name}`);
   if (type === "group") return link("#/workers", `Worker group ${name}`);
+  if (type === "catalog") return `Catalog ${name}`;
   return type === "worker" ? link("#/workers", `Worker ${name}`) : name;
 }
 

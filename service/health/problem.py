@@ -67,6 +67,8 @@ class ProblemKind(StrEnum):
     WEBHOOK_DISABLED = "webhook-disabled"
     DELIVERIES_GIVEN_UP = "deliveries-given-up"
     JOBS_PAUSED = "jobs-paused"
+    CATALOG_FAILING = "catalog-failing"
+    CATALOG_DIFFERS = "catalog-differs"
 
     @property
     def is_of_table(self) -> bool:
@@ -81,6 +83,8 @@ _OF_OTHERS = frozenset(
         ProblemKind.WEBHOOK_DISABLED,
         ProblemKind.DELIVERIES_GIVEN_UP,
         ProblemKind.JOBS_PAUSED,
+        ProblemKind.CATALOG_FAILING,
+        ProblemKind.CATALOG_DIFFERS,
     }
 )
 
@@ -90,6 +94,7 @@ class ObjectType(StrEnum):
     GROUP = "group"
     WORKER = "worker"
     WEBHOOK = "webhook"
+    CATALOG = "catalog"
     SERVICE = "service"
 
 

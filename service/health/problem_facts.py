@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from service.queue.job import Job
     from service.queue.lock_sighting import LockSighting
     from service.queue.worker import Worker
+    from service.registration.catalogs.store import CatalogState
     from service.scheduling.decision import Decision
 
 
@@ -131,3 +132,4 @@ class Facts:
     lost: Mapping[str, Lost] = field(default_factory=dict)  # By worker id.
     webhooks: Sequence[WebhookFacts] = ()
     pause: Pause | None = None
+    catalogs: Sequence[CatalogState] = ()

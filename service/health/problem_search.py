@@ -26,6 +26,7 @@ from service.model.errors import DatabaseUnavailableError
 from service.policies import pause_store
 from service.policies import store as policy_store
 from service.queue import worker_store
+from service.registration.catalogs import store as catalog_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -268,7 +269,10 @@ def _of_the_rest(engine: Engine, now: datetime) -> tuple[Part, Collection[Proble
     of_webhooks = (ProblemKind.WEBHOOK_FAILING, ProblemKind.WEBHOOK_DISABLED, ProblemKind.DELIVERIES_GIVEN_UP)
     webhooks = part(fleet_store.webhooks, of_webhooks) or ()
     pause = part(pause_store.pause_of, (ProblemKind.JOBS_PAUSED,))
-    return problems.of_the_rest(Facts(webhooks=webhooks, pause=pause, **workers), now), failed  # type: ignore[arg-type]
+    of_catalogs = (ProblemKind.CATALOG_FAILING, ProblemKind.CATALOG_DIFFERS)
+    catalogs = tuple((part(catalog_store.every, of_catalogs) or {}).values())
+    facts = Facts(webhooks=webhooks, pause=pause, catalogs=catalogs, **workers)  # type: ignore[arg-type]
+    return problems.of_the_rest(facts, now), failed
 
 
 def _backlog(table: TableFacts) -> TableBacklog | None:

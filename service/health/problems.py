@@ -14,6 +14,7 @@ from typing import TypeVar
 from service.db.page import Cursor, Page, not_a_cursor, page_of
 from service.health import (
     backlog,
+    catalogs,
     clocks,
     file_sizes,
     fleet,
@@ -76,6 +77,7 @@ OF_THE_REST: Mapping[_OfAll, Collection[ProblemKind]] = {
         ProblemKind.DELIVERIES_GIVEN_UP,
     },
     fleet.pause: {ProblemKind.JOBS_PAUSED},
+    catalogs.catalogs: {ProblemKind.CATALOG_FAILING, ProblemKind.CATALOG_DIFFERS},
 }
 
 

@@ -19,7 +19,6 @@ from service.access.token import Role, issued
 from service.api import overview
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
-from service.api.discovery import DiscoverIn
 from service.db.engine import checkpoint
 from service.db.timekeeping import Timekeeping
 from service.delivery import lineage_webhook
@@ -52,7 +51,7 @@ from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.reports import fleet_samples
-from service.runtime import discovery_round, retention
+from service.runtime import catalog_round, discovery_round, retention
 from service.runtime.api_settings import exposure, identity, queue_settings
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
@@ -139,17 +138,20 @@ class Composition:
         )
         secret, token = issued("local worker", Role.WORKER, self._clock(), groups=(chosen.worker_group,))
         queue = queue_settings(chosen, self.rng)
+        database = Database(self.engine, self._clock, self.notifier, self._cipher)
+        lake = LakeAccess(
+            examine=self._readers.isolated(detection.examine),
+            readers=self._readers,
+            storage_options=chosen.hadoop_options,
+            poll_requests=self.poll_requests,
+            permissions=chosen.permissions,
+            flink_hosts=chosen.flink_hosts,
+            lock_hosts=chosen.lock_hosts,
+        )
         context = AppContext(
-            database=Database(self.engine, self._clock, self.notifier, self._cipher),
-            lake=LakeAccess(
-                examine=self._readers.isolated(detection.examine),
-                readers=self._readers,
-                storage_options=chosen.hadoop_options,
-                poll_requests=self.poll_requests,
-                permissions=chosen.permissions,
-                flink_hosts=chosen.flink_hosts,
-                lock_hosts=chosen.lock_hosts,
-            ),
+            database=database,
+            lake=lake,
+            catalogs=tuple(each.to_catalog(database, lake, chosen.storage_accounts) for each in chosen.catalogs),
             queue=queue,
             monitoring=Monitoring(
                 tasks=self.tasks,
@@ -235,10 +237,7 @@ class Composition:
         ]
         if engine.dialect.name == "sqlite":
             ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, partial(checkpoint, engine)))
-        if chosen.discover:
-            wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
-            discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
-            ticks.append(Tick("discover", chosen.discover_seconds, discover))
+        ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]
         if chosen.automatic:
             plan = partial(scheduler.run_once, context.database, context.queue.planning, context.monitoring.forecaster)
             ticks.append(Tick("plan", chosen.plan_seconds, plan))

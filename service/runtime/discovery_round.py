@@ -4,68 +4,36 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from service.access import audit_store
-from service.access.audit_entry import AuditEntry, shown
 from service.access.token import Role
-from service.api.audit_objects import read
 from service.api.dependencies import Caller
 from service.api.discovery import DiscoverIn, FoundState, discover
 from service.db import audit_record
 from service.model.errors import GroundskeeperError
+from service.runtime.process import Tick
+from service.runtime.setting_recorder import SettingRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Connection
-
+    from service.api.dependencies import AppContext
     from service.events.database import Database
     from service.observation.lake_access import LakeAccess
+    from service.runtime.settings import Settings
 
 log = logging.getLogger(__name__)
 
 SETTING = "GROUNDSKEEPER_DISCOVER"
 
 
-class _Recorder:
-    """Writes the entry of the audit trail for a registration that was not requested by a call."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._object: tuple[str, str] | None = None
-
-    def begun(self, connection: Connection) -> None:
-        pass
-
-    def about(self, kind: str, object_id: str) -> None:
-        self._object = (kind, object_id)
-
-    exists = about
-
-    def state_object(self, before: Any, after: Any) -> None:
-        pass
-
-    def sibling(self) -> _Recorder:
-        return _Recorder(self._database)
-
-    def ends(self, connection: Connection) -> None:
-        if self._object is None:
-            return
-        kind, object_id = self._object
-        name, after = read(connection, self._database.cipher, kind, object_id)
-        entry = AuditEntry(
-            at=self._database.clock(),
-            who=SETTING,
-            method="CLI",
-            route=SETTING,
-            operation="discoverTables",
-            object_type=kind,
-            object_id=object_id,
-            object_name=name,
-            after=shown(after),
-        )
-        audit_store.add(connection, entry)
+def ticks(context: AppContext, chosen: Settings) -> list[Tick]:
+    """Returns the task that searches, if the settings name folders."""
+    if not chosen.discover:
+        return []
+    wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
+    return [Tick("discover", chosen.discover_seconds, partial(run_once, context.database, context.lake, wanted))]
 
 
 def run_once(database: Database, lake: LakeAccess, wanted: Sequence[DiscoverIn]) -> str:
@@ -76,7 +44,7 @@ def run_once(database: Database, lake: LakeAccess, wanted: Sequence[DiscoverIn])
         # The settings name the root, so it is allowed even if no roots are set.
         roots = lake.permissions.roots if lake.permissions.roots is not None else (each.root,)
         allowed = replace(lake, permissions=replace(lake.permissions, roots=roots))
-        accompanying = audit_record.current.set(_Recorder(database))
+        accompanying = audit_record.current.set(SettingRecorder(database, SETTING, "discoverTables"))
         try:
             found = discover(each, database, allowed, Caller(SETTING, Role.ADMIN))
         except GroundskeeperError as error:

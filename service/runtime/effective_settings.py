@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from jobs.contract import JsonMapped
 from jobs.redaction import MASK, is_secret, redacted
@@ -72,7 +72,9 @@ def shown(field: str, value: Any) -> Any:
             }
         case Account():
             return value.shown()
-        case tuple():
+        case BaseModel():
+            return {name: shown(name, each) for name, each in value if each is not None}
+        case tuple() | list():
             return [shown(field, each) for each in value]
         case None | bool() | int() | float():
             return value

@@ -119,6 +119,9 @@ class Settings(StorageSettings):
     discover: tuple[dict[str, Any], ...] = Field(
         (), description="JSON list of what to register by itself: objects as for POST /v1/discover"
     )
+    catalogs: tuple[Any, ...] = Field(
+        (), repr=False, description="JSON list of catalogs in which tables are found: name, kind, address, rules"
+    )
     discover_seconds: float = Field(3600.0, ge=1, description="How often it is searched for new tables")
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often the scheduler decides about due tables")
@@ -284,6 +287,21 @@ class Settings(StorageSettings):
             for each in value:
                 DiscoverIn.model_validate({**each, "register": True})
         return value
+
+    @field_validator("catalogs")
+    @classmethod
+    def _are_catalogs(cls, value: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+        # The import is made here for the same reason.
+        if not value:
+            return ()
+        from service.api.catalog_forms import CatalogIn
+
+        found = tuple(map(CatalogIn.model_validate, value))
+        if len({each.name for each in found}) != len(found):
+            raise ValueError("two catalogs have the same name")
+        for each in found:
+            each.check(info.data.get("allowed_roots"), info.data.get("storage_accounts") or ())
+        return found
 
     @property
     def pool_connections(self) -> int:

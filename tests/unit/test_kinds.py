@@ -79,6 +79,7 @@ NAMING = {
     "service/policies/settings.py": "the settings of its policy",
     "service/policies/policy.py": "the member of a policy that has these settings",
     "service/dashboard/upkeep.js": "the sentence about its policy",
+    "service/cli/client/catalogs.py": "the command of this name for catalogs",
     "jobs/hudi/hive_sync.py": "Hudi's tool that it drives, with a method of that name",
     "service/simulation/simulated_table.py": "the kinds that a simulation leaves out",
     "service/lake/avro_file.py": "the marker between blocks of an Avro file",

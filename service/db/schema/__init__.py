@@ -10,6 +10,8 @@ from service.db.schema.access import sessions as sessions
 from service.db.schema.access import tokens as tokens
 from service.db.schema.catalog import COMMIT_INSTANT as COMMIT_INSTANT
 from service.db.schema.catalog import TABLE_BASE_PATH as TABLE_BASE_PATH
+from service.db.schema.catalog import catalog_tables as catalog_tables
+from service.db.schema.catalog import catalogs as catalogs
 from service.db.schema.catalog import commits as commits
 from service.db.schema.catalog import consumers as consumers
 from service.db.schema.catalog import partitions as partitions

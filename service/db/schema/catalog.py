@@ -131,3 +131,32 @@ consumers = sa.Table(
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("seen_at", UtcDateTime, nullable=False),
 )
+
+# One row for each catalog that the settings declare, with its last sync (`service.registration.catalogs`).
+catalogs = sa.Table(
+    "catalogs",
+    metadata,
+    sa.Column("name", sa.String(63), primary_key=True),
+    # A claim moves this time forward at once, so that one replica syncs.
+    sa.Column("next_at", UtcDateTime, nullable=False),
+    sa.Column("synced_at", UtcDateTime),
+    sa.Column("failing_since", UtcDateTime),
+    # The first sync in a row that has left findings.
+    sa.Column("differs_since", UtcDateTime),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Column("report", sa.JSON(none_as_null=True)),
+)
+
+# There is no foreign key to the tables: a table that somebody unregisters is not registered again.
+catalog_tables = sa.Table(
+    "catalog_tables",
+    metadata,
+    sa.Column("catalog", sa.String(63), primary_key=True),
+    sa.Column("name", sa.String(400), primary_key=True),
+    sa.Column("base_path", sa.Text, nullable=False),
+    sa.Column("table_id", sa.String(64), nullable=False),
+    sa.Column("is_ours", sa.Boolean, nullable=False),
+    # The first sync that did not find it in the catalog any more.
+    sa.Column("missing_since", UtcDateTime),
+)

@@ -25,6 +25,7 @@ from service.policies.settings import GIB, MIB, ClusteringSettings, ExpansionSet
 from service.queue.breaker import Breaker
 from service.queue.job import Job, JobState
 from service.queue.worker import Worker
+from service.registration.catalogs.store import CatalogState
 from service.scheduling.decision import Decision, Verdict
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago, an_incident, plan
 
@@ -37,6 +38,13 @@ _LARGE = PartitionState(
     "p", buckets=4, num_buckets=4, largest_bucket=1, largest_bucket_bytes=8 * GIB, base_bytes=8 * GIB
 )
 _JOB: Mapping[str, Any] = {"table_id": TABLE_ID, "created_at": ago(hours=2), "not_before": ago(hours=2)}
+
+
+def _failing_catalog() -> CatalogState:
+    error = Problem(type="catalog-unavailable", title="It is gone", hint="Start it.")
+    report = {"counts": {"new": 1}, "findings": [{"name": "shop.orders"}]}
+    since = {"failing_since": ago(hours=1), "differs_since": ago(hours=2)}
+    return CatalogState("lake", NOW, failures=1, error=error, report=report, **since)
 
 
 def everything_wrong() -> Facts:
@@ -53,6 +61,7 @@ def everything_wrong() -> Facts:
             WebhookFacts(_webhook(disabled_because="It is gone."), **given_up),
         ],
         pause=Pause(ago(days=2), "ops"),
+        catalogs=[_failing_catalog()],
     )
 
 

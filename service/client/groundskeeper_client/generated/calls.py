@@ -26,6 +26,10 @@ from groundskeeper_client.generated.models import (
     CalendarOut,
     CallbackIn,
     CallbackOut,
+    CatalogList,
+    CatalogOut,
+    CatalogReport,
+    CatalogSyncIn,
     CleaningIn,
     ClusteringIn,
     CommitPage,
@@ -566,6 +570,15 @@ def get_calendar(*, since: datetime, until: datetime) -> Call[CalendarOut]:
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/v1/calendar", CalendarOut, query={"since": since, "until": until})
+
+
+def get_catalog(name: str) -> Call[CatalogOut]:
+    """Show a catalog and its last sync.
+
+    Raises CatalogNotFoundError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/catalogs/{segment(name)}", CatalogOut)
 
 
 def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
@@ -1159,6 +1172,16 @@ def list_audit_entries(
             "cursor": cursor,
         },
     )
+
+
+def list_catalogs() -> Call[CatalogList]:
+    """List the catalogs.
+
+    The catalogs are declared by the setting GROUNDSKEEPER_CATALOGS.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/catalogs", CatalogList)
 
 
 def list_commits(
@@ -2097,6 +2120,19 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
     return Call(
         "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body
     )
+
+
+def sync_catalog(name: str, body: CatalogSyncIn) -> Call[CatalogReport]:
+    """Compare a catalog with the registered tables, and follow it.
+
+    Does what the rules of the catalog say: registers new tables, and follows those that have moved or were
+    dropped. A dry run changes nothing. A table that is refused does not stop the others. No table's data are
+    ever touched.
+
+    Raises BodyNotJsonError, CatalogFailedError, CatalogNotFoundError, DatabaseUnavailableError, ForbiddenError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/catalogs/{segment(name)}/sync", CatalogReport, body=body)
 
 
 def test_notification(name: str) -> Call[DeliveryOut]:

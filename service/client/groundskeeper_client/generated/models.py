@@ -43,6 +43,13 @@ class AcknowledgementOut(Model, frozen=True, kw_only=True):
     """Since when"""
 
 
+class Action(Word):
+    NONE = "none"
+    REGISTER = "register"
+    FOLLOW = "follow"
+    UNREGISTER = "unregister"
+
+
 class ActionOut(Model, frozen=True, kw_only=True):
     """A call of the API that helps. The caller needs the role for that call."""
 
@@ -1190,6 +1197,98 @@ class CallbackOut(Model, frozen=True, kw_only=True):
     """Id of the table"""
     is_new: bool
     """False if the commit is known, or a poll of the table is already requested"""
+
+
+class CatalogFinding(Model, frozen=True, kw_only=True):
+    """A difference between a catalog and the registered tables."""
+
+    name: str
+    """The table in the catalog; `database.*` is a whole database"""
+    kind: FindingKind
+    """What differs"""
+    action: Action
+    """What the rules of the catalog do about it"""
+    base_path: str | None
+    """Its location in the catalog"""
+    before: str | None
+    """Where it is registered, if it has moved or was dropped"""
+    table_id: str | None
+    """The registered table, if there is one"""
+    is_done: bool
+    """Whether this sync has done it"""
+    because: str | None
+    """Why nothing is done"""
+    owner: str | None
+    """The owner that the entry gives"""
+    tags: dict[str, str] | None
+    """The tags that its parameters give"""
+    reason: ReasonOut | None
+    """The problem that stands against it; null if there is none"""
+
+
+class CatalogKind(Word):
+    GLUE = "glue"
+    HIVE = "hive"
+    UNITY = "unity"
+    SQL = "sql"
+
+
+class CatalogList(Model, frozen=True, kw_only=True):
+    items: list[CatalogOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class CatalogOut(Model, frozen=True, kw_only=True):
+    """A catalog of GROUNDSKEEPER_CATALOGS, without its secrets."""
+
+    name: str
+    """Its name"""
+    kind: CatalogKind
+    """What it is"""
+    address: str
+    """Its address"""
+    new: OnNew
+    """What happens to new tables"""
+    moved: OnMoved
+    """What happens to tables whose location changes"""
+    dropped: OnDropped
+    """What happens to tables that the catalog drops"""
+    every_seconds: float
+    """How often it is synced"""
+    synced_at: datetime | None
+    """When the last sync ended that did not fail"""
+    next_at: datetime | None
+    """When the next sync is due"""
+    failing_since: datetime | None
+    """Since when its syncs fail; null if the last one did not"""
+    error: ReasonOut | None
+    """Why the last sync failed; null if it did not"""
+    report: CatalogReport | None
+    """What the last sync has found; null before the first"""
+
+
+class CatalogReport(Model, frozen=True, kw_only=True):
+    """What a sync has found and done."""
+
+    entries: int
+    """Tables of all kinds in the catalog that its patterns select"""
+    tables: int
+    """Hudi tables among them, one for each location"""
+    in_step: int
+    """Those that are registered where the catalog has them"""
+    counts: dict[str, int]
+    """Findings that the sync has not dealt with, by kind"""
+    findings: list[CatalogFinding]
+    """The differences, 500 at most"""
+    is_complete: bool
+    """False if a limit of number or time ended the sync; then nothing counts as dropped, and the next sync
+    continues
+    """
+
+
+class CatalogSyncIn(Model, frozen=True, kw_only=True):
+    dry_run: bool | UnsetType = UNSET
+    """Only says what the sync would do"""
 
 
 class ChangedProperty(Model, frozen=True, kw_only=True):
@@ -2451,6 +2550,18 @@ class FilesOut(Model, frozen=True, kw_only=True):
     """Size of these files"""
     rows: int | None
     """Rows in base files; null if the number is not known for every file"""
+
+
+class FindingKind(Word):
+    """`NEW`: in the catalog and not registered. `MOVED`: the catalog has another location. `DROPPED`: registered,
+    and not in the catalog any more. `REFUSED`: it cannot be registered. `BROKEN`: the entry cannot be read.
+    """
+
+    NEW = "new"
+    MOVED = "moved"
+    DROPPED = "dropped"
+    REFUSED = "refused"
+    BROKEN = "broken"
 
 
 class FinishExpansionIn(Model, frozen=True, kw_only=True):
@@ -4039,6 +4150,7 @@ class ObjectType(Word):
     GROUP = "group"
     WORKER = "worker"
     WEBHOOK = "webhook"
+    CATALOG = "catalog"
     SERVICE = "service"
 
 
@@ -4076,6 +4188,27 @@ class OnActiveWriters(Word):
     WAIT = "wait"
     FENCE = "fence"
     ABORT = "abort"
+
+
+class OnDropped(Word):
+    REPORT = "report"
+    UNREGISTER = "unregister"
+
+
+class OnMoved(Word):
+    """What happens to a table whose location the catalog has changed. `FOLLOW` registers it at the new location,
+    with what was declared about it, and unregisters the old one.
+    """
+
+    REPORT = "report"
+    FOLLOW = "follow"
+
+
+class OnNew(Word):
+    """What happens to a table that the catalog lists and that is not registered."""
+
+    REPORT = "report"
+    REGISTER = "register"
 
 
 class OpenWindowsOut(Model, frozen=True, kw_only=True):
@@ -4739,6 +4872,8 @@ class ProblemKind(Word):
     WEBHOOK_DISABLED = "webhook-disabled"
     DELIVERIES_GIVEN_UP = "deliveries-given-up"
     JOBS_PAUSED = "jobs-paused"
+    CATALOG_FAILING = "catalog-failing"
+    CATALOG_DIFFERS = "catalog-differs"
 
 
 class ProblemType(Model, frozen=True, kw_only=True):

@@ -34,6 +34,18 @@ class CallbackUnknownTableError(ApiError):
     type = "callback-unknown-table"
 
 
+class CatalogFailedError(ApiError):
+    """The catalog answered with an error"""
+
+    type = "catalog-failed"
+
+
+class CatalogNotFoundError(ApiError):
+    """No catalog has this name"""
+
+    type = "catalog-not-found"
+
+
 class ChangedMeanwhileError(ApiError):
     """This has changed since you have seen it"""
 
@@ -456,6 +468,8 @@ BY_TYPE: dict[str, type[ApiError]] = {
         BucketFilesNotMergeableError,
         BucketIndexContradictedError,
         CallbackUnknownTableError,
+        CatalogFailedError,
+        CatalogNotFoundError,
         ChangedMeanwhileError,
         ConsumerNotFoundError,
         DatabaseDamagedError,

@@ -1,0 +1,1 @@
+"""Finds tables in catalogs: AWS Glue, Hive metastores, Unity Catalog, and databases that list tables."""

@@ -1,0 +1,108 @@
+"""A catalog as the settings declare it, and what it lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jobs.contract import Problem
+    from service.registration.registry import Declarations
+
+
+class CatalogKind(StrEnum):
+    GLUE = "glue"
+    HIVE = "hive"
+    UNITY = "unity"
+    SQL = "sql"
+
+
+class OnNew(StrEnum):
+    """What happens to a table that the catalog lists and that is not registered."""
+
+    REPORT = "report"
+    REGISTER = "register"
+
+
+class OnMoved(StrEnum):
+    """What happens to a table whose location the catalog has changed. `FOLLOW` registers it at the new location, with
+    what was declared about it, and unregisters the old one."""
+
+    REPORT = "report"
+    FOLLOW = "follow"
+
+
+class OnDropped(StrEnum):
+    REPORT = "report"
+    UNREGISTER = "unregister"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a catalog is, and what is read of it. `account` is the JSON of an account of AWS, `marker` a parameter and
+    its value that also tell a Hudi table, `kept` are patterns of parameters that become tags."""
+
+    kind: CatalogKind
+    address: str = field(repr=False)
+    databases: tuple[str, ...] = ("*",)
+    tables: tuple[str, ...] = ("*",)
+    account: str | None = field(default=None, repr=False)
+    region: str | None = None
+    token: str | None = field(default=None, repr=False)
+    query: str | None = None
+    marker: tuple[str, str] | None = None
+    kept: tuple[str, ...] = ()
+
+    def wants_database(self, name: str) -> bool:
+        return _selects(self.databases, name)
+
+    def wants_table(self, name: str) -> bool:
+        return _selects(self.tables, name)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A catalog and its rules. At most the share `most_dropped` of its tables, but always one, is unregistered in one
+    sync."""
+
+    name: str
+    source: Source
+    shown_address: str
+    declared: Declarations = field(repr=False)
+    roots: tuple[str, ...] = ()
+    new: OnNew = OnNew.REPORT
+    moved: OnMoved = OnMoved.REPORT
+    dropped: OnDropped = OnDropped.REPORT
+    most_dropped: float = 0.1
+    every_seconds: float = 3600.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table of a catalog; `name` is `database.table`. `location` and `owner` are as the catalog has them."""
+
+    name: str
+    location: str
+    owner: str | None = None
+    input_format: str = ""
+    provider: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An entry that cannot be used, or a database (`name` ends in `.*`) whose tables cannot be listed."""
+
+    name: str
+    problem: Problem
+
+
+def _selects(patterns: Sequence[str], name: str) -> bool:
+    """Returns whether a pattern matches and none that begins with `!` does. Case does not matter, as in catalogs."""
+    found = [each for each in patterns if fnmatchcase(name.lower(), each.removeprefix("!").lower())]
+    only_excludes = all(each.startswith("!") for each in patterns)
+    return (bool(found) or only_excludes) and not any(each.startswith("!") for each in found)

@@ -1,0 +1,188 @@
+"""Compares what a catalog lists with what it listed before and with what is registered. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.contract import Problem  # noqa: TC001 - the record is read at run time
+from jobs.spec import Spec
+from service.model.record import Record
+from service.registration.catalogs.catalog import OnDropped, OnMoved, OnNew
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from service.registration.catalogs.catalog import Catalog
+    from service.registration.catalogs.listing import Listed, Listing
+
+
+@dataclass(frozen=True)
+class KnownTable(Record):
+    """A table that an earlier sync found in the catalog and among the registered ones. `is_ours` says that the sync
+    registered it. `missing_since` is the first sync that did not find it in the catalog any more."""
+
+    name: str
+    base_path: str
+    table_id: str
+    is_ours: bool
+    missing_since: datetime | None = None
+
+
+class FindingKind(StrEnum):
+    """`NEW`: in the catalog and not registered. `MOVED`: the catalog has another location. `DROPPED`: registered, and
+    not in the catalog any more. `REFUSED`: it cannot be registered. `BROKEN`: the entry cannot be read."""
+
+    NEW = "new"
+    MOVED = "moved"
+    DROPPED = "dropped"
+    REFUSED = "refused"
+    BROKEN = "broken"
+
+
+class Action(StrEnum):
+    NONE = "none"
+    REGISTER = "register"
+    FOLLOW = "follow"
+    UNREGISTER = "unregister"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference, and what the rules of the catalog do about it."""
+
+    name: Annotated[str, Spec("The table in the catalog; `database.*` is a whole database", examples=("shop.orders",))]
+    kind: Annotated[FindingKind, Spec("What differs", examples=("new",))]
+    action: Annotated[Action, Spec("What the rules of the catalog do about it", examples=("register",))]
+    base_path: Annotated[str | None, Spec("Its location in the catalog", examples=("s3a://lake/shop/orders",))] = None
+    before: Annotated[str | None, Spec("Where it is registered, if it has moved or was dropped")] = None
+    table_id: Annotated[str | None, Spec("The registered table, if there is one")] = None
+    is_done: Annotated[bool, Spec("Whether this sync has done it", examples=(True,))] = False
+    because: Annotated[str | None, Spec("Why nothing is done")] = None
+    owner: Annotated[str | None, Spec("The owner that the entry gives")] = None
+    tags: Annotated[dict[str, str] | None, Spec("The tags that its parameters give")] = None
+    reason: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """`in_step` are the tables that are registered where the catalog has them, with the ids."""
+
+    findings: tuple[Finding, ...]
+    in_step: Mapping[str, tuple[Listed, str]]
+
+
+@dataclass(frozen=True)
+class State:
+    """What the service knows. `registered` has ids by base path, `elsewhere` the ids of tables that other catalogs
+    list."""
+
+    known: Mapping[str, KnownTable]
+    registered: Mapping[str, str]
+    elsewhere: frozenset[str] = frozenset()
+
+
+def compare(catalog: Catalog, listing: Listing, state: State) -> Compared:
+    """Returns the differences, in the order of names."""
+    in_step: dict[str, tuple[Listed, str]] = {}
+    findings: list[Finding] = []
+    listed_paths = {each.base_path for each in listing.tables}
+    for each in listing.tables:
+        known, table_id = state.known.get(each.name), state.registered.get(each.base_path)
+        old = known if known and known.base_path != each.base_path else None
+        # Another entry may have taken over the old location.
+        if old and old.base_path not in listed_paths and old.base_path in state.registered:
+            findings.append(_moved(catalog, each, old, state))
+        elif table_id is not None:
+            in_step[each.name] = (each, table_id)
+        else:
+            findings.append(_new(catalog, each, known))
+    findings += _dropped(catalog, listing, state, listed_paths)
+    findings += [Finding(each.name, FindingKind.BROKEN, Action.NONE, reason=each.problem) for each in listing.broken]
+    guarded = _guarded(catalog, listing, state, findings)
+    return Compared(tuple(sorted(guarded, key=lambda each: (each.name, each.kind))), in_step)
+
+
+def _new(catalog: Catalog, each: Listed, known: KnownTable | None) -> Finding:
+    action = Action.REGISTER if catalog.new is OnNew.REGISTER else Action.NONE
+    because = None if action is Action.REGISTER else "The rule for new tables is to report them."
+    if known and known.base_path == each.base_path and action is Action.REGISTER:
+        action, because = Action.NONE, "Somebody has unregistered it. Register it by hand, or exclude it by a pattern."
+    return Finding(
+        each.name,
+        FindingKind.NEW,
+        action,
+        each.base_path,
+        because=because,
+        owner=each.owner or catalog.declared.owner,
+        tags={**catalog.declared.tags, **each.tags},
+    )
+
+
+def _moved(catalog: Catalog, each: Listed, old: KnownTable, state: State) -> Finding:
+    action, because = Action.FOLLOW, None
+    if catalog.moved is OnMoved.REPORT:
+        action, because = Action.NONE, "The rule for moved tables is to report them."
+    elif reason := _not_ours(old, state):
+        action, because = Action.NONE, reason
+    return Finding(
+        each.name,
+        FindingKind.MOVED,
+        action,
+        each.base_path,
+        old.base_path,
+        state.registered[old.base_path],
+        because=because,
+    )
+
+
+def _dropped(catalog: Catalog, listing: Listing, state: State, listed_paths: set[str]) -> Iterator[Finding]:
+    names = {each.name for each in listing.tables}
+    for name, known in state.known.items():
+        is_here = name in names or known.base_path in listed_paths
+        if is_here or known.base_path not in state.registered or not listing.lacks(name):
+            continue
+        action, because = Action.UNREGISTER, None
+        if catalog.dropped is OnDropped.REPORT:
+            action, because = Action.NONE, "The rule for dropped tables is to report them."
+        elif reason := _not_ours(known, state):
+            action, because = Action.NONE, reason
+        elif known.missing_since is None:
+            action, because = Action.NONE, "The next sync unregisters it, if it is still missing then."
+        yield Finding(
+            name,
+            FindingKind.DROPPED,
+            action,
+            before=known.base_path,
+            table_id=state.registered[known.base_path],
+            because=because,
+        )
+
+
+def _not_ours(known: KnownTable, state: State) -> str | None:
+    if not known.is_ours or state.registered.get(known.base_path) != known.table_id:
+        return "The sync unregisters only tables that it has registered, and this one it found registered."
+    return "Another catalog lists it." if known.table_id in state.elsewhere else None
+
+
+def _guarded(catalog: Catalog, listing: Listing, state: State, findings: list[Finding]) -> list[Finding]:
+    """Takes back all that would unregister tables, if too many would be: a catalog that answers with nothing, or half
+    of what it has, must not unregister a fleet."""
+    ending = [each for each in findings if each.action in (Action.FOLLOW, Action.UNREGISTER)]
+    most = max(1, int(catalog.most_dropped * len(state.known)))
+    if not ending or (len(ending) <= most and listing.entries):
+        return findings
+    said = (
+        f"{len(ending)} of {len(state.known)} tables would be unregistered at once; the limit is {most}"
+        " (`most_dropped`). If the catalog is right, unregister them by hand, or raise the limit for one sync."
+        if listing.entries
+        else "The catalog lists no table at all any more."
+    )
+    kept = [each for each in findings if each not in ending]
+    held = [
+        Finding(each.name, each.kind, Action.NONE, each.base_path, each.before, each.table_id, because=said)
+        for each in ending
+    ]
+    return kept + held

@@ -1,0 +1,133 @@
+"""Lists the tables of AWS Glue by `boto3` (extra `glue` or `aws`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jobs.format.server_addresses import glue_endpoint
+from jobs.storage import aws_session
+from jobs.storage.store import LoginError
+from service.registration.catalogs import errors
+from service.registration.catalogs.catalog import Broken, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.registration.catalogs.catalog import Source
+
+_CONNECT_SECONDS, _SILENCE_SECONDS, _ATTEMPTS = 3, 10, 5
+_REGION = re.compile(r"(?:^|\.)glue(?:-fips)?\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)$")
+_LOGIN = {
+    "ExpiredTokenException", "IncompleteSignature", "InvalidClientTokenId", "InvalidSignatureException",
+    "MissingAuthenticationTokenException", "SignatureDoesNotMatch", "UnrecognizedClientException",
+}  # fmt: skip
+_DENIED = {"AccessDenied", "AccessDeniedException", "GlueEncryptionException"}
+_THROTTLED = {"RequestLimitExceeded", "ThrottledException", "Throttling", "ThrottlingException"}
+_AWAY = {"InternalServiceException", "OperationTimeoutException", "ServiceUnavailable"}
+_GONE = "EntityNotFoundException"
+
+
+def entries(source: Source) -> Iterator[Entry | Broken]:
+    """Lists all wanted databases, page by page. Raises the errors of catalogs."""
+    client, account = _client(source)
+    try:
+        with _translated():
+            pages = client.get_paginator("get_databases").paginate(**account)
+            databases = (str(each["Name"]) for page in pages for each in page["DatabaseList"])
+            for database in filter(source.wants_database, databases):
+                try:
+                    yield from _tables(client, account, database)
+                except errors.CatalogDeniedError as error:
+                    # Others may be allowed, for Lake Formation decides about each database.
+                    yield Broken(f"{database}.*", error.problem())
+    finally:
+        client.close()
+
+
+def _tables(client: Any, account: dict[str, str], database: str) -> Iterator[Entry]:
+    with _translated():
+        for page in client.get_paginator("get_tables").paginate(DatabaseName=database, **account):
+            for table in page["TableList"]:
+                storage = table.get("StorageDescriptor") or {}
+                yield Entry(
+                    name=f"{database}.{table['Name']}",
+                    location=storage.get("Location") or "",
+                    owner=table.get("Owner"),
+                    input_format=storage.get("InputFormat") or "",
+                    parameters=table.get("Parameters") or {},
+                )
+
+
+def _client(source: Source) -> tuple[Any, dict[str, str]]:
+    try:
+        import boto3
+        from botocore.config import Config
+    except ImportError as error:
+        raise errors.CatalogClientError(str(error)) from error
+    endpoint, of_account = glue_endpoint(source.address)
+    declared = json.loads(source.account) if source.account else {}
+    match = _REGION.search(endpoint.partition("://")[2].partition(":")[0])
+    region = match[1] if match else source.region or declared.get("region") or None
+    config = Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_SILENCE_SECONDS,
+        # Each attempt waits longer than the one before, at random.
+        retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+    )
+    with _translated():
+        keys = aws_session.current(source.account).credentials if source.account else aws_session.Credentials()
+        session = boto3.session.Session(
+            aws_access_key_id=keys.access_key,
+            aws_secret_access_key=keys.secret_key,
+            aws_session_token=keys.session_token,
+            region_name=region,
+        )
+        client = session.client(
+            "glue",
+            endpoint_url=endpoint,
+            region_name=session.region_name or "us-east-1",
+            verify=declared.get("ca_file") or None,
+            config=config,
+        )
+    return client, {"CatalogId": of_account} if of_account else {}
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    from botocore import exceptions
+
+    try:
+        yield
+    except exceptions.ClientError as error:
+        found = error.response.get("Error") or {}
+        code = str(found.get("Code") or "")
+        if code == _GONE:
+            return  # A database that was dropped while the others were listed has no tables.
+        message = str(found.get("Message") or "")
+        raise _kind_of(code, message)(f"{code}: {message}"[:600]) from error
+    except (exceptions.NoCredentialsError, exceptions.CredentialRetrievalError, LoginError) as error:
+        raise errors.CatalogLoginError(str(error)[:600]) from error
+    except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
+        raise errors.CatalogUnavailableError(str(error)[:600]) from error
+    except exceptions.BotoCoreError as error:
+        raise errors.CatalogError(f"{type(error).__name__}: {error}"[:600]) from error
+    except OSError as error:
+        # The words of STS, by which a role was refused or which does not answer.
+        raise (errors.CatalogDeniedError if "AccessDenied" in str(error) else errors.CatalogUnavailableError)(
+            str(error)[:600]
+        ) from error
+
+
+def _kind_of(code: str, message: str) -> type[errors.CatalogError]:
+    # The code is only a status if something before Glue answers, such as a proxy: then the text may have it.
+    told = {code} | (set(re.findall(r"\w+", message)) if code.isdecimal() else set())
+    if told & _LOGIN or code == "401":
+        return errors.CatalogLoginError
+    if told & _DENIED or code == "403":
+        return errors.CatalogDeniedError
+    if told & _THROTTLED or code == "429":
+        return errors.CatalogThrottledError
+    return errors.CatalogUnavailableError if told & _AWAY or code in ("502", "503", "504") else errors.CatalogError

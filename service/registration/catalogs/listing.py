@@ -1,0 +1,146 @@
+"""The listing of a catalog, bounded and parsed: a catalog may be wrong, slow or hostile."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from jobs.redaction import redacted
+from service.catalog.ownership import MOST_TAGS, OWNER, TAG_KEY, TAG_VALUE
+from service.lake.location import canonical
+from service.model.errors import GroundskeeperError
+from service.registration.catalogs.catalog import Broken, CatalogKind, Entry
+from service.registration.catalogs.errors import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from service.registration.catalogs.catalog import Source
+
+_MOST_NAME, _MOST_LOCATION, _MOST_BROKEN = 400, 4096, 200
+_HUDI = "hudi"
+# `org.apache.hudi.hadoop.HoodieParquetInputFormat` and others of its package; before Hudi 0.5 it was Uber's.
+_INPUT_FORMATS = ("org.apache.hudi.", "com.uber.hoodie.")
+# `HiveSyncTool` enters one merge-on-read table as up to three, at one location.
+_VIEW = re.compile(r"_(ro|rt)$")
+
+
+@dataclass(frozen=True)
+class ReadLimits:
+    tables: int = 20_000
+    entries: int = 500_000
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A Hudi table of the catalog, with its canonical base path, and the owner and the tags that its entry gives."""
+
+    name: str
+    base_path: str
+    owner: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """`tables` are in the order of their names, one for each location. `entries` is the number of tables of all kinds.
+    `is_complete` is False if a limit ended the reading."""
+
+    tables: tuple[Listed, ...]
+    broken: tuple[Broken, ...]
+    entries: int
+    is_complete: bool
+
+    def lacks(self, name: str) -> bool:
+        """Returns whether the catalog surely has no such table any more."""
+        names = {each.name for each in self.broken}
+        return self.is_complete and name not in names and f"{name.rpartition('.')[0]}.*" not in names
+
+
+def read(source: Source, limits: ReadLimits | None = None) -> Listing:
+    """Reads a catalog until a limit is reached. Raises the errors of catalogs."""
+    limits = limits or ReadLimits()
+    module = import_module(f"service.registration.catalogs.{source.kind.value}")
+    entries: Callable[[Source], Iterator[Entry | Broken]] = module.entries
+    end = time.monotonic() + limits.seconds
+    found: dict[str, Listed] = {}
+    broken: list[Broken] = []
+    number, is_complete = 0, True
+    for each in entries(source):
+        if isinstance(each, Entry):
+            number += 1
+        one = each if isinstance(each, Broken) else _listed(source, each)
+        if isinstance(one, Broken):
+            broken.append(one)
+        elif one is not None:
+            known = found.get(one.base_path)
+            if known is None or _rank(one) < _rank(known):
+                found[one.base_path] = one
+        # Nobody would know which tables are gone if there were more broken entries than are kept.
+        if len(found) >= limits.tables or number >= limits.entries or len(broken) > _MOST_BROKEN:
+            is_complete = False
+            break
+        if time.monotonic() > end:
+            is_complete = False
+            break
+    tables = tuple(sorted(found.values(), key=lambda each: each.name))
+    return Listing(tables, tuple(broken[:_MOST_BROKEN]), number, is_complete)
+
+
+def _rank(each: Listed) -> tuple[bool, str]:
+    return _VIEW.search(each.name) is not None, each.name
+
+
+def _listed(source: Source, entry: Entry) -> Listed | Broken | None:
+    """Returns None for an entry that is not wanted or no Hudi table."""
+    database, _, table = entry.name.rpartition(".")
+    if not (source.wants_database(database) and source.wants_table(table) and _is_hudi(source, entry)):
+        return None
+    name = redacted(entry.name)[:_MOST_NAME]
+    try:
+        if name != entry.name or not name.isprintable():
+            raise CatalogError(f"The name is longer than {_MOST_NAME} characters, or not printable.")
+        if not 0 < len(entry.location) <= _MOST_LOCATION:
+            raise CatalogError(f"The entry has no location of at most {_MOST_LOCATION} characters.")
+        base_path = canonical(entry.location)
+    except GroundskeeperError as error:
+        return Broken("".join(each for each in name if each.isprintable()), error.problem())
+    owner = entry.owner if entry.owner and _fits(entry.owner, OWNER) else None
+    return Listed(name, base_path, owner, _tags(source, entry.parameters))
+
+
+def _is_hudi(source: Source, entry: Entry) -> bool:
+    if source.kind is CatalogKind.SQL or entry.input_format.startswith(_INPUT_FORMATS):
+        return True
+    told = {name: entry.parameters.get(name, "") for name in ("spark.sql.sources.provider", "connector", "provider")}
+    if any(value.lower() == _HUDI for value in (*told.values(), entry.provider)):
+        return True
+    return source.marker is not None and entry.parameters.get(source.marker[0]) == source.marker[1]
+
+
+def _tags(source: Source, parameters: Mapping[str, str]) -> dict[str, str]:
+    """Returns the parameters that the catalog's patterns choose. Those that cannot be tags are left out."""
+    chosen = (
+        (key, value)
+        for key, value in sorted(parameters.items())
+        if any(fnmatchcase(key, pattern) for pattern in source.kept)
+        and re.fullmatch(TAG_KEY, key)
+        and _fits(value, TAG_VALUE)
+    )
+    return dict(list(chosen)[:MOST_TAGS])
+
+
+def _fits(value: str, pattern: str) -> bool:
+    return re.fullmatch(pattern, value) is not None and redacted(value) == value
+
+
+def named(error: GroundskeeperError, address: str) -> GroundskeeperError:
+    """Returns an error of a catalog with the catalog's address."""
+    if not isinstance(error, CatalogError) or error.detail.startswith(address):
+        return error
+    return type(error)(f"{address}: {error.detail}", hint=error.hint)

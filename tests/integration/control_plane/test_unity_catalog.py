@@ -1,0 +1,135 @@
+"""The client of Unity Catalog, with a server of the tests that has the paths, pages and codes of the open-source
+server's reference. It is not that server, and shows only what the client does with such answers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from service.api.catalog_forms import CatalogIn
+from service.registration.catalogs import rounds, store
+from service.registration.catalogs.catalog import CatalogKind, Source
+from service.registration.catalogs.errors import CatalogError, CatalogLoginError, CatalogThrottledError
+from service.registration.catalogs.listing import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from service.api.dependencies import AppContext
+
+_PATH = "/api/2.1/unity-catalog/"
+
+
+class Unity:
+    """`tables` by schema; a schema without a list is forbidden. `refused` requests get 429."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[dict[str, Any]] | None] = {}
+        self.refused = 0
+        self.address = ""
+        self.is_circular = False
+
+    def answer(self, kind: str, asked: dict[str, str], token: str | None) -> tuple[int, dict[str, Any]]:
+        if token != "Bearer right":
+            return 401, {"error_code": "UNAUTHENTICATED"}
+        if self.refused:
+            self.refused -= 1
+            return 429, {"error_code": "RESOURCE_EXHAUSTED"}
+        if kind == "tables":
+            found = self.tables[asked["schema_name"]]
+            if found is None:
+                return 403, {"error_code": "PERMISSION_DENIED"}
+        else:
+            found = [{"name": name} for name in (self.tables if kind == "schemas" else ("unity",))]
+        first = int(asked.get("page_token", "0"))
+        after = "0" if self.is_circular else str(first + 2) if first + 2 < len(found) else ""
+        return 200, {kind: found[first : first + 2], "next_page_token": after}
+
+
+@contextmanager
+def running() -> Iterator[Unity]:
+    unity = Unity()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            kind = url.path.removeprefix(_PATH)
+            status, body = unity.answer(kind, dict(parse_qsl(url.query)), self.headers.get("Authorization"))
+            sent = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Retry-After", "0")
+            self.send_header("Content-Length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    unity.address = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield unity
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def unity() -> Iterator[Unity]:
+    with running() as found:
+        yield found
+
+
+def test_pages_refusals_and_permissions(unity: Unity, tmp_path: Path) -> None:
+    def table(number: int, **more: Any) -> dict[str, Any]:
+        return {"name": f"t{number}", "storage_location": f"file://{tmp_path}/t{number}", **more}
+
+    unity.tables["shop"] = [table(number, properties={"provider": "hudi"}) for number in range(5)]
+    unity.tables["shop"].append(table(9, data_source_format="DELTA"))
+    unity.tables["closed"] = None
+    unity.tables["other"] = [table(7, data_source_format="HUDI", owner="fleet")]
+    source = Source(CatalogKind.UNITY, unity.address, token="right")
+    unity.refused = 2
+    found = read(source)
+    assert [each.name for each in found.tables] == ["unity.other.t7", *(f"unity.shop.t{number}" for number in range(5))]
+    assert (found.tables[0].owner, found.entries) == ("fleet", 7)
+    assert [each.name for each in found.broken] == ["unity.closed.*"]
+    assert not found.lacks("unity.closed.t1")
+    assert found.lacks("unity.shop.t8")
+    with pytest.raises(CatalogLoginError) as refused:
+        read(Source(CatalogKind.UNITY, unity.address, token="geheim"))
+    assert "geheim" not in str(refused.value)
+    unity.is_circular = True
+    with pytest.raises(CatalogError, match="names itself"):
+        read(source)
+
+
+def test_a_catalog_that_refuses_calls_is_asked_less_and_less_often(unity: Unity, app_context: AppContext) -> None:
+    declared = {"name": "u", "kind": "unity", "address": unity.address, "token": "right", "every_seconds": 100}
+    database = app_context.database
+    catalog = CatalogIn.model_validate(declared).to_catalog(database, app_context.lake, ())
+    with database.engine.begin() as connection:
+        store.declare(connection, ["u"], database.clock())
+    pauses = []
+    for _ in range(6):
+        unity.refused = 100
+        before = database.clock()
+        with pytest.raises(CatalogThrottledError):
+            rounds.run(database, app_context.lake, catalog)
+        pauses.append(round((rounds.states(database)["u"].next_at - before).total_seconds(), -2))
+    assert pauses == [200, 400, 800, 1600, 1600, 1600]
+    assert rounds.states(database)["u"].failures == 6
+    unity.refused, unity.tables = 0, {"shop": []}
+    rounds.run(database, app_context.lake, catalog)
+    state = rounds.states(database)["u"]
+    assert (state.error, state.failing_since, state.failures) == (None, None, 0)
