@@ -194,6 +194,10 @@ def test_small_files_are_merged_and_a_large_bucket_is_split() -> None:
     past = a_past(policy=split, num_buckets=8, beginning=beginning)
     assert jobs(outcome([past]))[JobKind.BUCKET_EXPANSION] == 1
     assert jobs(outcome([replace(past, policy=Policy())]))[JobKind.BUCKET_EXPANSION] == 0
+    # One expansion by eight, as the policy decides, and not three that double the number.
+    often = replace(split, bucket_expansion=replace(split.bucket_expansion, min_interval_seconds=0))
+    huge = replace(past, policy=often, beginning=Beginning(8, 8192 * MIB, largest_bucket_bytes=1300 * MIB))
+    assert jobs(outcome([huge]))[JobKind.BUCKET_EXPANSION] == 1
 
 
 def test_with_too_few_slots_jobs_wait_and_those_with_priority_wait_less() -> None:
