@@ -26,7 +26,7 @@ from service.policies.settings import (
 )
 from service.queue.cost_model import Basis, Cost
 from service.scheduling.admission import Limits
-from service.simulation import simulator
+from service.simulation import advice, simulator
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted
 from service.simulation.outcome import KindOutcome, Outcome
 from service.simulation.simulated_table import SimulatedTable
@@ -301,3 +301,13 @@ def test_objectives_are_kept_for_a_share_of_the_time() -> None:
     assert missed.kept is not None
     assert missed.kept < 0.6
     assert outcome([a_past()]).kept is None
+
+
+def test_a_table_with_too_many_commits_gets_a_reason_instead_of_advice() -> None:
+    writes = [Write(BEGIN + each, MIB, 1) for each in range(1, advice.MOST_COMMITS + 2)]
+    found = advice.advised(a_past(writes=writes), Fleet(), cost, BEGIN, datetime.fromtimestamp(BEGIN + 7 * DAY, UTC))
+    assert found.setting is None
+    assert found.because == (
+        "the table has more than 25000 commits in 7 days, too many to simulate each setting with them; compare a few"
+        " settings over a shorter time with `groundskeeper policy simulate`"
+    )
