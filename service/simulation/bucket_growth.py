@@ -117,7 +117,7 @@ def foreseen(samples: Sequence[Sample], largest: Largest, now: datetime, quiet: 
     )
 
 
-def of_whole_days(commits: Sequence[datetime], now: datetime) -> Sequence[datetime]:
+def of_whole_days(commits: list[datetime], now: datetime) -> list[datetime]:
     """Returns the commits, the latest first, of as many whole days as they cover: an hour that fewer days cover than
     others would look quiet. Returns all if they cover less than a day."""
     days = (now - commits[-1]) // timedelta(days=1)
