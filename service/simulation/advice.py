@@ -30,8 +30,14 @@ if TYPE_CHECKING:
 PERIOD = timedelta(days=7)
 """The past that is simulated."""
 
-MOST_COMMITS = 12_000
-"""A table with more commits in the period gets no advice, because each simulation would take too long."""
+MOST_COMMITS = 25_000
+"""A table with more commits in the period, one every 24 seconds, gets no advice: simulating it with each setting would
+take too long."""
+
+TOO_MANY = (
+    f"the table has more than {MOST_COMMITS} commits in {PERIOD.days} days, too many to simulate each setting with"
+    " them; compare a few settings over a shorter time with `groundskeeper policy simulate`"
+)
 
 _LEAST_COMMITS = 30
 _LEAST_SECONDS = 86_400.0
@@ -196,7 +202,7 @@ def worse(
 
 def _obstacle(past: TablePast, begin: float, end: float) -> str | None:
     if len(past.writes) > MOST_COMMITS:
-        return f"the table has more than {MOST_COMMITS} commits in {PERIOD.days} days"
+        return TOO_MANY
     if len(past.writes) < _LEAST_COMMITS or end - max(begin, past.writes[0].at) < _LEAST_SECONDS:
         return (
             f"too little is known: {count(len(past.writes), 'commit')}; {_LEAST_COMMITS} in more than a day are needed"

@@ -22,7 +22,7 @@ from service.policies.policy import TableLevel
 from service.policies.precedence import Subject
 from service.policies.settings import Mode
 from service.simulation import advice_store, advisable, past_store, read_costs
-from service.simulation.advice import PERIOD, Advice, AdviceState, advised, worse
+from service.simulation.advice import PERIOD, TOO_MANY, Advice, AdviceState, advised, worse
 from service.simulation.errors import AdviceOutdatedError
 from service.simulation.simulator import Fleet
 from service.simulation.what_if import engine_of, learned, with_facts
@@ -79,7 +79,7 @@ def computed(connection: Connection, table_id: str, now: datetime, fleet: Fleet)
     try:
         past = past_store.read(connection, known, begin, now, now)
     except past_store.TooManyCommits:
-        return Advice(table_id, now, AdviceState.NONE, "the table has too many commits to be simulated")
+        return Advice(table_id, now, AdviceState.NONE, TOO_MANY)
     read_costs.add(connection, past.pasts, now)
     if table_id not in past.pasts:
         return Advice(table_id, now, AdviceState.NONE, "the table has not been polled yet")

@@ -30,7 +30,7 @@ AHEAD = timedelta(days=90)
 _PAST = timedelta(days=60)
 _LEAST_DAYS = 3.0
 _MOST_POINTS = 60
-_MOST_COMMITS = 5000
+_MOST_COMMITS = 20_000
 _DAY = 86_400.0
 # The largest bucket grows like the table only if most of the table is in its partition.
 _MOST_OF_TABLE = 0.8
@@ -81,6 +81,8 @@ def of_table(connection: Connection, table: Registration, now: datetime) -> Buck
         large.largest_bucket_bytes, large.num_buckets or snapshot.num_buckets, policy.bucket_expansion.max_bucket_bytes
     )
     commits = commit_store.completed_since(connection, table.id, now - timedelta(days=7), _MOST_COMMITS)
+    if len(commits) == _MOST_COMMITS:
+        commits = of_whole_days(commits, now)
     return foreseen(samples, largest, now, quiet_at(policy, commits, now))
 
 
@@ -113,6 +115,13 @@ def foreseen(samples: Sequence[Sample], largest: Largest, now: datetime, quiet: 
         quiet if factor > 1 else None,
         text,
     )
+
+
+def of_whole_days(commits: list[datetime], now: datetime) -> list[datetime]:
+    """Returns the commits, the latest first, of as many whole days as they cover: an hour that fewer days cover than
+    others would look quiet. Returns all if they cover less than a day."""
+    days = (now - commits[-1]) // timedelta(days=1)
+    return [each for each in commits if each > now - timedelta(days=days)] if days else commits
 
 
 def quiet_at(policy: Policy, commits: Sequence[datetime], now: datetime) -> datetime:

@@ -32,7 +32,8 @@ _NEVER_RAN = Ran()
 
 @dataclass(slots=True)
 class Taken:
-    """The input of a job that has begun. `share` is the share of the logs that the job's limit allows."""
+    """The input of a job that has begun. `share` is the share of the logs that the job's limit allows, and `factor` the
+    one by which an expansion multiplies the number of buckets."""
 
     kind: JobKind
     work: Work = NO_WORK
@@ -44,6 +45,7 @@ class Taken:
     files: float = 0.0
     bytes: float = 0.0
     share: float = 1.0
+    factor: int = 2
 
 
 class SimulatedFiles:
@@ -180,9 +182,9 @@ class SimulatedFiles:
                 self._free(now, taken.files, taken.bytes)
             case JobKind.BUCKET_EXPANSION:
                 self._free(now, self.base_files, taken.bytes)
-                self.base_files *= 2
-                self.num_buckets *= 2
-                self.largest_share /= 2
+                self.base_files *= taken.factor
+                self.num_buckets *= taken.factor
+                self.largest_share /= taken.factor
             case JobKind.ARCHIVAL:
                 self.timeline_commits = min(self.timeline_commits, policy.archival.retain)
                 return

@@ -199,6 +199,7 @@ class SimulatedTable:
     def lease(self, job: Job, now: float) -> Taken:
         """Lets a worker take the job, and returns the job's input."""
         taken = self.files.begin(job.kind, self.policy, now)
+        taken.factor = job.params.get("factor", taken.factor)
         self.taken[job.id] = taken
         return taken
 

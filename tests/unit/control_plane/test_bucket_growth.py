@@ -8,7 +8,7 @@ import pytest
 
 from service.catalog.sample import Sample
 from service.policies.policy import Policy, Window
-from service.simulation.bucket_growth import Largest, foreseen, quiet_at
+from service.simulation.bucket_growth import Largest, foreseen, of_whole_days, quiet_at
 
 GIB = 1024**3
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -68,3 +68,13 @@ def test_the_quiet_hour_is_that_of_the_window_or_that_with_the_fewest_commits() 
     assert quiet_at(Policy(), commits, NOW) == datetime(2026, 1, 2, 4, tzinfo=UTC)
     night = Policy(windows=(Window(time(22), time(23)),))
     assert quiet_at(night, commits, NOW) == datetime(2026, 1, 1, 22, tzinfo=UTC)
+
+
+def test_hours_before_the_oldest_known_commit_do_not_look_quiet() -> None:
+    # The latest commits cover a day and a half: every hour has ten, but that from 3 o'clock on has nine.
+    known = [NOW - timedelta(minutes=6 * each + 1) for each in range(360)]
+    commits = [each for each in known if each.hour != 3 or each.minute >= 6]
+    assert quiet_at(Policy(), of_whole_days(commits, NOW), NOW) == datetime(2026, 1, 2, 3, tzinfo=UTC)
+    assert quiet_at(Policy(), commits, NOW) != datetime(2026, 1, 2, 3, tzinfo=UTC)
+    few = commits[:50]
+    assert of_whole_days(few, NOW) == few

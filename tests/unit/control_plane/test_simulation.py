@@ -26,7 +26,7 @@ from service.policies.settings import (
 )
 from service.queue.cost_model import Basis, Cost
 from service.scheduling.admission import Limits
-from service.simulation import simulator
+from service.simulation import advice, simulator
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted
 from service.simulation.outcome import KindOutcome, Outcome
 from service.simulation.simulated_table import SimulatedTable
@@ -194,6 +194,10 @@ def test_small_files_are_merged_and_a_large_bucket_is_split() -> None:
     past = a_past(policy=split, num_buckets=8, beginning=beginning)
     assert jobs(outcome([past]))[JobKind.BUCKET_EXPANSION] == 1
     assert jobs(outcome([replace(past, policy=Policy())]))[JobKind.BUCKET_EXPANSION] == 0
+    # One expansion by eight, as the policy decides, and not three that double the number.
+    often = replace(split, bucket_expansion=replace(split.bucket_expansion, min_interval_seconds=0))
+    huge = replace(past, policy=often, beginning=Beginning(8, 8192 * MIB, largest_bucket_bytes=1300 * MIB))
+    assert jobs(outcome([huge]))[JobKind.BUCKET_EXPANSION] == 1
 
 
 def test_with_too_few_slots_jobs_wait_and_those_with_priority_wait_less() -> None:
@@ -297,3 +301,13 @@ def test_objectives_are_kept_for_a_share_of_the_time() -> None:
     assert missed.kept is not None
     assert missed.kept < 0.6
     assert outcome([a_past()]).kept is None
+
+
+def test_a_table_with_too_many_commits_gets_a_reason_instead_of_advice() -> None:
+    writes = [Write(BEGIN + each, MIB, 1) for each in range(1, advice.MOST_COMMITS + 2)]
+    found = advice.advised(a_past(writes=writes), Fleet(), cost, BEGIN, datetime.fromtimestamp(BEGIN + 7 * DAY, UTC))
+    assert found.setting is None
+    assert found.because == (
+        "the table has more than 25000 commits in 7 days, too many to simulate each setting with them; compare a few"
+        " settings over a shorter time with `groundskeeper policy simulate`"
+    )
