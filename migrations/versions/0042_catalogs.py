@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0043"
+revision = "0042"
 down_revision = "0041"
 works_with = "0039"
 
