@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from jobs.format.gzip_level import LEVEL_VARIABLE
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import dropped_objects, google_connector, ivy, session_python, storage_login
+from jobs.hudi import dropped_objects, google_connector, ivy, prompt_answers, session_python, storage_login
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
@@ -154,6 +154,7 @@ def start_session(
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
     dropped_objects.remove_together(session)
+    prompt_answers.send_at_once(session)
     _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:

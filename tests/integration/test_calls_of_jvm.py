@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from jobs.hudi.client import WriteClient
@@ -61,6 +62,23 @@ def test_options_that_no_file_system_reads_are_not_copied_about(spark: SparkSess
     # The session's own options are slim as well.
     assert hudi.storage_conf().unwrap().get("yarn.acl.enable") is None
     assert hudi.engine_context.getStorageConf().unwrap().get("yarn.acl.enable") is None
+
+
+def test_long_answers_come_at_once_in_each_thread(spark: SparkSession) -> None:
+    texts = Jvm(spark).java.org.apache.commons.lang3.StringUtils
+
+    def quickest() -> float:
+        seconds = []
+        for _ in range(10):
+            begun = time.monotonic()
+            assert len(texts.repeat("x", 20_000)) == 20_000
+            seconds.append(time.monotonic() - begun)
+        return min(seconds)
+
+    # Where the second part of an answer waits for the first one to be confirmed, each takes 40 ms.
+    assert quickest() < 0.03
+    with ThreadPoolExecutor(1) as another:
+        assert another.submit(quickest).result() < 0.03
 
 
 def test_logs_have_large_buffers_only_where_hudi_merges_them(spark: SparkSession, tmp_path: Path) -> None:
