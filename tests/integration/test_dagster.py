@@ -160,9 +160,8 @@ def test_a_retry_of_a_step_after_an_outage_waits_for_the_job_and_another_run_sub
 ) -> None:
     with an_outage_after_a_submission(service, work) as url:
         dagster = Dagster(environment, service, url, RETRIED)
-        first = dagster.ask("run")
-    second = dagster.ask("run")
-    dagster.close()
+        first, second = dagster.ask("run"), dagster.ask("run")
+        dagster.close()
     jobs = [order.job_id for order in work.orders]
     assert [run["materialized"]["orders_audit"]["job_id"] for run in (first, second)] == jobs
     assert (first["retries"] > 0, second["retries"]) == (True, 0)

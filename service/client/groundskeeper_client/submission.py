@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
+from groundskeeper_client.errors import ClientError, JobEndedError, NoAnswerError, UnreachableError
 from groundskeeper_client.exchange import ENDED
 from groundskeeper_client.generated import calls
 from groundskeeper_client.generated.models import JobState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from groundskeeper_client.client import Client
     from groundskeeper_client.generated.models import JobOut
@@ -41,3 +43,19 @@ def _serves(job: JobOut) -> bool:
     if job.state in ENDED:
         return job.state is JobState.SUCCEEDED and not job.dry_run
     return not job.cancel_requested
+
+
+@contextmanager
+def cancelled_with_the_run(cancel: Callable[[], object], warn: Callable[[str], object]) -> Iterator[None]:
+    """Calls `cancel` if the block is left before the job has ended, unless the service is away: a retry then finds the
+    job."""
+    try:
+        yield
+    except (JobEndedError, NoAnswerError, UnreachableError):
+        raise
+    except BaseException:
+        try:
+            cancel()
+        except ClientError as error:
+            warn(f"The job was not cancelled: {error}")
+        raise

@@ -1,15 +1,15 @@
 """The resource: a client from Dagster's configuration."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
 from dagster import AssetExecutionContext, ConfigurableResource, OpExecutionContext, get_dagster_logger
 
-from groundskeeper_client import Client, ClientError, JobEndedError, calls
+from groundskeeper_client import Client, calls
 from groundskeeper_client.generated.models import JobDetail
 from groundskeeper_client.questions import id_of
-from groundskeeper_client.submission import submitted_once
+from groundskeeper_client.submission import cancelled_with_the_run, submitted_once
 
 
 class GroundskeeperResource(ConfigurableResource):
@@ -43,8 +43,8 @@ class GroundskeeperResource(ConfigurableResource):
         poll_seconds: float = 2.0,
     ) -> JobDetail:
         """Submits a job and waits for its end. If the run is ended meanwhile, or `timeout_seconds` are over, it cancels
-        the job. With the `context` of an op or asset, a retry of its step waits for the job of an earlier try, unless
-        that job has failed or was cancelled.
+        the job. A retry of the step to which `context` belongs waits for the job of an earlier try, unless that job has
+        failed or was cancelled.
 
         Raises JobEndedError if it did not succeed, WaitedTooLongError, or another ClientError.
         """
@@ -59,20 +59,5 @@ class GroundskeeperResource(ConfigurableResource):
                 run = ("dagster", context.run_id, context.get_step_execution_context().step.key)
                 job = submitted_once(client, table_id, body, run=run, tries=context.retry_number + 1)
             log.info(f"Submitted {kind} of {table} as {job.id}")
-            with _cancelled_with_the_run(lambda: client.send(calls.cancel_job(job.id))):
+            with cancelled_with_the_run(lambda: client.send(calls.cancel_job(job.id)), log.warning):
                 return client.wait_for(job, seconds=timeout_seconds, poll_seconds=poll_seconds)
-
-
-@contextmanager
-def _cancelled_with_the_run(cancel: Callable[[], object]) -> Iterator[None]:
-    """Calls `cancel` if the block is left before the job has ended."""
-    try:
-        yield
-    except JobEndedError:
-        raise
-    except BaseException:
-        try:
-            cancel()
-        except ClientError as error:
-            get_dagster_logger().warning(f"The job was not cancelled: {error}")
-        raise
