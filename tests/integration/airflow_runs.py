@@ -8,8 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from inspect import signature
 from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
 
+from airflow.models import dagrun
+from airflow.models.dagrun import DagRun
 from airflow.providers_manager import ProvidersManager
 from airflow.utils.session import create_session
 
@@ -22,17 +27,45 @@ try:
 except ImportError:
     from airflow.models.dataset import DatasetEvent as AssetEvent
 
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
 DAGS = Path.cwd() / "dags"
 
 
 def run(dag_id: str, conf: str) -> dict:
     """Executes a whole run, with triggers, as `airflow dags test` does."""
-    ended = _dag(dag_id).test(run_conf=json.loads(conf))
+    return _told(_dag(dag_id).test(run_conf=json.loads(conf)))
+
+
+def run_twice(dag_id: str) -> list:
+    """Executes a whole run, clears its tasks as a person does, and executes it on."""
+    dag = _dag(dag_id)
+    first = dag.test()
+    told = _told(first)
+
+    def keep(*_: object, session: Session, dag: object, **__: object) -> DagRun:
+        found = session.get(DagRun, first.id)
+        found.dag = dag
+        found.state = "running"
+        session.commit()
+        return found
+
+    # `test` clears the run of this date, but would then replace it by a new run.
+    where = "dagrun.get_or_create_dagrun" if hasattr(dagrun, "get_or_create_dagrun") else "dag._get_or_create_dagrun"
+    date = "logical_date" if "logical_date" in signature(dag.test).parameters else "execution_date"
+    with patch(f"airflow.models.{where}", keep):
+        return [told, _told(dag.test(**{date: first.logical_date}))]
+
+
+def _told(ended) -> dict:  # its class differs by version
     with create_session() as session:
-        tasks = {task.task_id: str(task.state) for task in ended.get_task_instances(session=session)}
-        of_run = {"dag_id": dag_id, "run_id": ended.run_id, "key": "return_value"}
+        instances = ended.get_task_instances(session=session)
+        tasks = {task.task_id: str(task.state) for task in instances}
+        tries = {task.task_id: task.try_number for task in instances}
+        of_run = {"dag_id": ended.dag_id, "run_id": ended.run_id, "key": "return_value"}
         returned = {row.task_id: _value(row.value) for row in session.query(XComModel).filter_by(**of_run)}
-    return {"state": str(ended.state), "tasks": tasks, "returned": returned}
+    return {"state": str(ended.state), "tasks": tasks, "tries": tries, "returned": returned}
 
 
 def events() -> list:
@@ -88,5 +121,5 @@ def _value(stored: object) -> object:
 
 
 if __name__ == "__main__":
-    calls = {"run": run, "events": events, "kill_deferred": kill_deferred, "provider": provider}
+    calls = {"run": run, "run_twice": run_twice, "events": events, "kill_deferred": kill_deferred, "provider": provider}
     print("\n" + json.dumps(calls[sys.argv[1]](*sys.argv[2:])))

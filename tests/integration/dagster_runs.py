@@ -30,7 +30,8 @@ def run(instance: DagsterInstance) -> dict[str, Any]:
         for event in ended.all_node_events
         if event.is_step_failure
     ]
-    return {"success": ended.success, "materialized": materialized, "failures": failures}
+    retries = sum(event.is_step_up_for_retry for event in ended.all_node_events)
+    return {"success": ended.success, "retries": retries, "materialized": materialized, "failures": failures}
 
 
 def tick(instance: DagsterInstance, name: str, cursor: str | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from service.access.token import Role
 from service.model.clock import utc_now
 from tests.integration.serving import eventually
 from tests.integration.tool_environment import ToolEnvironment
-from tests.integration.tool_service import COMPACTION, ToolService, Work
+from tests.integration.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
 from tests.support.guides import GUIDE_OF_TOOLS, ROOT, python_block
 
 if TYPE_CHECKING:
@@ -42,6 +42,15 @@ with DAG("in_worker", start_date=datetime(2026, 1, 1), schedule=None) as dag:
 """
 
 
+RETRIED = """
+from datetime import datetime, timedelta
+from airflow.sdk import DAG
+from groundskeeper_client.airflow.operator import GroundskeeperJobOperator
+
+with DAG("retried", start_date=datetime(2026, 1, 1), schedule=None) as dag:
+    again = dict(retries=5, retry_delay=timedelta(seconds=1), conn_id="far")
+    GroundskeeperJobOperator(task_id="audit", table="orders", kind="audit", **again)
+"""
 OF_AIRFLOW_2 = {
     "from airflow.sdk import DAG, Asset": "from airflow import DAG\nfrom airflow.datasets import Dataset as Asset",
     "airflow.sdk": "airflow",
@@ -53,25 +62,29 @@ class Airflow:
 
     def __init__(self, environment: ToolEnvironment, version: str, service: ToolService) -> None:
         self.environment = environment
-        token = service.token(Role.OPERATOR)
-        connection = {"conn_type": "groundskeeper", "host": service.serving.url, "password": token}
+        self._token = service.token(Role.OPERATOR)
         self.variables = {
             "AIRFLOW_HOME": str(environment.folder / "home"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
             "AIRFLOW__CORE__DAGS_FOLDER": str(environment.folder / "dags"),
-            "AIRFLOW_CONN_GROUNDSKEEPER_DEFAULT": json.dumps(connection),
         }
+        self.connect("groundskeeper_default", service.serving.url)
         dags = environment.folder / "dags"
         dags.mkdir()
         for name, text in (
             ("orders_upkeep", python_block(GUIDE_OF_TOOLS, "TableHealthySensor(")),
             ("orders_commits", python_block(GUIDE_OF_TOOLS, "CommitAssetOperator(")),
             ("in_worker", IN_WORKER),
+            ("retried", RETRIED),
         ):
             for of_three, of_two in OF_AIRFLOW_2.items() if version.startswith("2.") else ():
                 text = text.replace(of_three, of_two)
             (dags / f"{name}.py").write_text(text)
         environment.run("-m", "airflow", "db", "migrate", **self.variables)
+
+    def connect(self, conn_id: str, url: str) -> None:
+        connection = {"conn_type": "groundskeeper", "host": url, "password": self._token}
+        self.variables[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
 
     def start(self, *arguments: str) -> Any:
         return self.environment.start(RUNS, *arguments, **self.variables)
@@ -155,6 +168,20 @@ def test_a_task_that_is_killed_cancels_its_job(airflow: Airflow, service: ToolSe
     assert ended.state is models.JobState.CANCELLED
     # The job may also have ended meanwhile.
     airflow.run("kill_deferred", deferred.id)
+
+
+def test_a_retry_after_an_outage_waits_for_the_job_and_a_cleared_task_submits_another(
+    airflow: Airflow, service: ToolService, work: Work
+) -> None:
+    with an_outage_after_a_submission(service, work) as url:
+        airflow.connect("far", url)
+        out, _ = airflow.start("run_twice", "retried").communicate(timeout=300)
+    first, cleared = json.loads(out.splitlines()[-1])
+    jobs = [order.job_id for order in work.orders]
+    assert [each["returned"]["audit"]["job_id"] for each in (first, cleared)] == jobs, out[-6000:]
+    assert first["tries"]["audit"] > 1
+    assert cleared["tries"]["audit"] == first["tries"]["audit"] + 1
+    assert len(set(jobs)) == 2
 
 
 def test_an_asset_is_updated_by_each_commit_once_although_runs_are_killed(

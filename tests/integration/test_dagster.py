@@ -13,7 +13,7 @@ from jobs.contract import Outcome, Problem, Result
 from service.access.token import Role
 from tests.integration.serving import eventually
 from tests.integration.tool_environment import ToolEnvironment
-from tests.integration.tool_service import COMPACTION, ToolService, Work
+from tests.integration.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
 from tests.support.guides import GUIDE_OF_TOOLS, ROOT, python_block
 
 if TYPE_CHECKING:
@@ -23,18 +23,29 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 DAGSTER = ("dagster==1.13.29", "httpx==0.28.1", "msgspec==0.22.0")
 RUNS = ROOT / "tests" / "integration" / "dagster_runs.py"
+RETRIED = """
+from dagster import Definitions, RetryPolicy, define_asset_job
+from groundskeeper_client.dagster import GroundskeeperResource, table_service_asset
+
+audited = table_service_asset("orders", "audit")
+upkeep = define_asset_job("upkeep", [audited], op_retry_policy=RetryPolicy(max_retries=5, delay=1))
+resource = GroundskeeperResource(url=SERVICE, token=TOKEN)
+defs = Definitions(assets=[audited], jobs=[upkeep], resources={"groundskeeper": resource})
+"""
 
 
 class Dagster:
-    """A process with the definitions of the guide, and an instance with its own database."""
+    """A process with definitions, by default those of the guide, and an instance with its own database."""
 
-    def __init__(self, environment: ToolEnvironment, service: ToolService) -> None:
-        example = environment.folder / "example.py"
-        example.write_text(python_block(GUIDE_OF_TOOLS, "Definitions("))
+    def __init__(
+        self, environment: ToolEnvironment, service: ToolService, url: str | None = None, code: str | None = None
+    ) -> None:
+        example = environment.folder / ("example.py" if code is None else "other.py")
+        example.write_text(code or python_block(GUIDE_OF_TOOLS, "Definitions("))
         self._log = (environment.folder / "dagster.log").open("w+")
         token = service.token(Role.OPERATOR)
         self.process = environment.start(
-            RUNS, example, service.serving.url, token, log=self._log, DAGSTER_DISABLE_TELEMETRY="1"
+            RUNS, example, url or service.serving.url, token, log=self._log, DAGSTER_DISABLE_TELEMETRY="1"
         )
 
     def ask(self, *call: Any) -> Any:
@@ -69,8 +80,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolService]:
 
 
 @pytest.fixture(scope="module")
-def dagster(tmp_path_factory: pytest.TempPathFactory, service: ToolService) -> Iterator[Dagster]:
-    dagster = Dagster(ToolEnvironment.of(*DAGSTER, folder=tmp_path_factory.mktemp("dagster")), service)
+def environment(tmp_path_factory: pytest.TempPathFactory) -> ToolEnvironment:
+    return ToolEnvironment.of(*DAGSTER, folder=tmp_path_factory.mktemp("dagster"))
+
+
+@pytest.fixture(scope="module")
+def dagster(environment: ToolEnvironment, service: ToolService) -> Iterator[Dagster]:
+    dagster = Dagster(environment, service)
     yield dagster
     dagster.close()
 
@@ -137,6 +153,19 @@ def test_a_run_that_is_interrupted_cancels_its_job(dagster: Dagster, service: To
     dagster.process.send_signal(2)
     ended = service.client.wait_for(work.orders[0].job_id, seconds=30, poll_seconds=0.2, check=False)
     assert ended.state is models.JobState.CANCELLED
+
+
+def test_a_retry_of_a_step_after_an_outage_waits_for_the_job_and_another_run_submits_another(
+    environment: ToolEnvironment, service: ToolService, work: Work
+) -> None:
+    with an_outage_after_a_submission(service, work) as url:
+        dagster = Dagster(environment, service, url, RETRIED)
+        first, second = dagster.ask("run"), dagster.ask("run")
+        dagster.close()
+    jobs = [order.job_id for order in work.orders]
+    assert [run["materialized"]["orders_audit"]["job_id"] for run in (first, second)] == jobs
+    assert (first["retries"] > 0, second["retries"]) == (True, 0)
+    assert len(set(jobs)) == 2
 
 
 def _committed(service: ToolService) -> str:

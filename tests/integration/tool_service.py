@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import httpx
@@ -14,11 +16,12 @@ from service.access.token import Role, issued
 from service.db.engine import writing
 from service.model.clock import utc_now
 from tests.integration.control_plane.protocol_worker import Worker
-from tests.integration.serving import Serving
+from tests.integration.serving import Serving, eventually
 from tests.support.small_table import SmallTable, bucket_id
+from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 COMPACTION = "20260101130000000"
@@ -89,3 +92,34 @@ class Work:
         self._end.set()
         self._thread.join()
         self._http.close()
+
+
+@contextmanager
+def an_outage_after_a_submission(service: ToolService, work: Work) -> Iterator[str]:
+    """Yields an address of the service that loses the answer to the next submission, and is then shut for longer than
+    a client repeats its calls. The job ends after the outage."""
+    gate = TcpGate(httpx.URL(service.serving.url).port or 0)
+    gate.lose_answer(b"POST /v1/tables/")
+    known, is_over = _jobs(service), threading.Event()
+
+    def answer(_order: WorkOrder) -> Result:
+        assert is_over.wait(120)
+        return Result(Outcome.SUCCEEDED)
+
+    def break_off() -> None:
+        if eventually(lambda: _jobs(service) > known, 200):
+            with gate.shut():
+                time.sleep(9)
+        time.sleep(3)
+        is_over.set()
+
+    work.result = answer
+    breaking = threading.Thread(target=break_off)
+    breaking.start()
+    yield f"http://127.0.0.1:{gate.port}"
+    breaking.join()
+    gate.end()
+
+
+def _jobs(service: ToolService) -> set[str]:
+    return {job.id for job in service.client.items(calls.list_jobs())}

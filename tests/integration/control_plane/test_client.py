@@ -32,6 +32,7 @@ from groundskeeper_client import (
     models,
     problems,
 )
+from groundskeeper_client.submission import submitted_once
 from jobs.contract import Outcome, Problem, Result
 from service.access import token_store
 from service.access.token import Role, issued
@@ -170,6 +171,26 @@ def test_a_job_that_fails_raises_with_its_reason(client: Client, table: models.T
         client.wait_for(job, seconds=20, poll_seconds=0.1)
     again = client.wait_for(job.id, check=False)
     assert again.state is models.JobState.FAILED
+
+
+def test_a_retry_takes_the_job_of_an_earlier_try_until_that_job_is_of_no_use(
+    client: Client, table: models.TableOut, worker: Worker
+) -> None:
+    def submitted(run: str, tries: int, dry_run: bool = False) -> models.JobOut:
+        return submitted_once(client, table.id, {"kind": "audit", "dry_run": dry_run}, run=[run], tries=tries)
+
+    first = submitted("run", tries=1)
+    assert client.send(calls.cancel_job(submitted("run", tries=3).id)).id == first.id
+    second = submitted("run", tries=2)
+    assert second.id != first.id
+    with working(worker, Result(Outcome.SUCCEEDED)):
+        assert client.wait_for(second, seconds=20).id == submitted("run", tries=3).id
+    other = client.send(calls.cancel_job(submitted("other run", tries=3).id))
+    plan = submitted("run", tries=1, dry_run=True)
+    with working(worker, Result(Outcome.SUCCEEDED)):
+        client.wait_for(plan, seconds=20)
+    again = client.send(calls.cancel_job(submitted("run", tries=2, dry_run=True).id))
+    assert len({each.id for each in (first, second, other, plan, again)}) == 5
 
 
 def test_a_job_is_waited_for_in_an_event_loop_beside_the_stream_of_its_events(

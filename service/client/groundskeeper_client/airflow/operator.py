@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from hashlib import sha256
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from groundskeeper_client import JobEndedError, calls, problems
 from groundskeeper_client.airflow.bases import AirflowException, BaseOperator
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.airflow.triggers import JobTrigger
 from groundskeeper_client.generated.models import JobDetail, JobState
+from groundskeeper_client.submission import submitted_once
 
 
 class GroundskeeperJobOperator(BaseOperator):
@@ -19,8 +19,8 @@ class GroundskeeperJobOperator(BaseOperator):
 
     `table` is the table's id, name or base path; `kind` and `job_params` are those of the API. Returns (as XCom) the
     job's id, instants and result; for a `dry_run` the result is the plan, and the task fails if the plan is refused.
-    Each try of a task submits a job; if Airflow repeats a try after a crash, the try finds its earlier job. A task that
-    is killed, cleared or marked cancels its job.
+    A retry waits for the job of an earlier try, unless that job has failed or was cancelled; a cleared task submits
+    another job. A task that is killed, cleared or marked cancels its job.
     """
 
     template_fields: ClassVar[Sequence[str]] = ("table", "kind", "job_params", "conn_id")
@@ -61,7 +61,8 @@ class GroundskeeperJobOperator(BaseOperator):
         hook = GroundskeeperHook(self.conn_id)
         table_id = hook.table_id(self.table)
         with hook.get_conn() as client:
-            job = client.send(calls.submit_job(table_id, self._body(), idempotency_key=_key(context, self)))
+            run, tries = _run(context["ti"], self)
+            job = submitted_once(client, table_id, self._body(), run=run, tries=tries)
             self._job_id = job.id
             self.log.info("Submitted %s as %s", self.kind, job.id)
             if not self.deferrable:
@@ -91,16 +92,14 @@ class GroundskeeperJobOperator(BaseOperator):
                 return
         self.log.info("Asked to cancel the job %s", self._job_id)
 
-    def _body(self) -> calls.SubmitJobBody:
-        body = {
+    def _body(self) -> dict[str, Any]:
+        return {
             "kind": self.kind,
             "params": dict(self.job_params or {}),
             "dry_run": self.is_dry_run,
             "priority": self.priority,
             **({} if self.job_timeout_seconds is None else {"timeout_seconds": self.job_timeout_seconds}),
         }
-        # The body is not validated here, because the service's errors say better what is wrong with it.
-        return cast("calls.SubmitJobBody", body)
 
     def _outcome(self, job: JobDetail) -> dict[str, Any]:
         if job.state is not JobState.SUCCEEDED:
@@ -112,8 +111,12 @@ class GroundskeeperJobOperator(BaseOperator):
         return {"job_id": job.id, "instants": job.instants, "result": result}
 
 
-def _key(context: Mapping[str, Any], operator: BaseOperator) -> str:
-    """Returns the same key for the same try of a task."""
-    ti = context["ti"]
-    parts = (ti.dag_id, operator.task_id, ti.run_id, ti.map_index, ti.try_number)
-    return f"airflow-{sha256(repr(parts).encode()).hexdigest()[:40]}"
+def _run(ti: Any, operator: BaseOperator) -> tuple[tuple[object, ...], int]:
+    """Returns what names the tries of a task between two clearings, and the number of this try among them.
+
+    Airflow sets `max_tries` to the tries so far plus the retries of the task when a person clears it, and keeps it
+    over the retries (`clear_task_instances`, 2.10 to 3.3).
+    """
+    before = ti.max_tries - (operator.retries or 0)
+    run = ("airflow", ti.dag_id, operator.task_id, ti.run_id, ti.map_index, ti.max_tries)
+    return run, max(1, ti.try_number - before)

@@ -21,7 +21,7 @@ def table_service_asset(
     resource `groundskeeper`.
 
     The default name is `<table>_<kind>`. The materialization has the job's id, instants and result as metadata. A
-    step that Dagster repeats after a crash finds the job of the first time.
+    step that Dagster repeats finds its earlier job.
     """
 
     @asset(
@@ -32,8 +32,7 @@ def table_service_asset(
         description=f"{kind} of the table {table}, by Groundskeeper",
     )
     def run(context: AssetExecutionContext, groundskeeper: GroundskeeperResource) -> MaterializeResult:
-        key = f"dagster-{context.run_id}-{context.asset_key.to_user_string()}-{context.retry_number}"
-        job = groundskeeper.run_job(table, kind, params, idempotency_key=key[:200])
+        job = groundskeeper.run_job(table, kind, params, context=context)
         return MaterializeResult(
             metadata={
                 "job_id": job.id,

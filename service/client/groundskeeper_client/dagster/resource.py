@@ -1,14 +1,15 @@
 """The resource: a client from Dagster's configuration."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
-from dagster import ConfigurableResource, get_dagster_logger
+from dagster import AssetExecutionContext, ConfigurableResource, OpExecutionContext, get_dagster_logger
 
-from groundskeeper_client import Client, ClientError, JobEndedError, calls
+from groundskeeper_client import Client, calls
 from groundskeeper_client.generated.models import JobDetail
 from groundskeeper_client.questions import id_of
+from groundskeeper_client.submission import cancelled_with_the_run, submitted_once
 
 
 class GroundskeeperResource(ConfigurableResource):
@@ -36,35 +37,27 @@ class GroundskeeperResource(ConfigurableResource):
         params: Mapping[str, Any] | None = None,
         *,
         dry_run: bool = False,
+        context: OpExecutionContext | AssetExecutionContext | None = None,
         idempotency_key: str | None = None,
         timeout_seconds: float | None = None,
         poll_seconds: float = 2.0,
     ) -> JobDetail:
         """Submits a job and waits for its end. If the run is ended meanwhile, or `timeout_seconds` are over, it cancels
-        the job.
+        the job. A retry of the step to which `context` belongs waits for the job of an earlier try, unless that job has
+        failed or was cancelled.
 
         Raises JobEndedError if it did not succeed, WaitedTooLongError, or another ClientError.
         """
         log = get_dagster_logger()
-        body = cast("calls.SubmitJobBody", {"kind": kind, "params": dict(params or {}), "dry_run": dry_run})
+        body = {"kind": kind, "params": dict(params or {}), "dry_run": dry_run}
         with self.client() as client:
             table_id = id_of(client, table)
-            job = client.send(calls.submit_job(table_id, body, idempotency_key=idempotency_key))
+            if context is None:
+                call = calls.submit_job(table_id, cast("calls.SubmitJobBody", body), idempotency_key=idempotency_key)
+                job = client.send(call)
+            else:
+                run = ("dagster", context.run_id, context.get_step_execution_context().step.key)
+                job = submitted_once(client, table_id, body, run=run, tries=context.retry_number + 1)
             log.info(f"Submitted {kind} of {table} as {job.id}")
-            with _cancelled_with_the_run(lambda: client.send(calls.cancel_job(job.id))):
+            with cancelled_with_the_run(lambda: client.send(calls.cancel_job(job.id)), log.warning):
                 return client.wait_for(job, seconds=timeout_seconds, poll_seconds=poll_seconds)
-
-
-@contextmanager
-def _cancelled_with_the_run(cancel: Callable[[], object]) -> Iterator[None]:
-    """Calls `cancel` if the block is left before the job has ended."""
-    try:
-        yield
-    except JobEndedError:
-        raise
-    except BaseException:
-        try:
-            cancel()
-        except ClientError as error:
-            get_dagster_logger().warning(f"The job was not cancelled: {error}")
-        raise

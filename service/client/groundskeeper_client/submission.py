@@ -1,0 +1,61 @@
+"""Submissions of a scheduler that repeats its tasks."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, cast
+
+from groundskeeper_client.errors import ClientError, JobEndedError, NoAnswerError, UnreachableError
+from groundskeeper_client.exchange import ENDED
+from groundskeeper_client.generated import calls
+from groundskeeper_client.generated.models import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from groundskeeper_client.client import Client
+    from groundskeeper_client.generated.models import JobOut
+
+
+def submitted_once(
+    client: Client, table_id: str, body: Mapping[str, Any], *, run: Sequence[object], tries: int
+) -> JobOut:
+    """Returns the job of an earlier try of the same run if its outcome still serves, and submits a job otherwise.
+
+    `run` names what the scheduler repeats, with the scheduler's own name, alike in all tries; `tries` is the number of
+    this try, from 1. No try submits more than one job. Raises the errors of `Client.send`.
+    """
+    what = [*map(str, run), body["kind"], body.get("params") or {}, bool(body.get("dry_run"))]
+    name = sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:40]
+    for number in range(1, tries + 1):
+        # The body is not validated here, because the service's errors say better what is wrong with it.
+        call = calls.submit_job(table_id, cast("calls.SubmitJobBody", body), idempotency_key=f"{name}-{number}")
+        job = client.send(call)
+        if _serves(job):
+            break
+    return job
+
+
+def _serves(job: JobOut) -> bool:
+    """Whether a later try waits for this job, or takes its result. A finished plan may have been refused."""
+    if job.state in ENDED:
+        return job.state is JobState.SUCCEEDED and not job.dry_run
+    return not job.cancel_requested
+
+
+@contextmanager
+def cancelled_with_the_run(cancel: Callable[[], object], warn: Callable[[str], object]) -> Iterator[None]:
+    """Calls `cancel` if the block is left before the job has ended, unless the service is away: a retry then finds the
+    job."""
+    try:
+        yield
+    except (JobEndedError, NoAnswerError, UnreachableError):
+        raise
+    except BaseException:
+        try:
+            cancel()
+        except ClientError as error:
+            warn(f"The job was not cancelled: {error}")
+        raise
