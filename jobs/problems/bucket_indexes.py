@@ -55,8 +55,8 @@ ROWS_OF_UNKNOWN_COMMITS: Final = ProblemType(
     "rows-of-unknown-commits",
     "File groups without a bucket hold rows of commits that are archived or write no new rows",
     why="A repair takes such file groups out of use and writes their rows to the right buckets, those of one commit"
-    " after the other, because a row of a later commit or of another bucket may be the newer one. It cannot do so for"
-    " commits that the active timeline no longer has.",
+    " after the other, because a row of a later commit or of another bucket may be the newer one. A repair cannot"
+    " do so for commits that the active timeline no longer has.",
     example="120 rows of 20260101120000000",
     hint="Stop the writers and run a `bucket_index` job with `adopt`: it routes all rows again.",
 )
