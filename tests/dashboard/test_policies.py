@@ -212,6 +212,7 @@ def test_the_calendar_draws_windows_and_freezes_and_sets_one(
     expect(page.get_by_role("table", name="Freezes and windows of the week")).to_contain_text("Freeze spring")
     assert barriers(page) == []
     page.get_by_role("button", name="Edit spring").click()
+    expect(page.get_by_role("region", name="Edit the freeze spring")).to_be_visible()
     page.get_by_role("textbox", name="Reason").fill("the second move")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("table", name="Freezes", exact=True)).to_contain_text("the second move")
