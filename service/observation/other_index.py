@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from service.observation.timeline_diff import ObservedInstant
 
 _BY_CHANCE = 1e-6
-_BY_CHANCE_RECENTLY = 0.02
-"""Probabilities of as few buckets below which inserts are suspected: ever, and soon after an adoption."""
+_BY_CHANCE_RECENTLY = 1e-5
+"""Probabilities of as few buckets below which inserts of a commit are suspected: ever, and soon after an adoption."""
 
 
 def rows_of_other_index(seen: ObservedInstant, path: str, num_buckets: int, replaced: Container[Group]) -> int:
@@ -44,5 +44,11 @@ def rows_too_close(seen: ObservedInstant, path: str, num_buckets: int, *, is_rec
     number, rows = len({bucket_of(file_id) for file_id in inserted}), sum(inserted.values())
     if seen.instant.action != "commit" or not number or number >= num_buckets:
         return 0
-    chance = math.comb(num_buckets, number) * (number / num_buckets) ** rows
-    return rows if chance < (_BY_CHANCE_RECENTLY if is_recent else _BY_CHANCE) else 0
+    limit = (_BY_CHANCE_RECENTLY if is_recent else _BY_CHANCE) / len(seen.metadata.inserted)
+    return rows if _log_chance(rows, number, num_buckets) < math.log(limit) else 0
+
+
+def _log_chance(rows: int, number: int, num_buckets: int) -> float:
+    """Returns the logarithm of an upper bound of the probability that so many rows lie in only `number` buckets."""
+    ways = math.lgamma(num_buckets + 1) - math.lgamma(number + 1) - math.lgamma(num_buckets - number + 1)
+    return ways + rows * math.log(number / num_buckets)

@@ -54,6 +54,11 @@ def delete(connection: Connection, pattern: str) -> None:
         raise PolicyNotFoundError(f"No policy is set for {pattern}.")
 
 
+def tables_with_own(connection: Connection) -> frozenset[str]:
+    """Returns the ids of the tables with a policy of their own."""
+    return frozenset(connection.execute(sa.select(_t.c.table_id)).scalars())
+
+
 def of_table(connection: Connection, table_id: str) -> TableLevel | None:
     row = connection.execute(_OF_TABLE, {"of_table": table_id}).one_or_none()
     return TableLevel(row.settings, row.updated_at) if row else None

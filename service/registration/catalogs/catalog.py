@@ -60,8 +60,10 @@ class Source:
     def wants_database(self, name: str) -> bool:
         return _selects(self.databases, name)
 
-    def wants_table(self, name: str) -> bool:
-        return _selects(self.tables, name)
+    def wants(self, name: str) -> bool:
+        """Returns whether the patterns select the table `database.table`."""
+        database, _, table = name.rpartition(".")
+        return self.wants_database(database) and _selects(self.tables, table)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from service.registration.catalogs.catalog import Catalog
     from service.registration.catalogs.listing import Listed, Listing
+
+
+_OF_PAUSE = 0.9  # Background syncs do not begin at the second.
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,13 @@ class Compared:
 @dataclass(frozen=True)
 class State:
     """What the service knows. `registered` has ids by base path, `elsewhere` the ids of tables that other catalogs
-    list."""
+    list, `with_policy` those of tables with a policy of their own."""
 
     known: Mapping[str, KnownTable]
     registered: Mapping[str, str]
+    now: datetime
     elsewhere: frozenset[str] = frozenset()
+    with_policy: frozenset[str] = frozenset()
 
 
 def compare(catalog: Catalog, listing: Listing, state: State) -> Compared:
@@ -127,6 +132,8 @@ def _moved(catalog: Catalog, each: Listed, old: KnownTable, state: State) -> Fin
         action, because = Action.NONE, "The rule for moved tables is to report them."
     elif reason := _not_ours(old, state):
         action, because = Action.NONE, reason
+    elif old.table_id in state.with_policy:
+        action, because = Action.NONE, "Its own policy would get lost. Register it by hand, with this policy."
     return Finding(
         each.name,
         FindingKind.MOVED,
@@ -144,13 +151,18 @@ def _dropped(catalog: Catalog, listing: Listing, state: State, listed_paths: set
         is_here = name in names or known.base_path in listed_paths
         if is_here or known.base_path not in state.registered or not listing.lacks(name):
             continue
+        if not catalog.source.wants(name):  # Patterns that somebody has changed say nothing about the table.
+            continue
         action, because = Action.UNREGISTER, None
         if catalog.dropped is OnDropped.REPORT:
             action, because = Action.NONE, "The rule for dropped tables is to report them."
         elif reason := _not_ours(known, state):
             action, because = Action.NONE, reason
-        elif known.missing_since is None:
-            action, because = Action.NONE, "The next sync unregisters it, if it is still missing then."
+        elif not _has_been_missing(catalog, known, state.now):
+            because = (
+                f"It is unregistered if it is still missing {catalog.every_seconds:g} s after it was missed first."
+            )
+            action = Action.NONE
         yield Finding(
             name,
             FindingKind.DROPPED,
@@ -159,6 +171,13 @@ def _dropped(catalog: Catalog, listing: Listing, state: State, listed_paths: set
             table_id=state.registered[known.base_path],
             because=because,
         )
+
+
+def _has_been_missing(catalog: Catalog, known: KnownTable, now: datetime) -> bool:
+    """Returns whether an earlier sync has missed it, about as long ago as the time between two syncs: somebody may be
+    creating it anew."""
+    least = timedelta(seconds=catalog.every_seconds * _OF_PAUSE)
+    return known.missing_since is not None and now - known.missing_since >= least
 
 
 def _not_ours(known: KnownTable, state: State) -> str | None:

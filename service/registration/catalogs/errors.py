@@ -64,3 +64,7 @@ class CatalogClientError(CatalogError):
     hint = "Install the extra on the service: pip install 'groundskeeper[glue]' or 'groundskeeper[hive]'."
     why = "The client of some catalogs is a package that Groundskeeper installs only on request."
     example = "No module named 'boto3'"
+
+
+OF_ALL = (CatalogLoginError, CatalogThrottledError, CatalogUnavailableError)
+"""The errors that concern the whole catalog, whatever was listed."""

@@ -16,6 +16,7 @@ from service.lake.location import canonical
 from service.model.errors import GroundskeeperError
 from service.model.storage_errors import ReaderCrashedError, ReadTimedOutError
 from service.model.table_errors import TableAlreadyRegisteredError
+from service.policies import store as policy_store
 from service.registration import discovery, registry
 from service.registration.catalogs import store
 from service.registration.catalogs.comparison import Action, Finding, FindingKind, KnownTable, State, compare
@@ -65,7 +66,13 @@ def sync(database: Database, lake: LakeAccess, catalog: Catalog, *, dry_run: boo
             for some in _chunks(paths)
             for path, table_id in table_store.find_all(connection, some).items()
         }
-        state = State(known, registered, store.listed_elsewhere(connection, catalog.name))
+        state = State(
+            known,
+            registered,
+            database.clock(),
+            elsewhere=store.listed_elsewhere(connection, catalog.name),
+            with_policy=policy_store.tables_with_own(connection),
+        )
     compared = compare(catalog, listing, state)
     turn = _Turn(database, lake, catalog, allowed_roots=allowed_roots, dry_run=dry_run)
     listed = {each.name: each for each in listing.tables}
@@ -77,7 +84,7 @@ def sync(database: Database, lake: LakeAccess, catalog: Catalog, *, dry_run: boo
         else:
             findings.append(turn.settled(each, listed.get(each.name)))
     if not dry_run:
-        _remember(database, catalog.name, listing, compared, state=state, turn=turn)
+        _remember(database, catalog, listing, compared, state=state, turn=turn)
     return Report(listing.entries, len(listing.tables), len(compared.in_step), tuple(findings), is_complete)
 
 
@@ -165,7 +172,7 @@ class _Turn:
         with reading(self._database.engine) as connection:
             old = table_store.get(connection, each.table_id)
         # The new one comes first: if it is refused, or jobs of the old one are active, the old one stays.
-        self._register(each.name, listed, self._as_declared(old))
+        self._register(each.name, listed, self._as_declared(old), is_new=False)
         self._unregister(each.name, each.table_id)
         return replace(each, is_done=True, table_id=self.registered[each.name].table_id)
 
@@ -177,7 +184,7 @@ class _Turn:
             allowed_roots=self._roots,
         )
 
-    def _register(self, name: str, listed: Listed, declared: Declarations) -> None:
+    def _register(self, name: str, listed: Listed, declared: Declarations, *, is_new: bool = True) -> None:
         try:
             with audit_record.separate():
                 table = registry.register(
@@ -189,6 +196,10 @@ class _Turn:
             return
         self._lake.poll_requests.ask(table.id)
         self.registered[name] = KnownTable(name, table.base_path, table.id, is_ours=True)
+        if is_new:
+            # If this process ends before the sync does, the next sync knows whose table it is.
+            with writing(self._database.engine) as connection:
+                store.keep(connection, self._catalog.name, [self.registered[name]])
 
     def _unregister(self, name: str, table_id: str) -> None:
         with audit_record.separate():
@@ -212,10 +223,10 @@ class _Turn:
 
 
 def _remember(
-    database: Database, catalog: str, listing: Listing, compared: Compared, *, state: State, turn: _Turn
+    database: Database, catalog: Catalog, listing: Listing, compared: Compared, *, state: State, turn: _Turn
 ) -> None:
     """Stores which tables the catalog lists, and which it lacks since when."""
-    now = database.clock()
+    now, wants = state.now, catalog.source.wants
     rows: dict[str, KnownTable] = {}
     # A table stays ours under another name.
     ours = {row.table_id for row in state.known.values() if row.is_ours}
@@ -226,24 +237,30 @@ def _remember(
         before = state.known.get(each.name)
         if each.kind is FindingKind.DROPPED and before and each.name not in turn.ended:
             rows[each.name] = replace(before, missing_since=before.missing_since or now)
+        if each.kind is FindingKind.MOVED and before and before.missing_since:
+            rows[each.name] = replace(before, missing_since=None)
     for name, row in turn.registered.items():
         before = state.known.get(name)
         # A table that has moved, and whose old registration stays for now, remains known at its old location.
         if name in turn.ended or before is None or before.base_path not in state.registered:
-            rows[name] = row
+            rows[name] = replace(row, is_ours=row.is_ours or row.table_id in ours)
             gone.discard(name)
     changed = [row for name, row in rows.items() if state.known.get(name) != row]
     # Names that the catalog has given up are forgotten, unless the table is registered still and only missing there.
+    # So are those that the patterns do not select any more.
     names = {each.name for each in listing.tables}
     listed_paths = {each.base_path for each in listing.tables}
     gone |= {
         name
         for name, row in state.known.items()
-        if name not in names
-        and listing.lacks(name)
-        and (row.base_path in listed_paths or row.base_path not in state.registered)
+        if not wants(name)
+        or (
+            name not in names
+            and listing.lacks(name)
+            and (row.base_path in listed_paths or row.base_path not in state.registered)
+        )
     }
     if changed or gone:
         with writing(database.engine) as connection:
-            store.forget(connection, catalog, gone)
-            store.keep(connection, catalog, changed)
+            store.forget(connection, catalog.name, gone)
+            store.keep(connection, catalog.name, changed)

@@ -27,7 +27,6 @@ _LOGIN = {
 _DENIED = {"AccessDenied", "AccessDeniedException", "GlueEncryptionException"}
 _THROTTLED = {"RequestLimitExceeded", "ThrottledException", "Throttling", "ThrottlingException"}
 _AWAY = {"InternalServiceException", "OperationTimeoutException", "ServiceUnavailable"}
-_GONE = "EntityNotFoundException"
 
 
 def entries(source: Source) -> Iterator[Entry | Broken]:
@@ -40,8 +39,11 @@ def entries(source: Source) -> Iterator[Entry | Broken]:
             for database in filter(source.wants_database, databases):
                 try:
                     yield from _tables(client, account, database)
-                except errors.CatalogDeniedError as error:
-                    # Others may be allowed, for Lake Formation decides about each database.
+                except errors.OF_ALL:
+                    raise
+                except errors.CatalogError as error:
+                    # Others may be allowed, for Lake Formation decides about each database. A database that was dropped
+                    # meanwhile is not listed the next time.
                     yield Broken(f"{database}.*", error.problem())
     finally:
         client.close()
@@ -104,8 +106,6 @@ def _translated() -> Iterator[None]:
     except exceptions.ClientError as error:
         found = error.response.get("Error") or {}
         code = str(found.get("Code") or "")
-        if code == _GONE:
-            return  # A database that was dropped while the others were listed has no tables.
         message = str(found.get("Message") or "")
         raise _kind_of(code, message)(f"{code}: {message}"[:600]) from error
     except (exceptions.NoCredentialsError, exceptions.CredentialRetrievalError, LoginError) as error:

@@ -32,7 +32,8 @@ def entries(source: Source) -> Iterator[Entry | Broken]:
     try:
         for database in filter(source.wants_database, metastore.call("get_all_databases")):
             try:
-                names = [each for each in metastore.call("get_all_tables", database) if source.wants_table(each)]
+                listed = metastore.call("get_all_tables", database)
+                names = [each for each in listed if source.wants(f"{database}.{each}")]
                 for first in range(0, len(names), _PAGE):
                     page = metastore.call("get_table_objects_by_name", database, names[first : first + _PAGE])
                     yield from (_entry(database, table) for table in page)

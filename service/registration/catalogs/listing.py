@@ -17,7 +17,7 @@ from service.registration.catalogs.catalog import Broken, CatalogKind, Entry
 from service.registration.catalogs.errors import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from service.registration.catalogs.catalog import Source
 
@@ -48,8 +48,8 @@ class Listed:
 
 @dataclass(frozen=True)
 class Listing:
-    """`tables` are in the order of their names, one for each location. `entries` is the number of tables of all kinds.
-    `is_complete` is False if a limit ended the reading."""
+    """`tables` are in the order of their names, one for each location. `entries` is the number of tables of all kinds
+    that the patterns select. `is_complete` is False if a limit ended the reading."""
 
     tables: tuple[Listed, ...]
     broken: tuple[Broken, ...]
@@ -70,11 +70,15 @@ def read(source: Source, limits: ReadLimits | None = None) -> Listing:
     end = time.monotonic() + limits.seconds
     found: dict[str, Listed] = {}
     broken: list[Broken] = []
-    number, is_complete = 0, True
+    number = wanted = 0
+    is_complete = True
     for each in entries(source):
+        one: Listed | Broken | None = each if isinstance(each, Broken) else None
         if isinstance(each, Entry):
             number += 1
-        one = each if isinstance(each, Broken) else _listed(source, each)
+            if source.wants(each.name):
+                wanted += 1
+                one = _listed(source, each)
         if isinstance(one, Broken):
             broken.append(one)
         elif one is not None:
@@ -88,8 +92,21 @@ def read(source: Source, limits: ReadLimits | None = None) -> Listing:
         if time.monotonic() > end:
             is_complete = False
             break
-    tables = tuple(sorted(found.values(), key=lambda each: each.name))
-    return Listing(tables, tuple(broken[:_MOST_BROKEN]), number, is_complete)
+    tables, repeated = _by_name(found.values())
+    return Listing(tables, (*broken[:_MOST_BROKEN], *repeated), wanted, is_complete)
+
+
+def _by_name(found: Iterable[Listed]) -> tuple[tuple[Listed, ...], list[Broken]]:
+    """Returns the tables in the order of their names, and the names that stand for several locations."""
+    by_name: dict[str, list[Listed]] = {}
+    for each in sorted(found, key=lambda each: each.name):
+        by_name.setdefault(each.name, []).append(each)
+    repeated = [
+        Broken(name, CatalogError(f"The catalog lists this name with {len(those)} locations.").problem())
+        for name, those in by_name.items()
+        if len(those) > 1
+    ]
+    return tuple(those[0] for those in by_name.values() if len(those) == 1), repeated
 
 
 def _rank(each: Listed) -> tuple[bool, str]:
@@ -97,9 +114,8 @@ def _rank(each: Listed) -> tuple[bool, str]:
 
 
 def _listed(source: Source, entry: Entry) -> Listed | Broken | None:
-    """Returns None for an entry that is not wanted or no Hudi table."""
-    database, _, table = entry.name.rpartition(".")
-    if not (source.wants_database(database) and source.wants_table(table) and _is_hudi(source, entry)):
+    """Returns None for an entry that is no Hudi table."""
+    if not _is_hudi(source, entry):
         return None
     name = redacted(entry.name)[:_MOST_NAME]
     try:

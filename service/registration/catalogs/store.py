@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from jobs.contract import Problem
 from service.db import schema
+from service.db.upsert import insert
 from service.model.record import Record
 from service.registration.catalogs.comparison import KnownTable
 
@@ -66,8 +67,9 @@ def tables(connection: Connection, catalog: str) -> dict[str, KnownTable]:
 
 
 def listed_elsewhere(connection: Connection, catalog: str) -> frozenset[str]:
-    """Returns the ids of tables that other catalogs list."""
-    query = sa.select(_t.c.table_id).where(_t.c.catalog != catalog, _t.c.missing_since.is_(None))
+    """Returns the ids of tables that other catalogs of the settings list."""
+    declared = sa.select(_c.c.name).where(_c.c.name != catalog)
+    query = sa.select(_t.c.table_id).where(_t.c.catalog.in_(declared), _t.c.missing_since.is_(None))
     return frozenset(connection.execute(query).scalars())
 
 
@@ -76,7 +78,8 @@ def keep(connection: Connection, catalog: str, found: Iterable[KnownTable]) -> N
     rows = [{"catalog": catalog, **each.to_row()} for each in found]
     forget(connection, catalog, [row["name"] for row in rows])
     if rows:
-        connection.execute(_t.insert(), rows)
+        # Another replica may have stored some meanwhile.
+        connection.execute(insert(connection, _t).on_conflict_do_nothing(), rows)
 
 
 def forget(connection: Connection, catalog: str, names: Collection[str]) -> None:

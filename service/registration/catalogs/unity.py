@@ -35,7 +35,9 @@ def entries(source: Source) -> Iterator[Entry | Broken]:
                 try:
                     for table in _pages(client, "tables", catalog_name=catalog, schema_name=schema):
                         yield _entry(database, table)
-                except errors.CatalogDeniedError as error:
+                except errors.OF_ALL:
+                    raise
+                except errors.CatalogError as error:
                     yield Broken(f"{database}.*", error.problem())
 
 
@@ -60,12 +62,15 @@ def _pages(client: httpx.Client, kind: str, **asked: str) -> Iterator[dict[str, 
     for _ in range(_MOST_PAGES):
         answer = _answer(client, kind, {**asked, "max_results": _PAGE, **({"page_token": page} if page else {})})
         listed = answer.get(kind)
-        yield from (each for each in listed or () if isinstance(each, dict))
+        if not isinstance(listed, list):
+            raise errors.CatalogError(f"The answer has no list `{kind}`.")
+        yield from (each for each in listed if isinstance(each, dict))
         before, page = page, answer.get("next_page_token") or None
         if page is None:
             return
         if page == before:
             raise errors.CatalogError(f"{kind}: a page names itself as the next one.")
+    raise errors.CatalogError(f"{kind}: there are more than {_MOST_PAGES} pages.")
 
 
 def _answer(client: httpx.Client, kind: str, asked: dict[str, Any]) -> dict[str, Any]:

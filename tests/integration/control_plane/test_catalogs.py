@@ -82,8 +82,9 @@ ALL = {"new": "register", "moved": "follow", "dropped": "unregister"}
 class Catalogs:
     """The API with one catalog."""
 
-    def __init__(self, context: AppContext, lake: Lake) -> None:
-        self.lake = lake
+    def __init__(self, context: AppContext, lake: Lake, clock: FakeClock) -> None:
+        self.lake, self.clock = lake, clock
+        context = replace(context, database=replace(context.database, clock=clock))
         self._context = changed(context, examine=examine, permissions=Permissions((str(lake.path),)))
         self._clients: list[TestClient] = []
 
@@ -114,8 +115,8 @@ def lake(tmp_path: Path) -> Lake:
 
 
 @pytest.fixture
-def catalogs(app_context: AppContext, lake: Lake) -> Iterator[Catalogs]:
-    found = Catalogs(app_context, lake)
+def catalogs(app_context: AppContext, lake: Lake, clock: FakeClock) -> Iterator[Catalogs]:
+    found = Catalogs(app_context, lake, clock)
     yield found
     found.close()
 
@@ -241,7 +242,10 @@ def test_a_dropped_table_is_unregistered_by_the_second_sync_and_its_files_stay(c
     lake.table("shop.orders")
     assert sync(api)["findings"] == []
     lake.drop("shop.orders")
-    sync(api)
+    for seconds in (0, 1800, 1000):
+        catalogs.clock.advance(seconds)
+        assert outcome(sync(api)) == {"shop.orders": ("dropped", "none", False)}
+    catalogs.clock.advance(800)
     assert outcome(sync(api)) == {"shop.orders": ("dropped", "unregister", True)}
     assert paths(api) == {"shop.returns", "shop.by_hand"}
     assert (base / ".hoodie" / "hoodie.properties").exists()
@@ -250,6 +254,7 @@ def test_a_dropped_table_is_unregistered_by_the_second_sync_and_its_files_stay(c
     # The sync found this one registered, so it only reports it.
     lake.drop("shop.by_hand")
     sync(api)
+    catalogs.clock.advance(3600)
     [finding] = sync(api)["findings"]
     assert (finding["action"], "only tables that it has registered" in finding["because"]) == ("none", True)
     assert "shop.by_hand" in paths(api)
@@ -265,10 +270,50 @@ def test_a_catalog_that_forgets_its_tables_unregisters_no_fleet(catalogs: Catalo
     lake.drop(gone)
     sync(api)
     for _ in range(2):
+        catalogs.clock.advance(3600)
         report = sync(api)
         assert {each["action"] for each in report["findings"]} == {"none"}
         assert all("limit" in each["because"] or "no table at all" in each["because"] for each in report["findings"])
     assert len(paths(api)) == 10
+
+
+def test_patterns_that_exclude_a_table_leave_it_registered(catalogs: Catalogs) -> None:
+    lake = catalogs.lake
+    lake.table("shop.orders")
+    lake.table("scratch.orders")
+    sync(catalogs.api(**ALL))
+    narrower = catalogs.with_(**ALL, databases=["!scratch"])
+    api = catalogs.api(narrower)
+    for _ in range(2):
+        assert sync(api)["findings"] == []
+        catalogs.clock.advance(3600)
+    assert paths(api) == {"shop.orders", "scratch.orders"}
+    assert set(rows(narrower)) == {"shop.orders"}
+
+
+def test_a_moved_table_with_a_policy_of_its_own_is_not_followed(catalogs: Catalogs) -> None:
+    lake = catalogs.lake
+    lake.table("shop.orders")
+    api = catalogs.api(**ALL)
+    sync(api)
+    [table] = api.get("/v1/tables").json()["items"]
+    api.put(f"/v1/tables/{table['id']}/policy", json={"compaction": {"enabled": False}}).raise_for_status()
+    base = lake.table("elsewhere.orders")
+    lake.drop("elsewhere.orders")
+    lake.run(f"UPDATE entries SET location = '{base}' WHERE name = 'shop.orders'")
+    [finding] = sync(api)["findings"]
+    assert (finding["kind"], finding["action"]) == ("moved", "none")
+    assert finding["because"].startswith("Its own policy")
+
+
+def test_a_name_with_two_locations_is_neither(catalogs: Catalogs) -> None:
+    lake = catalogs.lake
+    lake.table("shop.orders")
+    lake.table("shop.returns")
+    lake.run("UPDATE entries SET name = 'shop.orders'")
+    api = catalogs.api(**ALL)
+    assert outcome(sync(api)) == {"shop.orders": ("broken", "none", False)}
+    assert paths(api) == set()
 
 
 def test_a_table_that_another_catalog_lists_or_somebody_unregistered_is_left_alone(catalogs: Catalogs) -> None:

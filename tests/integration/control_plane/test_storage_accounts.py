@@ -113,10 +113,14 @@ def test_a_session_that_ends_and_cannot_be_renewed_is_used_until_its_end(own: Co
     begun = time.monotonic()
     assert storage.read(FILE)
     token.write_text("stale.token")
-    with pytest.raises(storage_errors.StorageLoginError, match="ExpiredTokenException"):
+
+    def read_on() -> None:
         while time.monotonic() < begun + 60:
             storage.read(FILE)
             time.sleep(0.2)
+
+    with pytest.raises(storage_errors.StorageLoginError, match="ExpiredTokenException"):
+        read_on()
     assert time.monotonic() >= begun + 4
     # Kubernetes replaces the token's file.
     token.write_text("next.token")

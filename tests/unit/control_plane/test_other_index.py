@@ -23,8 +23,8 @@ def seen(metadata: InstantMetadata, action: str) -> ObservedInstant:
 @pytest.mark.parametrize(
     ("rows", "soon", "later"),
     [
-        ({0: 3}, False, False),
-        ({0: 4}, True, False),
+        ({0: 9}, False, False),
+        ({0: 10}, True, False),
         ({0: 12}, True, True),
         ({0: 10, 1: 10}, True, False),
         ({0: 20, 1: 20}, True, True),
@@ -39,6 +39,19 @@ def test_new_rows_in_few_of_four_buckets(rows: dict[int, int], soon: bool, later
         counted = rows_too_close(seen(found, "commit"), "p", 4, is_recent=is_recent)
         assert counted == (sum(rows.values()) if suspected else 0)
         assert rows_too_close(seen(found, "deltacommit"), "p", 4, is_recent=is_recent) == 0
+
+
+@pytest.mark.parametrize("num_buckets", [2048, 1_000_000])
+def test_so_many_buckets_that_their_choices_are_no_float(num_buckets: int) -> None:
+    spread = InstantMetadata(inserted={"p": {bucket(number): 1 for number in range(700)}})
+    close = InstantMetadata(inserted={"p": {bucket(number): 40 for number in range(700)}})
+    assert rows_too_close(seen(spread, "commit"), "p", num_buckets, is_recent=True) == 0
+    assert rows_too_close(seen(close, "commit"), "p", num_buckets, is_recent=True) == 28_000
+
+
+def test_one_partition_of_many_is_not_suspected_by_chance() -> None:
+    found = InstantMetadata(inserted={f"p{number}": {bucket(0): 10} for number in range(365)})
+    assert rows_too_close(seen(found, "commit"), "p7", 4, is_recent=True) == 0
 
 
 def test_a_base_file_that_a_delta_commit_wrote_anew_is_one_of_another_index() -> None:
