@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,12 +20,12 @@ from tests.integration.tool_service import COMPACTION, ToolService, Work, an_out
 from tests.support.guides import GUIDE_OF_TOOLS, python_block
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
+RUN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 PREFECT = ("prefect==3.9.1", "msgspec==0.22.0")
 REPEATED = """
 from prefect import flow
@@ -149,19 +152,28 @@ def test_a_retry_after_an_outage_waits_for_the_job_of_the_earlier_try(
     assert "Retry 1/3" in out, out[-6000:]
 
 
-def test_a_cancelled_flow_run_cancels_its_job(prefect: Prefect, service: ToolService, work: Work) -> None:
+def test_a_killed_flow_run_finds_its_job_when_it_is_retried_and_cancels_it_when_it_is_cancelled(
+    prefect: Prefect, service: ToolService, work: Work, tmp_path: Path
+) -> None:
     work.result = lambda _order: None
-    runner = prefect.start("flow", "serve", f"{prefect.flow(service)}:upkeep", "--name", "guide")
-    try:
-        assert eventually(lambda: "guide" in prefect.ask("deployment", "ls"), 200)
-        [run] = set(
-            re.findall(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", prefect.ask("deployment", "run", "upkeep/guide"))
-        )
-        assert eventually(lambda: bool(work.orders), 200)
-        prefect.ask("flow-run", "cancel", run)
-        ended = service.client.wait_for(work.orders[0].job_id, seconds=120, poll_seconds=0.2, check=False)
-        assert ended.state is models.JobState.CANCELLED
-        assert eventually(lambda: "CANCELLED" in prefect.ask("flow-run", "inspect", run), 60)
-    finally:
-        end(runner)
-    assert kinds(work) == ["compaction"]
+    path = tmp_path / "runner.log"
+    submitted = lambda: re.findall("Submitted compaction of orders as (.*)", path.read_text())  # noqa: E731
+    with path.open("w") as log:
+        runner = prefect.start("flow", "serve", f"{prefect.flow(service)}:upkeep", "--name", "guide", log=log)
+        try:
+            assert eventually(lambda: "guide" in prefect.ask("deployment", "ls"), 200)
+            [run] = set(re.findall(RUN, prefect.ask("deployment", "run", "upkeep/guide")))
+            assert eventually(lambda: len(submitted()) == 1, 200)
+            children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(runner.pid)], capture_output=True, check=True)
+            os.kill(int(children.stdout), signal.SIGKILL)
+            assert eventually(lambda: "Crashed" in prefect.ask("flow-run", "inspect", run), 60)
+
+            prefect.ask("flow-run", "retry", run)
+            assert eventually(lambda: len(submitted()) == 2, 200)
+            prefect.ask("flow-run", "cancel", run)
+            assert eventually(lambda: "Cancelled" in prefect.ask("flow-run", "inspect", run), 60)
+        finally:
+            end(runner)
+    [job] = set(submitted())
+    ended = service.client.wait_for(job, seconds=60, check=False)
+    assert (ended.state, kinds(work)) == (models.JobState.CANCELLED, ["compaction"])
