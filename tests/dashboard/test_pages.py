@@ -86,8 +86,11 @@ def test_declarations_about_a_table_are_changed_on_its_page(
     page.locator("select[name=lock]").select_option("ZooKeeper")
     page.get_by_label("Options of the lock").fill("hoodie.write.lock.zookeeper.lock_key=x")
     assert barriers(page) == []
+    form = page.locator("details[data-key=declarations] form")
+    before = form.get_attribute("data-key") or ""
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    expect(form).not_to_have_attribute("data-key", before)
     table = installation.api.get(url).json()
     assert (table["writers"]["hudi_version"], table["writers"]["engines"]) == ("1.1.0", ["flink"])
     assert table["lock"]["provider"] == "zookeeper"
