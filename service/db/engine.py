@@ -182,8 +182,8 @@ def _reachable(engine: Engine) -> Iterator[None]:
         state = getattr(origin, "sqlstate", None) if code is None else code & 0xFF
         if state in _DAMAGED:
             raise DatabaseDamagedError(why) from error
-        # If an answer cannot be understood, for example that of a proxy, the driver raises an error without a SQLSTATE.
-        # It closes the connection, or has none yet.
+        # If an answer cannot be understood, for example that of a proxy, the driver raises an error without a SQLSTATE,
+        # and closes the connection if it has one already.
         is_lost = getattr(error, "connection_invalidated", False) or (type(error) is DatabaseError and state is None)
         if isinstance(error, OperationalError | InterfaceError) or is_lost or state in _REFUSED:
             raise DatabaseUnavailableError(why) from error
