@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 
 METASTORE_PORT = 9083
 GLUE = "AWS Glue"
+_GLUE_REGION = re.compile(r"(?:^|\.)glue(?:-fips)?\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)$")
 _GLUE_SCHEMES = {"glue": ("https", 443), "glue+http": ("http", 80)}
 
 
@@ -37,6 +39,12 @@ def glue_endpoint(uri: str) -> tuple[str, str | None]:
     """Returns the endpoint of AWS Glue as URL, and the id of the account if the URI names one."""
     parts = urlsplit(uri)
     return f"{_GLUE_SCHEMES[parts.scheme][0]}://{parts.netloc}", parts.path.strip("/") or None
+
+
+def glue_region(endpoint: str) -> str | None:
+    """Returns the region that the host of an endpoint of AWS Glue names; None for other hosts."""
+    match = _GLUE_REGION.search(urlsplit(endpoint).hostname or "")
+    return match[1] if match else None
 
 
 def is_among(hosts: Collection[str], host: str, port: int) -> bool:

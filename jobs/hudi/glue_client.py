@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import MetastoreError, MetastoreUnavailableError
-from jobs.format.server_addresses import GLUE, glue_endpoint
+from jobs.format import glue_errors
+from jobs.format.server_addresses import GLUE, glue_endpoint, glue_region
 from jobs.storage_errors import StorageDeniedError, StorageLoginError
 
 if TYPE_CHECKING:
@@ -19,24 +19,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 3
 SILENCE_SECONDS = 20
 ATTEMPTS = 5
-_REGION = re.compile(r"(?:^|\.)glue(?:-fips)?\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)$")
-_LOGIN = {
-    "ExpiredTokenException",
-    "IncompleteSignature",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
-    "MissingAuthenticationTokenException",
-    "UnrecognizedClientException",
-}
-_DENIED = {"AccessDeniedException", "GlueEncryptionException"}
-_BUSY = {
-    "ConcurrentModificationException",
-    "InternalServiceException",
-    "OperationTimeoutException",
-    "ServiceUnavailable",
-    "ThrottlingException",
-    "VersionMismatchException",
-}
+_BUSY = glue_errors.THROTTLED | glue_errors.AWAY | glue_errors.CHANGED_MEANWHILE
 
 
 class GlueMissingError(MetastoreError):
@@ -57,7 +40,6 @@ class GlueClient:
             hint = "Install Groundskeeper's extra `glue` on the worker: pip install 'groundskeeper[glue]'."
             raise MetastoreError(f"The worker has no client of {GLUE}: {error}.", hint=hint) from error
         endpoint, account = glue_endpoint(uri)
-        match = _REGION.search(endpoint.partition("://")[2].partition(":")[0])
         config = Config(
             connect_timeout=CONNECT_SECONDS,
             read_timeout=SILENCE_SECONDS,
@@ -68,7 +50,7 @@ class GlueClient:
                 aws_access_key_id=keys.access_key,
                 aws_secret_access_key=keys.secret_key,
                 aws_session_token=keys.session_token,
-                region_name=match[1] if match else region,
+                region_name=glue_region(endpoint) or region,
             )
             region_name = session.region_name or "us-east-1"
             self._client = session.client("glue", endpoint_url=endpoint, region_name=region_name, config=config)
@@ -128,11 +110,11 @@ def _translated() -> Iterator[None]:
 
 def error_of(code: str, message: str) -> JobError:
     detail = f"{GLUE}: {code}: {message}"[:300]
-    if code == "EntityNotFoundException":
+    if code == glue_errors.GONE:
         return GlueMissingError(detail)
-    if code in _LOGIN:
+    if code in glue_errors.LOGIN:
         return StorageLoginError(detail)
-    if code in _DENIED:
+    if code in glue_errors.DENIED:
         hint = "Let the role of the workers read and change the databases, tables and partitions of the Glue catalog."
         return StorageDeniedError(detail, hint=hint)
     return MetastoreUnavailableError(detail) if code in _BUSY else MetastoreError(detail)

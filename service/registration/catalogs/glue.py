@@ -7,7 +7,8 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jobs.format.server_addresses import glue_endpoint
+from jobs.format import glue_errors
+from jobs.format.server_addresses import glue_endpoint, glue_region
 from jobs.storage import aws_session
 from jobs.storage.store import LoginError
 from service.registration.catalogs import errors
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from service.registration.catalogs.catalog import Source
 
 _CONNECT_SECONDS, _SILENCE_SECONDS, _ATTEMPTS = 3, 10, 5
-_REGION = re.compile(r"(?:^|\.)glue(?:-fips)?\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)$")
-_LOGIN = {
-    "ExpiredTokenException", "IncompleteSignature", "InvalidClientTokenId", "InvalidSignatureException",
-    "MissingAuthenticationTokenException", "SignatureDoesNotMatch", "UnrecognizedClientException",
-}  # fmt: skip
-_DENIED = {"AccessDenied", "AccessDeniedException", "GlueEncryptionException"}
-_THROTTLED = {"RequestLimitExceeded", "ThrottledException", "Throttling", "ThrottlingException"}
-_AWAY = {"InternalServiceException", "OperationTimeoutException", "ServiceUnavailable"}
 
 
 def entries(source: Source) -> Iterator[Entry | Broken]:
@@ -71,8 +64,7 @@ def _client(source: Source) -> tuple[Any, dict[str, str]]:
         raise errors.CatalogClientError(str(error)) from error
     endpoint, of_account = glue_endpoint(source.address)
     declared = json.loads(source.account) if source.account else {}
-    match = _REGION.search(endpoint.partition("://")[2].partition(":")[0])
-    region = match[1] if match else source.region or declared.get("region") or None
+    region = glue_region(endpoint) or source.region or declared.get("region") or None
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_SILENCE_SECONDS,
@@ -124,10 +116,14 @@ def _translated() -> Iterator[None]:
 def _kind_of(code: str, message: str) -> type[errors.CatalogError]:
     # The code is only a status if something before Glue answers, such as a proxy: then the text may have it.
     told = {code} | (set(re.findall(r"\w+", message)) if code.isdecimal() else set())
-    if told & _LOGIN or code == "401":
+    if told & glue_errors.LOGIN or code == "401":
         return errors.CatalogLoginError
-    if told & _DENIED or code == "403":
+    if told & glue_errors.DENIED or code == "403":
         return errors.CatalogDeniedError
-    if told & _THROTTLED or code == "429":
+    if told & glue_errors.THROTTLED or code == "429":
         return errors.CatalogThrottledError
-    return errors.CatalogUnavailableError if told & _AWAY or code in ("502", "503", "504") else errors.CatalogError
+    return (
+        errors.CatalogUnavailableError
+        if told & glue_errors.AWAY or code in ("502", "503", "504")
+        else errors.CatalogError
+    )
