@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -24,9 +23,6 @@ from service.registration.catalogs.following import Report, counts, sync
 from service.registration.catalogs.store import CatalogState
 
 router = Routes(prefix="/v1", tags=["tables"])
-
-# One sync at a time runs in a process.
-turn = threading.Lock()
 
 Name = Annotated[str, Path(pattern=NAME, examples=["lake"])]
 
@@ -130,12 +126,12 @@ def sync_catalog(
     """Does what the rules of the catalog say: registers new tables, and follows those that have moved or were dropped.
     A dry run changes nothing. A table that is refused does not stop the others. No table's data are ever touched."""
     catalog = _named(catalogs, name)
-    if not turn.acquire(blocking=False):
+    if not rounds.turn.acquire(blocking=False):
         raise ServiceBusyError("Another sync of a catalog is going on.")
     try:
         found = sync(database, lake, catalog, dry_run=True) if wanted.dry_run else rounds.run(database, lake, catalog)
     finally:
-        turn.release()
+        rounds.turn.release()
     return CatalogReport.of(found)
 
 

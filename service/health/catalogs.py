@@ -27,7 +27,7 @@ CATALOG_FAILING = Definition(
 CATALOG_DIFFERS = Definition(
     ProblemKind.CATALOG_DIFFERS,
     Severity.NOTICE,
-    "The registered tables are not those of a catalog",
+    "Catalog and registrations differ",
     "New tables of the catalog are not serviced, and polls of moved or dropped ones may fail.",
     "See each table and the reason. Register or unregister it, exclude it by a pattern of the catalog, or let the rules"
     " of the catalog do so.",

@@ -6,7 +6,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from service.api.catalogs import turn
 from service.db import audit_record
 from service.db.engine import writing
 from service.model.errors import GroundskeeperError
@@ -40,7 +39,7 @@ def run_once(context: AppContext) -> str:
     database, changed, failed = context.database, 0, 0
     for each in context.catalogs:
         # A sync by a call goes on; the catalog stays due.
-        if not turn.acquire(blocking=False):
+        if not rounds.turn.acquire(blocking=False):
             break
         try:
             if not rounds.is_due(database, each):
@@ -55,5 +54,5 @@ def run_once(context: AppContext) -> str:
             failed += 1
             log.warning("The sync of the catalog %s failed: %s %s", each.name, error.title, error.detail)
         finally:
-            turn.release()
+            rounds.turn.release()
     return f"registered or unregistered {changed} tables of catalogs; {failed} catalogs failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 MOST_FINDINGS = 500
 """Most findings that are kept. The counts are of all."""
 _MOST_DOUBLINGS = 4
+
+turn = threading.Lock()
+"""One sync at a time runs in a process."""
 
 
 def run(database: Database, lake: LakeAccess, catalog: Catalog) -> Report:
