@@ -86,7 +86,10 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     problems = preflight.of_repair(table)
     suspects = order.params.instants or ()
     if order.dry_run:
-        stale, left = _chosen(table, table.commits(), suspects, order.params.accepted or ())
+        commits = table.commits()
+        without_bucket = groups_without_bucket.writes_to_them(table, commits, suspects)
+        problems += groups_without_bucket.of_other_rows(table, without_bucket)
+        stale, left = _chosen(table, commits, suspects, order.params.accepted or (), without_bucket)
         due = tuple(write.instant for write in stale)
         planned = RepairResult(
             refusals=tuple(problems),
@@ -110,8 +113,9 @@ def repair_writes(
     refuse(preflight.of_repair(table))
     commits = table.commits()
     accepted = set(order.params.accepted or ())
-    stale, left = _chosen(table, commits, suspects, accepted)
-    refuse(groups_without_bucket.of_other_rows(table, groups_without_bucket.writes_to_them(table, commits, suspects)))
+    without_bucket = groups_without_bucket.writes_to_them(table, commits, suspects)
+    refuse(groups_without_bucket.of_other_rows(table, without_bucket))
+    stale, left = _chosen(table, commits, suspects, accepted, without_bucket)
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -144,11 +148,15 @@ def repair_writes(
 
 
 def _chosen(
-    table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
+    table: HudiTable,
+    commits: Sequence[Commit],
+    named: Collection[str],
+    waived: Collection[str],
+    without_bucket: Sequence[StaleWrite],
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
-    """Returns the stale writes to repair, and those to leave alone."""
+    """Returns the stale writes to repair, and those to leave alone. All writes to file groups `without_bucket` are
+    repaired."""
     stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
-    of_other_index = groups_without_bucket.writes_to_them(table, commits, named)
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     chosen = [
         write
@@ -158,7 +166,7 @@ def _chosen(
     ]
     left = [write for write in stale if write not in chosen]
     known = {write.instant for write in chosen}
-    chosen += [write for write in of_other_index if write.instant not in known]
+    chosen += [write for write in without_bucket if write.instant not in known]
     return chosen, left
 
 
@@ -254,8 +262,9 @@ class _Repair:
     def drop_visible(self, stale: Sequence[StaleWrite]) -> None:
         """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones.
         No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale
-        itself, and the job waits for none. An interruption afterwards loses nothing: the files stay, and the commit
-        does not know the writes whose rows it left out, also those that came since, so that they are stale ones."""
+        itself, and the job waits for none. After an interruption the files stay until a writer cleans them, and
+        the commit does not know the writes whose rows it left out, also those that came since, so that they are stale
+        ones: the audit names them, and the next repair writes their rows."""
         groups = {group for write in stale for group in write.groups}
         if not any(item.key in groups for item in self.table.file_slices()):
             return
