@@ -119,7 +119,9 @@ def _misplacing(
         later.discard(instant)
         # The commit of a repair is not suspected, even if the rows that it moved belong in a few buckets.
         if not seen.write.brings_rows or metadata.repaired:
-            adopted.update(_adopted((group, instant) for group in seen.write.replaced))
+            # A repair that only takes file groups out of use is no adoption.
+            brought = {path for path, _ in seen.write.written}
+            adopted.update(_adopted((group, instant) for group in seen.write.replaced if group[0] in brought))
             continue
         suspected = []
         for path, into in metadata.written.items():

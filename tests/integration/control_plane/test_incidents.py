@@ -428,6 +428,17 @@ def test_a_writer_that_keeps_its_index_after_an_adoption_is_suspected_by_a_file_
     ]
 
 
+def test_a_repair_that_takes_file_groups_without_a_bucket_out_of_use_is_no_adoption(story: Story) -> None:
+    story.register()
+    story.commit({A: 30, B: 30})
+    story.commit({PLAIN: 4}, in_base=True)
+    story.replace((PLAIN,), ())
+    late = story.commit({PLAIN.replace("1-0", "2-0"): 4}, in_base=True)
+    story.poll()
+    of = {each.instant: each for each in story.incidents}
+    assert of[late].details["by_partition"] == [{"partition": "p", "rows": 4, "buckets": [2]}]
+
+
 def test_a_writer_without_the_bucket_index_is_suspected_in_a_new_partition_too(story: Story) -> None:
     story.register()
     late = story.commit({PLAIN: 4}, partition="q", in_base=True)
