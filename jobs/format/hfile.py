@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 _HEADER = struct.Struct(">8siiqBii")
 _TRAILER_BYTES, _TRAILER_MAGIC = 4096, b'TRABLK"$'
-_KINDS = frozenset({b"DATABLK*", b"DATABLKE", b"METABLKc", b"IDXROOT2", b"IDXINTE2", b"IDXLEAF2", b"FILEINF2"})
-_KINDS_OF_BLOOM = frozenset({b"BLMFMET2", b"BLMFBLK2", b"DFBLMET2"})
+_KINDS = frozenset(
+    {b"DATABLK*", b"DATABLKE", b"METABLKc", b"IDXROOT2", b"IDXINTE2", b"IDXLEAF2", b"FILEINF2"}
+    | {b"BLMFMET2", b"BLMFBLK2", b"DFBLMET2"}
+)
 _GZIP_CODEC, _CODEC_FIELD = 1, 12  # `compression_codec` of `FileTrailerProto`, and its value for gzip
 _GZIP_MEMBER = 31  # zlib's `wbits` for the largest window and a gzip header
 _CHUNK = 1024 * 1024
 
 
 def damage(source: pa.NativeFile) -> str | None:
-    """Returns what is wrong with the HFile, or None. Reads all blocks one by one. Values of blocks that are not
-    compressed by gzip, which is Hudi's default, are not verified."""
+    """Returns what is wrong with the HFile, or None. Reads all blocks piece by piece, whatever their
+    sizes. Values of blocks that are not compressed by gzip, which is Hudi's default, are not verified."""
     size = source.size()
     if size < _TRAILER_BYTES:
         return f"{size} bytes are no HFile"
@@ -42,29 +44,29 @@ def damage(source: pa.NativeFile) -> str | None:
         if len(header) < _HEADER.size:
             return f"the block at byte {at} is cut off"
         magic, on_disk, uncompressed, _, _, _, with_header = _HEADER.unpack(header)
-        if magic not in _KINDS and magic not in _KINDS_OF_BLOOM:
+        if magic not in _KINDS:
             return f"there is no block at byte {at}"
         packed = with_header - _HEADER.size
         if not (0 <= packed <= on_disk <= end - at - _HEADER.size and uncompressed >= 0):
             return f"the block at byte {at} has impossible sizes"
-        body = source.read(on_disk)
-        if len(body) < on_disk:
-            return f"the block at byte {at} is cut off"
-        if is_gzip and not _unpacks(body[:packed], uncompressed):
+        if is_gzip and not _unpacks(source, packed, uncompressed):
             return f"the block at byte {at} cannot be decompressed"
         at += _HEADER.size + on_disk
+        source.seek(at)
     return None
 
 
-def _unpacks(packed: bytes, size: int) -> bool:
-    """Returns whether these are so many bytes, compressed by gzip, whose check sum is right."""
+def _unpacks(source: pa.NativeFile, packed: int, size: int) -> bool:
+    """Returns whether the next `packed` bytes are `size` bytes, compressed by gzip, whose check sum is right."""
     unpacker = zlib.decompressobj(_GZIP_MEMBER)
-    found, rest = 0, packed
+    found, rest = 0, b""
     try:
-        while rest and found <= size:
+        while (rest or packed) and found <= size and not unpacker.eof:
+            if not rest:
+                rest = source.read(min(packed, _CHUNK))
+                packed -= len(rest)
             found += len(unpacker.decompress(rest, _CHUNK))
             rest = unpacker.unconsumed_tail
-        found += len(unpacker.flush())
     except zlib.error:
         return False
     return found == size and unpacker.eof

@@ -7,19 +7,15 @@ table is missing, readers may find no rows."""
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.errors import JobError
-from jobs.format import hfile
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
-from jobs.hudi.hadoop import storage_of
 from jobs.hudi.indexes import definitions
 from jobs.hudi.metadata_table import FOLDER
 from jobs.kinds.registry import KINDS
 from jobs.problems.tables import INDEX_DEFINITIONS_GONE, PARTITION_METADATA_GONE
-from jobs.table_errors import MetadataTableError, MetadataTableGoneError
+from jobs.table_errors import MetadataTableGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -30,12 +26,11 @@ if TYPE_CHECKING:
 PROPERTIES, BACKUP = "hoodie.properties", "hoodie.properties.backup"
 PARTITION_METADATA = ".hoodie_partition_metadata"
 METADATA_TABLE_GONE = MetadataTableGoneError.type
-METADATA_TABLE_DAMAGED = "metadata-table-damaged"
 
-_COMPLETED = re.compile(r"(\d+)(?:_\d+)?\.(?:delta)?commit")
+COMPLETED = re.compile(r"(\d+)(?:_\d+)?\.(?:delta)?commit")
+"""Names of the files of completed commits, with their requested times."""
 _DEFINED = ("secondary_index_", "expr_index_")
 _NAMED = 5
-_FILES_AT_ONCE = 8
 
 
 def missing(table: HudiTable, kind: JobKind | None = None) -> list[Problem]:
@@ -65,56 +60,21 @@ def of_metadata_table(table: HudiTable) -> list[Problem]:
     if not there:
         return [_metadata_table_gone(f"There is no {FOLDER}.")]
     inside = table.files_in(f"{FOLDER}/.hoodie")
-    # The folder of the timeline from table version 8 on.
-    instants = inside | table.files_in(f"{FOLDER}/.hoodie/timeline")
+    instants = timeline_of_metadata(table)
     gone = [f"{FOLDER}/{name}" for name in sorted(table.metadata_partitions - there)]
     if not inside & {PROPERTIES, BACKUP}:
         gone.append(f"{FOLDER}/.hoodie/{PROPERTIES}")
-    if not any(_COMPLETED.fullmatch(name) for name in instants):
+    if not any(COMPLETED.fullmatch(name) for name in instants):
         gone.append(f"the instants of {FOLDER}")
     if "files" in there & table.metadata_partitions and not _has_data(table.files_in(f"{FOLDER}/files")):
         gone.append(f"the files of {FOLDER}/files")
     return [_metadata_table_gone(f"Missing: {', '.join(gone)}.")] if gone else []
 
 
-def damaged_metadata_files(table: HudiTable, partitions: Collection[str]) -> dict[str, str]:
-    """Returns the paths of the latest base files in these partitions of the metadata table that are damaged, each with
-    the reason. Reads the files; those of pending instants may not be complete, and are left out."""
-    instants = table.files_in(f"{FOLDER}/.hoodie") | table.files_in(f"{FOLDER}/.hoodie/timeline")
-    completed = {match[1] for name in instants if (match := _COMPLETED.fullmatch(name))}
-    pending = {name.partition(".")[0] for name in instants if name.endswith((".requested", ".inflight"))} - completed
-    latest: dict[str, tuple[str, str]] = {}  # Instant and path by file group.
-    for partition in partitions:
-        for name in table.files_in(f"{FOLDER}/{partition}"):
-            parsed = parse_base_file_name(name)
-            if parsed and parsed.extension == "hfile" and parsed.instant not in pending:
-                here = (parsed.instant, f"{FOLDER}/{partition}/{name}")
-                group = f"{partition}/{parsed.file_id}"
-                latest[group] = max(latest.get(group, here), here)
-    storage = storage_of(table)
-
-    def examined(path: str) -> tuple[str, str | None]:
-        try:
-            with storage.open_file(f"{table.base_path.rstrip('/')}/{path}", whole=True) as file:
-                return path, hfile.damage(file)
-        except FileNotFoundError:
-            return path, None  # A writer has cleaned it meanwhile.
-        except OSError as error:
-            raise MetadataTableError(f"reading {path}: {str(error)[:300]}") from error
-
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        found = pool.map(examined, sorted(path for _, path in latest.values()))
-        return {path: reason for path, reason in found if reason}
-
-
-def lists_wrongly(table: HudiTable) -> bool:
-    """Returns whether the metadata table cannot list the table's files, because parts of it are missing or damaged."""
-    if of_metadata_table(table):
-        return True
-    try:
-        return bool(damaged_metadata_files(table, {"files"} & table.metadata_partitions))
-    except JobError:
-        return False
+def timeline_of_metadata(table: HudiTable) -> set[str]:
+    """Returns the names of the files on the metadata table's timeline, which has a folder of its own from table version
+    8 on, and of the others beside it."""
+    return table.files_in(f"{FOLDER}/.hoodie") | table.files_in(f"{FOLDER}/.hoodie/timeline")
 
 
 def _metadata_table_gone(detail: str) -> Problem:

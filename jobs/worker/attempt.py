@@ -33,7 +33,7 @@ from jobs.job_context import JobContext
 from jobs.kinds.registry import KINDS, typed
 from jobs.kinds.results import KindResult
 from jobs.problems.tables import PARAMS_INVALID
-from jobs.protocol import missing_parts, upgrade_refusals
+from jobs.protocol import metadata_files, missing_parts, upgrade_refusals
 from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
 from jobs.storage_errors import StorageRefusedError
@@ -74,7 +74,7 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
         if takes_lock and not order.dry_run:
             table.clock.verify()
         if kind.for_damaged:
-            table.ignores_metadata_table = missing_parts.lists_wrongly(table)
+            table.ignores_metadata_table = metadata_files.lists_wrongly(table)
         lacking = [] if order.kind is JobKind.UPGRADE else upgrade_refusals.while_unfinished(table)
         if not lacking and not kind.for_damaged:
             lacking = missing_parts.missing(table, order.kind)

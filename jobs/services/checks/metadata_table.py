@@ -8,7 +8,7 @@ from jobs.contract import JobKind
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import column_stats
 from jobs.kinds.results import Cure
-from jobs.protocol import missing_parts
+from jobs.protocol import metadata_files
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def listing(examined: Examined) -> Iterator[Finding]:
 
 def files(examined: Examined) -> Iterator[Finding]:
     """Reads the base files of the metadata table. Hudi notices a damaged one only when somebody needs its entries."""
-    found = missing_parts.damaged_metadata_files(examined.table, examined.table.metadata_partitions)
+    found = metadata_files.damaged(examined.table, examined.table.metadata_partitions)
     if found:
         yield Finding(
-            missing_parts.METADATA_TABLE_DAMAGED,
+            metadata_files.DAMAGED,
             "Files of the metadata table are damaged",
             {path: f"{path}: {reason}" for path, reason in found.items()},
             "Readers and writers that look something up in such a file fail, or find nothing.",
