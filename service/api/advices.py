@@ -13,6 +13,7 @@ from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.requests import Request
 from service.api.routes import Routes
+from service.api.structs import made
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -43,7 +44,7 @@ class AdviceOut(Shown, declared=Advice):
 
     @classmethod
     def named(cls, advice: Advice, name: str) -> AdviceOut:
-        return cls.model_validate({**vars(advice), "figures": dict(advice.figures), "name": name})
+        return made(cls, advice, name=name)
 
 
 class GrowthOut(Shown, declared=bucket_growth.BucketGrowth):
@@ -76,12 +77,7 @@ def get_advice(table_id: TableId, database: DatabaseDep, response: Response) -> 
         set_tag(response, connection, database.cipher, "table-policy", table_id)
         found = advice_store.find(connection, table_id) or Advice(table_id, now, AdviceState.NONE, _NOT_YET)
         growth = bucket_growth.of_table(connection, table, now)
-    return TableAdviceOut.model_validate(
-        {
-            **AdviceOut.named(found, table.name).model_dump(),
-            "buckets": None if growth is None else GrowthOut.of(growth),
-        }
-    )
+    return made(TableAdviceOut, found, name=table.name, buckets=growth)
 
 
 @router.operator("PUT /tables/{table_id}/advice", "Apply or dismiss the advice about a table", AdviceOutdatedError)

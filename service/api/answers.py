@@ -8,15 +8,16 @@ while all other calls wait.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from functools import cache, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_type_hints
 
 from fastapi import Response
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from jobs.spec import Spec
+from service.api.structs import as_json, made, struct_of
 from service.db.page import Page
 from service.model import call_times
 from service.model.calls import calls
@@ -26,25 +27,8 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(BaseModel)
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _Item = TypeVar("_Item")
 _Row = TypeVar("_Row")
-
-
-def made(model: type[_Model], source: object, **members: Any) -> _Model:
-    """Returns the model with the attributes of a dataclass or named tuple; `members` replace some of them, or add those
-    that `source` lacks."""
-    kind: Any = type(source)
-    given = vars(source) if kind.__dictoffset__ else {}
-    others = {name: getattr(source, name) for name in _others(model, kind) if name not in members}
-    return model.model_validate({**given, **others, **members}, from_attributes=True)
-
-
-@cache
-def _others(model: type[BaseModel], source: type) -> Sequence[str]:
-    """Returns the names of the model's members that the source has, but not in its dictionary."""
-    own = getattr(source, "__dataclass_fields__", ()) if source.__dictoffset__ else ()
-    return [name for name in model.model_fields if name not in own and hasattr(source, name)]
 
 
 class _OfDeclaration(ModelMetaclass):
@@ -72,7 +56,7 @@ class Declared(BaseModel, metaclass=_OfDeclaration):
 class Shown(Declared):
     @classmethod
     def of(cls, source: object) -> Self:
-        return cls.model_validate(source, from_attributes=True)
+        return made(cls, source)
 
 
 class ListOf(BaseModel, Generic[_Item]):
@@ -86,7 +70,7 @@ class ListOf(BaseModel, Generic[_Item]):
 
     @classmethod
     def of(cls, rows: Iterable[_Row], show: Callable[[_Row], _Item]) -> Self:
-        return cls(items=[show(row) for row in rows])
+        return struct_of(cls)(items=[show(row) for row in rows])
 
 
 class PageOf(ListOf[_Item]):
@@ -96,32 +80,34 @@ class PageOf(ListOf[_Item]):
 
     @classmethod
     def of_page(cls, page: Page[_Row], show: Callable[[_Row], _Item]) -> Self:
-        return cls(items=[show(row) for row in page.items], next_cursor=page.next_cursor)
+        return struct_of(cls)(items=[show(row) for row in page.items], next_cursor=page.next_cursor)
 
 
-def written(operation: Callable[..., Any], *, status: int, model: Any = None) -> Callable[..., Any]:
-    """Returns the operation so that it answers with JSON; status and headers that the operation sets are kept. `model`
-    is the type of the answer, by default the declared return type. A coroutine function is returned unchanged."""
+def written(operation: Callable[..., Any], *, status: int) -> Callable[..., Any]:
+    """Returns the operation so that it answers with JSON; status and headers that the operation sets are kept. A
+    coroutine function answers in the event loop."""
+
+    def answer_with(found: Any, arguments: Mapping[str, Any]) -> Any:
+        if found is None or isinstance(found, Response):
+            return found
+        given = next((each for each in arguments.values() if isinstance(each, Response)), None)
+        whole = Response(as_json(found), (given and given.status_code) or status, media_type="application/json")
+        if given is not None:
+            whole.headers.raw.extend(given.headers.raw)
+        return whole
+
     if inspect.iscoroutinefunction(operation):
-        return operation
 
-    @cache
-    def adapter() -> TypeAdapter[Any]:
-        kind: Any = model or get_type_hints(operation, include_extras=True)["return"]
-        return TypeAdapter(kind)
+        @wraps(operation)
+        async def answer_later(**arguments: Any) -> Any:
+            return answer_with(await operation(**arguments), arguments)
+
+        return answer_later
 
     @wraps(operation)
     def answer(**arguments: Any) -> Any:
         times = call_times.current.get()
         with calls.answering(), times.answering() if times else nullcontext():
-            found = operation(**arguments)
-            if found is None or isinstance(found, Response):
-                return found
-            body = adapter().dump_json(found, by_alias=True)
-        given = next((each for each in arguments.values() if isinstance(each, Response)), None)
-        made = Response(body, (given and given.status_code) or status, media_type="application/json")
-        if given is not None:
-            made.headers.raw.extend(given.headers.raw)
-        return made
+            return answer_with(operation(**arguments), arguments)
 
     return answer

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from service.access.secret_cipher import SecretCipher
 from service.api.notification_forms import NotificationIn, NotificationOut
 from service.api.policy_models import PatternPolicyOut, PauseOut
+from service.api.structs import as_members
 from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
 from service.catalog import consumer_store, table_store
@@ -79,7 +80,8 @@ def _table(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str 
 
 def declared(table: Registration) -> dict[str, Any]:
     """Returns the members of a table that are not detected, as JSON."""
-    return TableOut.of(table, {}).model_dump(mode="json", exclude=_OF_TABLE)
+    members = as_members(TableOut.of(table, {}))
+    return {name: value for name, value in members.items() if name not in _OF_TABLE}
 
 
 def _table_policy(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
@@ -93,11 +95,11 @@ def _table_lock(connection: Connection, _: SecretCipher, table_id: str) -> tuple
 
 
 def _policy(connection: Connection, _: SecretCipher, pattern: str) -> tuple[str | None, Any]:
-    return pattern, PatternPolicyOut.of(store.get(connection, pattern))
+    return pattern, as_members(PatternPolicyOut.of(store.get(connection, pattern)))
 
 
 def _pause(connection: Connection, _: SecretCipher, __: str) -> tuple[str | None, Any]:
-    return None, PauseOut.of(pause_store.pause_of(connection))
+    return None, as_members(PauseOut.of(pause_store.pause_of(connection)))
 
 
 def _freeze(connection: Connection, _: SecretCipher, name: str) -> tuple[str | None, Any]:
@@ -112,18 +114,17 @@ def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> t
     webhook = webhook_store.get(connection, webhook_id)
     # Members about deliveries are left out, because they change without a call. The path of the URL may be a
     # credential, so only a digest of the URL shows that it changed.
-    members = WebhookOut.of(webhook, cipher, {}, is_whole=False).model_dump(
-        mode="json", exclude={"pending", "dead", "last_success_at", "failing_since"}
-    )
+    members = as_members(WebhookOut.of(webhook, cipher, {}, is_whole=False))
+    for name in ("pending", "dead", "last_success_at", "failing_since"):
+        del members[name]
     return webhook.description or None, {**members, "url_digest": sha256(webhook.url.encode()).hexdigest()[:16]}
 
 
 def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tuple[str | None, Any]:
     found = notification_store.get(connection, name)
     webhook = webhook_store.get(connection, found.webhook_id)
-    members = NotificationOut.of(found, webhook, cipher, {}, found.updated_at).model_dump(
-        mode="json", include=set(NotificationIn.model_fields) | {"snoozed_until", "snoozed_because"}
-    )
+    shown = as_members(NotificationOut.of(found, webhook, cipher, {}, found.updated_at))
+    members = {each: shown[each] for each in (*NotificationIn.model_fields, "snoozed_until", "snoozed_because")}
     # The digest shows that a secret changed, without the secret.
     return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
 

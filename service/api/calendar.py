@@ -8,11 +8,12 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import AwareDatetime, BaseModel, Field
 
-from service.api.answers import Declared, made
+from service.api.answers import Declared
 from service.api.dependencies import DatabaseDep
 from service.api.freezes import FreezeOut
 from service.api.policy_models import WindowIn
 from service.api.routes import Routes
+from service.api.structs import made, struct_of
 from service.db.engine import reading
 from service.model.errors import ParamsInvalidError
 from service.policies import calendar
@@ -37,7 +38,8 @@ class FreezeInCalendar(BaseModel):
 
     @classmethod
     def of(cls, held: HeldTables) -> FreezeInCalendar:
-        return cls(freeze=FreezeOut.of(held.freeze), tables=len(held.names), table_names=list(held.names[:_MOST_NAMES]))
+        names = list(held.names[:_MOST_NAMES])
+        return struct_of(cls)(freeze=FreezeOut.of(held.freeze), tables=len(held.names), table_names=names)
 
 
 class OpenWindowsOut(Declared, declared=OpenWindows):
@@ -79,7 +81,7 @@ def get_calendar(database: DatabaseDep, *, since: Since, until: Until) -> Calend
         raise ParamsInvalidError("until must be later than since, and at most 35 days.")
     with reading(database.engine) as connection:
         found = calendar.between(connection, since, until)
-    return CalendarOut(
+    return struct_of(CalendarOut)(
         freezes=[FreezeInCalendar.of(each) for each in found.freezes],
         windows=[OpenWindowsOut.shown(each) for each in found.windows[:_MOST_WINDOWS]],
         always=found.always,

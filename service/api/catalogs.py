@@ -9,12 +9,13 @@ from fastapi import Path
 from pydantic import BaseModel, Field
 
 from jobs.contract import Problem, converted
-from service.api.answers import Declared, ListOf, made
+from service.api.answers import Declared, ListOf
 from service.api.dependencies import CatalogsDep, DatabaseDep, LakeDep
 from service.api.discovery import ReasonOut
 from service.api.errors import ServiceBusyError
 from service.api.requests import NAME, Request
 from service.api.routes import Routes
+from service.api.structs import made
 from service.registration.catalogs import rounds
 from service.registration.catalogs.catalog import Catalog, CatalogKind, OnDropped, OnMoved, OnNew
 from service.registration.catalogs.comparison import Finding
@@ -62,7 +63,7 @@ class CatalogReport(BaseModel):
     def kept(cls, found: dict[str, Any]) -> CatalogReport:
         """Returns the report of an earlier sync, as it was kept."""
         reasons = [{**each, "reason": _reason(each["reason"])} for each in found["findings"]]
-        return cls.model_validate({**found, "findings": reasons})
+        return made(cls, None, **{**found, "findings": reasons})
 
 
 class CatalogOut(BaseModel):

@@ -22,6 +22,7 @@ from service.api.observed import (
 from service.api.query_parameters import Asked, OfTable, Since, Until
 from service.api.requests import ACTION
 from service.api.routes import Routes
+from service.api.structs import struct_of
 from service.api.tables import STORAGE_ERRORS, TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
@@ -91,7 +92,7 @@ def get_history(
     with reading(database.engine) as connection:
         watch_store.get(connection, table_id)
         found = sample_store.of_table(connection, table_id, database.clock(), since=since, until=until, limit=limit)
-    return HistoryOut(items=[SampleOut.of(sample) for sample in found])
+    return struct_of(HistoryOut)(items=[SampleOut.of(sample) for sample in found])
 
 
 @router.on("GET /tables/{table_id}/buckets", "Show the size of each bucket", table_errors.SnapshotNotTakenError)

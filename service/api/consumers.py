@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Path, Response
 from pydantic import Field, StringConstraints
 
-from service.api.answers import Declared, ListOf, made
+from service.api.answers import Declared, ListOf
 from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.requests import COMMIT_TIME, NAME, Request
 from service.api.routes import Routes
 from service.api.statuses import CREATED
+from service.api.structs import made
 from service.api.tables import TableId
 from service.catalog import consumer_store, decision_times, table_store
 from service.catalog.consumer import Consumer

@@ -11,11 +11,12 @@ from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
 from service.access.token import Role
-from service.api.answers import PageOf, Shown, made
+from service.api.answers import PageOf, Shown
 from service.api.dependencies import DatabaseDep, MonitoringDep, QueueDep, needs
 from service.api.job_models import CostOut
 from service.api.query_parameters import AnyOf, Asked, OfKinds
 from service.api.routes import Routes
+from service.api.structs import made, struct_of
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -83,7 +84,7 @@ def list_decisions(
     ]
     # The forecaster uses a connection of its own, so this call holds no connection while it waits for the forecast.
     items = DecisionOut.foreseen(table_id, in_force, database, monitoring.forecaster)
-    return PageOf[DecisionOut](items=items, next_cursor=None)
+    return struct_of(PageOf[DecisionOut])(items=items, next_cursor=None)
 
 
 @router.on("POST /{table_id}/evaluate", "Show the decisions that a table would get now")
@@ -92,7 +93,7 @@ def evaluate_table(
 ) -> EvaluationOut:
     """Starts nothing and stores nothing."""
     found = scheduler.evaluate(database, table_id, queue.planning)
-    return EvaluationOut(
+    return struct_of(EvaluationOut)(
         looked_at=found.polled_at,
         decisions=DecisionOut.foreseen(table_id, found.decisions, database, monitoring.forecaster),
     )

@@ -10,12 +10,13 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
-from service.api.answers import Declared, PageOf, made
+from service.api.answers import Declared, PageOf
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
 from service.api.query_parameters import TOLERANT, AnyOf, Asked
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED
+from service.api.structs import made
 from service.db.engine import reading
 from service.delegation import inbox, plan_store
 from service.delegation.plan import (

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 from jobs.contract import Problem
 from jobs.kinds.words import NO_NUL
 from service.api import tables
-from service.api.answers import made
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.errors import ServiceBusyError
 from service.api.problems import problem_uri
@@ -31,6 +30,7 @@ from service.api.requests import (
     without_secret,
 )
 from service.api.routes import Routes
+from service.api.structs import made, struct_of
 from service.catalog import table_store
 from service.db import audit_record
 from service.db.engine import reading
@@ -180,7 +180,7 @@ class FoundTable(BaseModel):
     @classmethod
     def _of(cls, base_path: str, gets: Given, seen: Glance | None, **members: Any) -> FoundTable:
         of_table = vars(seen) if seen else dict.fromkeys(("name", "table_type", "table_version"))
-        return cls(base_path=base_path, owner=gets.owner, tags=gets.tags, **of_table, **members)
+        return made(cls, None, base_path=base_path, owner=gets.owner, tags=gets.tags, **of_table, **members)
 
 
 class SkippedFolder(BaseModel):
@@ -239,8 +239,8 @@ def discover(wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: C
         else:
             left -= 1
             items.append(_new(base_path, gets, wanted, database=database, lake=lake, caller=caller))
-    skipped = [SkippedFolder(path=each.path, reason=ReasonOut.of(each.problem)) for each in walked.skipped]
-    return DiscoveryOut(items=items, skipped=skipped, is_complete=is_complete)
+    skipped = [struct_of(SkippedFolder)(path=each.path, reason=ReasonOut.of(each.problem)) for each in walked.skipped]
+    return struct_of(DiscoveryOut)(items=items, skipped=skipped, is_complete=is_complete)
 
 
 def _new(

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
-from service.api.answers import Declared, Shown, made
+from service.api.answers import Declared, Shown
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, MonitoringDep
 from service.api.query_parameters import AnyOf, Asked, OfOwners
 from service.api.requests import A_REASON, SOME_TEXT, Moment, Request
 from service.api.routes import Routes
+from service.api.structs import made, struct_of
 from service.catalog import table_store
 from service.db.engine import reading, writing
 from service.health import acknowledgement_store, problem_search, problems
@@ -127,9 +128,9 @@ def list_problems(
         acknowledged = acknowledgement_store.every(connection, database.clock())
     wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until, tables)
     listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
-    return HealthProblemPage(
+    return struct_of(HealthProblemPage)(
         items=[HealthProblemOut.of_known(each, acknowledged) for each in listed.page.items],
-        counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),
+        counts=struct_of(SeverityCounts)(**{severity.value: number for severity, number in listed.counts.items()}),
         next_cursor=listed.page.next_cursor,
     )
 

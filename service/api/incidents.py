@@ -9,11 +9,12 @@ from fastapi import Body, Depends, Path, Query
 from pydantic import Field, StringConstraints
 
 from jobs.kinds.words import NO_NUL
-from service.api.answers import Declared, PageOf, made
+from service.api.answers import Declared, PageOf
 from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.query_parameters import AnyOf, Asked, OfTable
 from service.api.requests import SOME_TEXT, Request
 from service.api.routes import Routes
+from service.api.structs import made
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading

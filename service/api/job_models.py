@@ -10,8 +10,9 @@ from typing import Any, Self
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind, LogLevel, Problem
-from service.api.answers import Declared, Shown, made
-from service.api.problems import document
+from service.api.answers import Declared, Shown
+from service.api.problems import problem_uri
+from service.api.structs import made
 from service.model.hand_over import HandOver
 from service.queue.breaker import Breaker, BreakerState
 from service.queue.cost_model import Basis, Cost
@@ -30,7 +31,7 @@ class JobProblem(BaseModel):
 
     @classmethod
     def of(cls, problem: Problem | None) -> JobProblem | None:
-        return cls.model_validate(document(problem)) if problem else None
+        return made(cls, problem, type=problem_uri(problem.type)) if problem else None
 
 
 class BreakerOut(Declared, declared=Breaker):
@@ -77,7 +78,7 @@ class SpentOut(BaseModel):
     @classmethod
     def of(cls, spent: Spent) -> SpentOut:
         waited, worked = round(spent.waited, 3), round(spent.worked, 3)
-        return cls(waited_seconds=waited, worked_seconds=worked, took_seconds=round(waited + worked, 3))
+        return made(cls, None, waited_seconds=waited, worked_seconds=worked, took_seconds=round(waited + worked, 3))
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class CostOut(BaseModel):
 
     @classmethod
     def of(cls, cost: Cost | None) -> CostOut | None:
-        return cls(text=cost.text, **_members(cost)) if cost else None
+        return made(cls, None, text=cost.text, **_members(cost)) if cost else None
 
 
 def _members(cost: Cost) -> dict[str, Any]:
@@ -141,7 +142,9 @@ class ForecastOut(CostOut):
         # Since the outlook was made, the job may have been leased, or put back into the queue.
         if outlook is None or found is None or found.is_held != job.state.is_held:
             return None
-        return cls(
+        return made(
+            cls,
+            None,
             starts_at=_after(outlook.as_of, found.start),
             ends_at=_after(outlook.as_of, found.end),
             held_back_by=found.held_back,

@@ -9,11 +9,12 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
-from service.api.answers import Declared, made
+from service.api.answers import Declared
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
 from service.api.requests import A_REASON, SOME_TEXT
 from service.api.routes import Routes
+from service.api.structs import made
 from service.api.tables import READING_ERRORS, TableId
 from service.events.database import Database
 from service.lake.table_lock import LockFile

@@ -12,9 +12,10 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 from jobs.kinds.words import NO_NUL
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
-from service.api.answers import Declared, made
+from service.api.answers import Declared
 from service.api.policy_models import Day, TimeZone, WindowIn
 from service.api.requests import A_REASON, HOST_NAME, MAIL_ADDRESS, Moment, Request, Word
+from service.api.structs import made
 from service.delivery.targets import registry
 from service.delivery.targets.registry import Target
 from service.delivery.webhook import DeliveryState, Webhook
@@ -264,4 +265,4 @@ def shown_target(webhook: Webhook, cipher: SecretCipher) -> TargetOut:
         options = registry.masked(webhook.target, json.loads(cipher.open(webhook.sealed_headers)))
     except SecretUnreadableError:
         options = {}
-    return TargetOut.model_validate({"type": webhook.target, **options})
+    return made(TargetOut, None, type=webhook.target, **options)

@@ -7,7 +7,8 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.api.answers import Declared, Shown, made
+from service.api.answers import Declared, Shown
+from service.api.structs import made, struct_of
 from service.catalog.sample import Sample
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
@@ -216,7 +217,7 @@ def _total(partitions: tuple[PartitionState, ...]) -> FilesOut:
     names = [name for name in FilesOut.model_fields if name != "rows"]
     rows = [each.rows for each in partitions]
     known = [each for each in rows if each is not None]
-    return FilesOut(
+    return struct_of(FilesOut)(
         **{name: sum(getattr(each, name) for each in partitions) for name in names},
         rows=sum(known) if len(known) == len(rows) else None,
     )
@@ -225,7 +226,7 @@ def _total(partitions: tuple[PartitionState, ...]) -> FilesOut:
 def _by_size(partitions: tuple[PartitionState, ...]) -> list[SizeClassOut]:
     known = [each.base_sizes for each in partitions if len(each.base_sizes) == len(SIZE_BOUNDS) + 1]
     counts = [sum(of_class) for of_class in zip(*known, strict=True)]
-    return [SizeClassOut(below_bytes=b, files=n) for b, n in zip((*SIZE_BOUNDS, None), counts, strict=False)]
+    return [struct_of(SizeClassOut)(below_bytes=b, files=n) for b, n in zip((*SIZE_BOUNDS, None), counts, strict=False)]
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:

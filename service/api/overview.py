@@ -19,6 +19,7 @@ from service.api.overview_rows import BRIEF, WHOLE, Past, TableRow
 from service.api.policy_models import PauseOut
 from service.api.query_parameters import AnyOf, OfOwners
 from service.api.routes import Routes
+from service.api.structs import made, struct_of
 from service.api.table_models import IncidentCounts
 from service.catalog import sample_store
 from service.catalog.ownership import TableSelection
@@ -96,7 +97,7 @@ class SuggestionOut(BaseModel):
 
     @classmethod
     def of(cls, suggestion: Suggestion, hint: str) -> SuggestionOut:
-        return cls.model_validate({**vars(suggestion), "hint": hint})
+        return made(cls, suggestion, hint=hint)
 
 
 class WebhookSummary(BaseModel):
@@ -108,7 +109,7 @@ class WebhookSummary(BaseModel):
 
     @classmethod
     def of(cls, counts: WebhookCounts) -> WebhookSummary:
-        return cls(
+        return struct_of(cls)(
             total=counts.webhooks,
             failing=counts.failing,
             disabled=counts.disabled,
@@ -217,17 +218,17 @@ def get_overview(
         incidents[incident_state] += number
     alive = [worker for worker in workers if worker.is_alive(now)]
     ready = [worker for worker in alive if worker.is_ready]
-    return Overview(
+    return struct_of(Overview)(
         at=now,
         event_id=event_id,
-        problems=ProblemsNow(
+        problems=struct_of(ProblemsNow)(
             as_of=known.as_of,
-            counts=SeverityCounts(**{severity.value: number for severity, number in known.counts.items()}),
+            counts=struct_of(SeverityCounts)(**{severity.value: number for severity, number in known.counts.items()}),
             groups=[ProblemGroupOut.of(each) for each in groups_of(known, frozenset(acknowledged))],
             items=[HealthProblemOut.of_known(each, acknowledged) for each in known.problems[: most.problems]],
         ),
         pause=PauseOut.of(pause),
-        jobs=ActiveJobs(
+        jobs=struct_of(ActiveJobs)(
             queued=activity.jobs.get(JobState.QUEUED, 0),
             leased=activity.jobs.get(JobState.LEASED, 0),
             running=activity.jobs.get(JobState.RUNNING, 0),
@@ -237,13 +238,13 @@ def get_overview(
         incidents=IncidentCounts.of(incidents),
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],
         webhooks=WebhookSummary.of(webhooks),
-        workers=WorkerSummary(
+        workers=struct_of(WorkerSummary)(
             alive=len(alive),
             ready=len(ready),
             slots=sum(worker.info.slots or 1 for worker in ready),
             busy=sum(len(worker.job_ids) for worker in alive),
         ),
-        tables=TableRows(
+        tables=struct_of(TableRows)(
             items=[TableRow.of(table, known, shapes[table.id], past, most) for table in selected.tables],
             total=selected.total,
             matching=selected.matching,

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
-from service.api.answers import Shown, made
+from service.api.answers import Shown
+from service.api.structs import made
 from service.api.table_models import IncidentCounts
 from service.catalog.table_statistics import TableBacklog
 from service.health import overview

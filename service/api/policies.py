@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Body, Path, Response
 
-from service.api.answers import ListOf, made
+from service.api.answers import ListOf
 from service.api.dependencies import CallerDep, DatabaseDep, QueueDep
 from service.api.entity_tags import set_tag
 from service.api.policy_models import (
@@ -26,6 +26,7 @@ from service.api.policy_models import (
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.statuses import CREATED
+from service.api.structs import made, struct_of
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -81,7 +82,7 @@ def preview_policy(wanted: PreviewIn, database: DatabaseDep, queue: QueueDep) ->
         made(PreviewTableOut, each, starts=[StartOut(kind=job.kind, because=job.because) for job in each.starts])
         for each in found
     ]
-    return PreviewOut(tables=number, items=items)
+    return struct_of(PreviewOut)(tables=number, items=items)
 
 
 @router.reader("GET /policies/{pattern:path}", "Show the policy of a pattern", errors.PolicyNotFoundError)

@@ -20,9 +20,10 @@ from jobs.contract import JobKind
 from jobs.kinds.parameters import Spec
 from jobs.kinds.registry import KINDS
 from jobs.kinds.words import NO_NUL
-from service.api.answers import Shown, made
+from service.api.answers import Shown
 from service.api.params import PrefixOfPolicy, as_model
 from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
+from service.api.structs import made
 from service.policies.objective import AdviceSettings, BudgetSettings, ObjectiveSettings
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective

@@ -8,10 +8,11 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from service.api.answers import Shown, made
+from service.api.answers import Shown
 from service.api.dependencies import DatabaseDep, ExposureDep
 from service.api.query_parameters import Limit, OfOwners, Since, Until
 from service.api.routes import Routes
+from service.api.structs import made, struct_of
 from service.catalog import table_store
 from service.db.engine import reading
 from service.events.database import Database
@@ -99,7 +100,7 @@ def get_trend(database: DatabaseDep, *, since: Since = None, until: Until = None
     begin, end = _period(database, since, until)
     with reading(database.engine) as connection:
         found = fleet_samples.trend(connection, begin, end)
-    return TrendOut(
+    return struct_of(TrendOut)(
         since=begin,
         until=end,
         step_seconds=int(found.step.total_seconds()),
@@ -134,7 +135,7 @@ def get_report(
         within = None if selection.is_open else table_store.ids_of(connection, selection)
         found = report.read(connection, begin, end, by, within=within, limit=limit)
     price = exposure.price_per_gb_hour
-    return ReportOut(
+    return struct_of(ReportOut)(
         since=begin,
         until=end,
         by=by,

@@ -71,7 +71,7 @@ class Routes(APIRouter):
             }
             self.add_api_route(
                 path,
-                written(function, status=status, model=more.get("response_model")),
+                written(function, status=status),
                 methods=[method],
                 status_code=status,
                 summary=summary,

@@ -16,6 +16,7 @@ from service.api.policy_models import EXAMPLES, PatternPolicyIn
 from service.api.routes import Routes
 from service.api.simulations import SimulationOut
 from service.api.statuses import CREATED
+from service.api.structs import struct_of
 from service.db.engine import reading, writing
 from service.model.storage_errors import ReadTimedOutError
 from service.policies import shadow_store
@@ -90,7 +91,7 @@ def get_shadow(
         found = simulator(edit, period)
     except ReadTimedOutError as error:
         raise SimulationTooLargeError("The simulation was ended after its time limit.") from error
-    return ComparedShadowOut(
+    return struct_of(ComparedShadowOut)(
         shadow=ShadowOut.of(shadow),
         is_enough=now - shadow.started_at >= ENOUGH,
         comparison=SimulationOut.of(found),

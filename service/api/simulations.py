@@ -8,11 +8,12 @@ from typing import Annotated, Self
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from jobs.contract import JobKind
-from service.api.answers import Shown, made
+from service.api.answers import Shown
 from service.api.dependencies import DatabaseDep, SimulatorDep
 from service.api.policy_models import PatternPolicyIn
 from service.api.requests import SOME_TEXT, Moment, Request
 from service.api.routes import Routes
+from service.api.structs import made, struct_of
 from service.catalog.ownership import TAG
 from service.model.errors import ParamsInvalidError, PolicyNotFoundError
 from service.model.storage_errors import ReadTimedOutError
@@ -158,21 +159,21 @@ class SimulationOut(BaseModel):
     def of(cls, found: WhatIf) -> SimulationOut:
         tables = [(found.now.tables[each], found.new.tables[each]) for each in found.now.tables]
         tables.sort(key=lambda each: -abs(each[1].seconds - each[0].seconds))
-        return cls.model_validate(
-            {
-                "from": found.begin,
-                "to": found.end,
-                "tables": len(found.names),
-                "commits": found.commits,
-                "known_since": found.known_since,
-                "text": found.text,
-                "error": found.error,
-                "caution": found.caution,
-                "now": OutcomeOut.of(found.now),
-                "new": OutcomeOut.of(found.new),
-                "actual": OutcomeOut.of(found.actual),
-                "items": [SimulatedTableOut.of(found.names[now.id], now, new) for now, new in tables[:_MOST_SHOWN]],
-            }
+        return struct_of(
+            cls
+        )(
+            since=found.begin,  # type: ignore[call-arg]  # its alias is no word of Python
+            until=found.end,
+            tables=len(found.names),
+            commits=found.commits,
+            known_since=found.known_since,
+            text=found.text,
+            error=found.error,
+            caution=found.caution,
+            now=OutcomeOut.of(found.now),
+            new=OutcomeOut.of(found.new),
+            actual=OutcomeOut.of(found.actual),
+            items=[SimulatedTableOut.of(found.names[now.id], now, new) for now, new in tables[:_MOST_SHOWN]],
         )
 
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.api.answers import Declared, Shown, made
+from service.api.answers import Declared, Shown
+from service.api.structs import made, struct_of
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
@@ -114,7 +115,7 @@ class IncidentCounts(BaseModel):
 
     @classmethod
     def of(cls, counts: Mapping[IncidentState, int]) -> IncidentCounts:
-        return cls(open=counts.get(IncidentState.OPEN, 0), suspected=counts.get(IncidentState.SUSPECTED, 0))
+        return struct_of(cls)(open=counts.get(IncidentState.OPEN, 0), suspected=counts.get(IncidentState.SUSPECTED, 0))
 
 
 class TableOut(BaseModel):
@@ -147,10 +148,13 @@ class TableOut(BaseModel):
         """`sightings` are the detections of the table's engines, `counts` its unresolved incidents; `clock` comes from
         its snapshot."""
         lock = table.lock
+        shown_lock = struct_of(LockOut)(
+            provider=lock.provider, options=masked(lock.options), wait_seconds=lock.wait_seconds
+        )
         return made(
             cls,
             table,
-            lock=LockOut(provider=lock.provider, options=masked(lock.options), wait_seconds=lock.wait_seconds),
+            lock=shown_lock,
             writers=WritersOut.of(table.writers, sightings),
             hudi_options=masked(table.hudi_options),
             incidents=IncidentCounts.of(counts or {}),

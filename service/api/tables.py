@@ -20,6 +20,7 @@ from service.api.query_parameters import Asked, Glob, OfOwners
 from service.api.requests import SOME_TEXT, TableChange, TableIn
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, CREATED
+from service.api.structs import struct_of
 from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut
 from service.catalog import snapshot_store, table_secrets, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
@@ -111,7 +112,7 @@ def list_tables(
         below = None if path is None else plain(path)
         page = table_store.page(connection, asked, name=name, path=below, selection=selection)
         items = _outs(connection, page.items)
-    return PageOf[TableOut](items=items, next_cursor=page.next_cursor)
+    return struct_of(PageOf[TableOut])(items=items, next_cursor=page.next_cursor)
 
 
 @router.reader("GET /{table_id}", "Show a table")

@@ -14,8 +14,9 @@ from jobs.kinds.words import NO_NUL
 from jobs.redaction import MASK
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
-from service.api.answers import Declared, made
+from service.api.answers import Declared
 from service.api.requests import EVENT_TYPE, Moment, Request, Word
+from service.api.structs import made
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult, Webhook
 from service.events.event import EventType
 from service.model.shown_url import shown_url

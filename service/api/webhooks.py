@@ -15,6 +15,7 @@ from service.api.query_parameters import AnyOf, Asked, Glob
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, CREATED
+from service.api.structs import struct_of
 from service.api.webhook_forms import (
     BlockedOut,
     DeliveryOut,
@@ -105,7 +106,7 @@ def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep,
         blocking = delivery_store.blocking(connection, webhook_id, _MOST_BLOCKED)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery, _ in blocking])
     blocked = [
-        BlockedOut(delivery=DeliveryOut.of(delivery, attempts.get(delivery.id, [])), waiting_behind=behind)
+        struct_of(BlockedOut)(delivery=DeliveryOut.of(delivery, attempts.get(delivery.id, [])), waiting_behind=behind)
         for delivery, behind in blocking
     ]
     is_whole = caller.may(Role.ADMIN)

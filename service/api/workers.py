@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.job_models import JobProblem
 from service.api.query_parameters import AnyOf, Since, Until
 from service.api.routes import Routes
+from service.api.structs import made, struct_of
 from service.db.engine import reading
 from service.policies.policy import GROUP_PATTERN
 from service.queue import demand, demand_store, worker_store
@@ -63,7 +63,9 @@ class WorkerOut(BaseModel):
 
     @classmethod
     def of(cls, worker: Worker) -> WorkerOut:
-        return cls(
+        return made(
+            cls,
+            None,
             id=worker.id,
             **{**worker.info.to_json(), "error": JobProblem.of(worker.info.error)},
             first_seen=worker.first_seen,
@@ -90,8 +92,9 @@ class DemandOut(Declared, declared=Demand):
 
     @classmethod
     def of(cls, demand: Demand, outlook: GroupOutlook) -> DemandOut:
-        return cls(
-            **asdict(demand),
+        return made(
+            cls,
+            demand,
             # The demand was counted a moment after the forecast, so the two may disagree.
             wanted_slots=min(max(outlook.wanted_slots, demand.running), demand.running + demand.startable),
             goal_seconds=outlook.goal_seconds,
@@ -153,7 +156,9 @@ def get_demand(
             groups={DEFAULT_GROUP, *(group or ())},
             now=now,
         )
-    return DemandByGroup(groups={name: DemandOut.of(each, outlook.group(name)) for name, each in found.items()})
+    return struct_of(DemandByGroup)(
+        groups={name: DemandOut.of(each, outlook.group(name)) for name, each in found.items()}
+    )
 
 
 def _rounded(seconds: float | None) -> float | None:

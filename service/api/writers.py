@@ -10,13 +10,13 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
 from service.access import token_store
-from service.api.answers import made
 from service.api.dependencies import CALLBACK_PATH, DatabaseDep, Exposure, ExposureDep, LakeDep, caller_of
 from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.query_parameters import TOLERANT
 from service.api.requests import HUDI_VERSION, LOCK_PROVIDER, Word
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED
+from service.api.structs import made
 from service.api.tables import TableId
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.table_secrets import masked

@@ -35,16 +35,18 @@ is rounded to the beginning of a sample of the next step, so that there is no ga
 
 
 # The day is read from hourly samples, which are a twelfth of the rows; only the last two hours are read every five
-# minutes.
+# minutes. The two steps are rows of their own, because SQLite would otherwise search the samples of all tables by their
+# times instead of those of each table.
+_STEPS = sa.union_all(
+    *(
+        sa.select(sa.literal(step).label("step"), sa.bindparam(since, type_=sa.BigInteger).label("since"))
+        for step, since in ((_HOUR, "since_hour"), (_SHORT, "since_short"))
+    )
+).subquery("steps")
 _OF_LAST_DAY = (
     sa.select(_s.c.table_id, _s.c.at, _s.c.log_bytes, _s.c.base_bytes)
-    .where(
-        schema.among(_s.c.table_id, "of_tables"),
-        sa.or_(
-            sa.and_(_s.c.step == _HOUR, _s.c.at >= sa.bindparam("since")),
-            sa.and_(_s.c.step == _SHORT, _s.c.at >= sa.bindparam("lately")),
-        ),
-    )
+    .join_from(_STEPS, _s, sa.and_(_s.c.step == _STEPS.c.step, _s.c.slot >= _STEPS.c.since))
+    .where(schema.among(_s.c.table_id, "of_tables"))
     .order_by(_s.c.at)
 )
 
@@ -52,7 +54,7 @@ _OF_LAST_DAY = (
 def record(connection: Connection, samples: Mapping[str, Sample]) -> None:
     """Writes a sample of each table, which replaces an earlier one of the same five minutes, hour or day."""
     rows = [
-        {"table_id": table_id, "step": step, "slot": int(sample.at.timestamp()) // step, **vars(sample)}
+        {"table_id": table_id, "step": step, "slot": _slot(sample.at, step), **vars(sample)}
         for table_id, sample in samples.items()
         for step in (_SHORT, _HOUR, _DAY)
     ]
@@ -124,7 +126,8 @@ def log_ratios(
     or from the first sample of a younger table, to now. A sample's ratio holds until the next sample."""
     day_ago, hours_ago = now - timedelta(days=1), now - timedelta(hours=2)
     samples: defaultdict[str, list[tuple[datetime, float]]] = defaultdict(list)
-    given = {"of_tables": list(table_ids), "since": day_ago - timedelta(hours=1), "lately": hours_ago}
+    since = {"since_hour": _slot(day_ago, _HOUR) - 1, "since_short": _slot(hours_ago, _SHORT)}
+    given = {"of_tables": list(table_ids), **since}
     for table_id, at, log_bytes, base_bytes in connection.execute(_OF_LAST_DAY, given):
         samples[table_id].append((at, log_bytes / base_bytes if base_bytes else 0.0))
     return {table_id: _at_intervals(found, day_ago, now, points) for table_id, found in samples.items()}
@@ -165,3 +168,7 @@ def _begin(at: datetime, slot: int) -> datetime:
     """Returns the beginning of the slot that contains `at`; `slot` is its length in seconds."""
     seconds = int(at.timestamp())
     return datetime.fromtimestamp(seconds - seconds % slot, UTC)
+
+
+def _slot(at: datetime, step: int) -> int:
+    return int(at.timestamp()) // step

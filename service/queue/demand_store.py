@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -25,21 +26,32 @@ _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
 
 
+_COUNT_QUEUED = sa.select(_j.c.worker_group, sa.func.count()).where(_IS_QUEUED).group_by(_j.c.worker_group)
+_RUNNING = sa.select(_j.c.worker_group, sa.func.count().label("number")).where(_IS_HELD).group_by(_j.c.worker_group)
+
+
 def count_queued(connection: Connection) -> dict[str, int]:
     """Returns the number of queued jobs of each group that has any."""
-    query = sa.select(_j.c.worker_group, sa.func.count()).where(_IS_QUEUED).group_by(_j.c.worker_group)
-    return {row[0]: row[1] for row in connection.execute(query)}
+    return {row[0]: row[1] for row in connection.execute(_COUNT_QUEUED)}
 
 
 def queued(connection: Connection, now: datetime) -> dict[str, Queued]:
     """Returns the queued jobs of each group that has any."""
     jobs = {group: Queued(jobs=number) for group, number in count_queued(connection).items()}
+    for row in connection.execute(_queued(), {"now": now, "seen_since": now - FRESH}):
+        jobs[row.worker_group] = Queued(jobs[row.worker_group].jobs, row.startable, row.bytes, row.oldest)
+    return jobs
+
+
+@cache
+def _queued() -> sa.Select[Any]:
     # One row for each table and group: jobs that write the table exclude each other, the others do not.
     writing = sa.func.max(sa.case((_j.c.mutating, 1), else_=0))
     others = sa.func.sum(sa.case((_j.c.mutating, 0), else_=1))
     held = schema.jobs.alias("held")
     is_held = held.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
     busy = sa.select(held.c.table_id).where(is_held, held.c.mutating)
+    locked = lock_sighting_store.locked(sa.bindparam("seen_since", type_=schema.UtcDateTime))
     tables = (
         sa.select(
             _j.c.worker_group,
@@ -49,10 +61,10 @@ def queued(connection: Connection, now: datetime) -> dict[str, Queued]:
         )
         .where(
             _IS_QUEUED,
-            _j.c.not_before <= now,
+            _j.c.not_before <= sa.bindparam("now", type_=schema.UtcDateTime),
             sa.not_(_j.c.waits_for_writers),
             sa.not_(_j.c.mutating & _j.c.table_id.in_(busy)),
-            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now - FRESH))),
+            sa.not_(_j.c.mutating & _j.c.table_id.in_(locked)),
         )
         .group_by(_j.c.worker_group, _j.c.table_id)
         .subquery()
@@ -62,21 +74,17 @@ def queued(connection: Connection, now: datetime) -> dict[str, Queued]:
         .where(_p.c.table_id == tables.c.table_id)
         .scalar_subquery()
     )
-    query = sa.select(
+    return sa.select(
         tables.c.worker_group,
         sa.cast(sa.func.sum(tables.c.startable), sa.BigInteger).label("startable"),
         sa.cast(sa.func.coalesce(sa.func.sum(size), 0), sa.BigInteger).label("bytes"),
         sa.func.min(tables.c.oldest).label("oldest"),
     ).group_by(tables.c.worker_group)
-    for row in connection.execute(query):
-        jobs[row.worker_group] = Queued(jobs[row.worker_group].jobs, row.startable, row.bytes, row.oldest)
-    return jobs
 
 
 def running(connection: Connection) -> dict[str, int]:
     """Returns how many jobs the workers of each group hold."""
-    query = sa.select(_j.c.worker_group, sa.func.count().label("number")).where(_IS_HELD).group_by(_j.c.worker_group)
-    return {row.worker_group: row.number for row in connection.execute(query)}
+    return {row.worker_group: row.number for row in connection.execute(_RUNNING)}
 
 
 def _bytes(name: str) -> sa.ColumnElement[int]:

@@ -29,6 +29,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -55,7 +56,7 @@ from tests.support import postgresql
 from tests.support.small_table import SmallTable, base_file, bucket_id, instant_at, later, log_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from multiprocessing.connection import Connection
 
     from _typeshed import DataclassInstance
@@ -125,13 +126,19 @@ def lay(root: Path, tables: int) -> list[Path]:
     for number in range(_COMMITS_BEFORE):
         instant = instant_at(now + timedelta(seconds=2 * number))
         name = base_file if number == 0 else log_file
-        files = {path: {name(bucket_id(b), instant): 1000 * (b + 1) for b in range(BUCKETS)} for path in PARTITIONS}
+        written = {path: {name(bucket_id(b), instant): 1000 * (b + 1) for b in range(BUCKETS)} for path in PARTITIONS}
         model.begin(instant)
-        model.commit(instant, files, completed=later(instant, 500))
+        model.commit(instant, written, completed=later(instant, 500))
     shutil.rmtree(root / "model" / ".hoodie" / ".heartbeat", ignore_errors=True)
+    found = sorted(model.base.rglob("*"))
+    folders = [each.relative_to(model.base) for each in found if each.is_dir()]
+    files = [(str(each), str(each.relative_to(model.base))) for each in found if not each.is_dir()]
     bases = [root / f"{number // 100:04d}" / f"t{number:06d}" for number in range(tables)]
     for base in bases:
-        shutil.copytree(model.base, base, copy_function=os.link)
+        for folder in (Path(), *folders):
+            (base / folder).mkdir(parents=True)
+        for file, name in files:
+            os.link(file, f"{base}/{name}")
     return bases
 
 
@@ -304,39 +311,47 @@ class Workers(Callers):
         self.done += 1
 
 
+Call = Callable[[httpx.Client, int], httpx.Response]
+
+
+def sorts_of_calls(ids: Iterable[str]) -> dict[int, dict[str, Call]]:
+    """Returns every sort of call, by how often each client makes it in a second."""
+    every = list(ids)
+    body = {"kind": "compaction", "dry_run": True}
+
+    def table(step: int, factor: int, more: str = "") -> str:
+        return f"/v1/tables/{every[step * factor % len(every)]}{more}"
+
+    often: dict[str, Call] = {
+        "list": lambda http, _: http.get("/v1/tables", params={"limit": 100}),
+        "get": lambda http, n: http.get(table(n, 31)),
+        "submit": lambda http, n: http.post(table(n, 37, "/jobs"), json=body),
+        "commits": lambda http, _: http.get("/v1/commits", params={"limit": 100}),
+        "snapshot": lambda http, n: http.get(table(n, 41, "/snapshot")),
+    }
+    seldom: dict[str, Call] = {
+        "overview": lambda http, _: http.get("/v1/overview"),
+        "problems": lambda http, _: http.get("/v1/problems"),
+        "jobs": lambda http, _: http.get("/v1/jobs", params={"limit": 100}),
+        "queued jobs": lambda http, _: http.get("/v1/jobs", params={"state": "queued"}),
+        "workers": lambda http, _: http.get("/v1/workers"),
+        "demand": lambda http, _: http.get("/v1/workers/demand"),
+        "decisions": lambda http, n: http.get(table(n, 43, "/decisions")),
+        "policy": lambda http, n: http.get(table(n, 47, "/policy")),
+        "timeline": lambda http, n: http.get(table(n, 53, "/timeline")),
+        "incidents": lambda http, _: http.get("/v1/incidents"),
+        "metrics": lambda http, _: http.get("/metrics"),
+    }
+    return {10: often, 2: seldom}
+
+
 class Clients(Callers):
     """Clients make each sort of call over kept connections: five sorts ten times a second, the other sorts twice a
     second. `rates` selects among these two."""
 
     def __init__(self, urls: Sequence[str], ids: Iterable[str], rates: Sequence[int] = (10, 2)) -> None:
         super().__init__(urls)
-        every = list(ids)
-        body = {"kind": "compaction", "dry_run": True}
-
-        def table(step: int, factor: int, more: str = "") -> str:
-            return f"/v1/tables/{every[step * factor % len(every)]}{more}"
-
-        often: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
-            "list": lambda http, _: http.get("/v1/tables", params={"limit": 100}),
-            "get": lambda http, n: http.get(table(n, 31)),
-            "submit": lambda http, n: http.post(table(n, 37, "/jobs"), json=body),
-            "commits": lambda http, _: http.get("/v1/commits", params={"limit": 100}),
-            "snapshot": lambda http, n: http.get(table(n, 41, "/snapshot")),
-        }
-        seldom: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
-            "overview": lambda http, _: http.get("/v1/overview"),
-            "problems": lambda http, _: http.get("/v1/problems"),
-            "jobs": lambda http, _: http.get("/v1/jobs", params={"limit": 100}),
-            "queued jobs": lambda http, _: http.get("/v1/jobs", params={"state": "queued"}),
-            "workers": lambda http, _: http.get("/v1/workers"),
-            "demand": lambda http, _: http.get("/v1/workers/demand"),
-            "decisions": lambda http, n: http.get(table(n, 43, "/decisions")),
-            "policy": lambda http, n: http.get(table(n, 47, "/policy")),
-            "timeline": lambda http, n: http.get(table(n, 53, "/timeline")),
-            "incidents": lambda http, _: http.get("/v1/incidents"),
-            "metrics": lambda http, _: http.get("/metrics"),
-        }
-        for rate, calls in ((10, often), (2, seldom)):
+        for rate, calls in sorts_of_calls(ids).items():
             for name, call in calls.items() if rate in rates else ():
                 self._each(1 / rate, partial(self._call, name=name, call=call))
 
@@ -346,7 +361,7 @@ class Clients(Callers):
         clients: Sequence[httpx.Client],
         *,
         name: str,
-        call: Callable[[httpx.Client, int], httpx.Response],
+        call: Call,
     ) -> None:
         self._timed(name, lambda: call(clients[0], number))
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import msgspec
 import pytest
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, TypeAdapter
 
 from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
 from service.api.app import create_app
 from service.api.requests import OTHERWISE
+from service.api.structs import as_json, struct_of
 from service.db.engine import open_engine
 from tests.support.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from fastapi import FastAPI
 
 LOOSE = {
     "ActionOut/body": "the body of whatever call `path` names",
@@ -36,9 +42,13 @@ LOOSE = {
 
 
 @pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    engine = open_engine(f"sqlite:///{tmp_path_factory.mktemp('document')}/none.db")
-    return create_app(context_of(engine)).openapi()
+def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    return create_app(context_of(open_engine(f"sqlite:///{tmp_path_factory.mktemp('document')}/none.db")))
+
+
+@pytest.fixture(scope="module")
+def document(app: FastAPI) -> dict[str, Any]:
+    return app.openapi()
 
 
 def nodes(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
@@ -180,3 +190,46 @@ def test_every_kind_of_job_has_a_schema_of_its_result(document: dict[str, Any]) 
     assert all(len(schemas[f"{KINDS[kind].type_name}Result"]["properties"]) > 4 for kind in JobKind)
     choices = schemas["JobDetail"]["properties"]["result"]["anyOf"]
     assert len(choices) == len(JobKind) + 1
+
+
+def models(app: FastAPI) -> Iterator[tuple[str, Any, Any]]:
+    """Yields each call with a model as its answer, the model, and the example in the document."""
+    routes = [each for outer in app.routes for each in getattr(outer, "effective_candidates", list)()]
+    for route in (getattr(each, "original_route", each) for each in routes):
+        if isinstance(route, APIRoute) and isinstance(model := route.response_model, type):
+            (method,) = route.methods
+            answers = app.openapi()["paths"][route.path_format][method.lower()]["responses"]
+            if issubclass(model, BaseModel):
+                content = answers[str(int(route.status_code or 200))]["content"]
+                yield f"{method} {route.path_format}", model, content["application/json"]["example"]
+
+
+def test_each_answer_is_written_as_its_model_would_write_it(app: FastAPI) -> None:
+    calls = 0
+    for call, model, example in models(app):
+        described = TypeAdapter(model).validate_python(example)
+        filled = msgspec.convert(example, struct_of(model))
+        assert as_json(filled) == TypeAdapter(model).dump_json(described, by_alias=True), call
+        assert as_json(described) == as_json(filled), call
+        calls += 1
+    assert calls > 80
+
+
+def test_each_answer_has_the_members_of_its_schema_in_the_same_order(app: FastAPI) -> None:
+    schemas = app.openapi()["components"]["schemas"]
+    compared = 0
+    for call, model, _ in models(app):
+        for each in structs(struct_of(model)):
+            if each.__name__ in schemas:
+                assert list(each.__struct_encode_fields__) == list(schemas[each.__name__]["properties"]), call
+                compared += 1
+    assert compared > 200
+
+
+def structs(hint: Any) -> Iterator[Any]:
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        yield hint
+        for each in msgspec.structs.fields(hint):
+            yield from structs(each.type)
+    for each in getattr(hint, "__args__", ()):
+        yield from structs(each)

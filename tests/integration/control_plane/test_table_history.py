@@ -82,6 +82,28 @@ def test_samples_become_fewer_with_their_age(engine: sa.Engine, clock: FakeClock
     assert rows(engine) == 0
 
 
+def test_the_trend_of_a_table_has_its_last_day_and_no_sample_of_other_tables_is_read(
+    engine: sa.Engine, clock: FakeClock, a_table: Registration
+) -> None:
+    began, minute = clock(), timedelta(minutes=1)
+    with writing(engine) as connection:
+        for number in range(36):
+            at = began + 60 * number * minute
+            sample_store.record(connection, {a_table.id: Sample(at, number, 1, 2, 3, 4, 5, 6, 7)})
+    clock.now = began + 35 * 60 * minute
+    statements: list[tuple[str, Any]] = []
+    keep = sa.event.listens_for(engine, "before_cursor_execute")
+    keep(lambda _connection, _cursor, statement, given, *_: statements.append((statement, given)))
+    with reading(engine) as connection:
+        found = sample_store.log_ratios(connection, [a_table.id, "tbl_other"], clock(), 25)
+    assert found == {a_table.id: [float(number) for number in range(11, 36)]}
+    if engine.dialect.name == "sqlite":
+        ((statement, given),) = statements
+        with reading(engine) as connection:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", given).all()
+        assert any("(table_id=? AND step=? AND slot>?)" in each.detail for each in plan), plan
+
+
 def listed(engine: sa.Engine, clock: FakeClock, table_id: str) -> list[Sample]:
     with reading(engine) as connection:
         return sample_store.of_table(connection, table_id, clock(), limit=5000)

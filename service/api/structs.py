@@ -1,0 +1,94 @@
+"""Answers as structs. A model of pydantic describes an answer in the API's document; the struct with the same members,
+of the same types, is filled and written as JSON in a fraction of the time.
+
+The struct is made from the model, so an answer cannot differ from the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
+
+import msgspec
+from pydantic import BaseModel
+from typing_extensions import is_typeddict
+
+from jobs.contract import converted
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def struct_of(model: type[_Model]) -> type[_Model]:
+    """Returns the struct with the members of the model. Its instances have the same attributes. It does not check the
+    types of what it is called with, since a type checker does."""
+    return _struct(model)  # type: ignore[no-any-return]
+
+
+@cache
+def _struct(model: Any) -> Any:
+    members = [_member(name, field) for name, field in model.model_fields.items()]
+    names = {name: field.alias for name, field in model.model_fields.items() if field.alias}
+    return msgspec.defstruct(model.__name__, members, kw_only=True, gc=False, rename=names or None)
+
+
+def made(model: type[_Model], source: object, **members: Any) -> _Model:
+    """Returns the struct of the model with the attributes of a dataclass or named tuple; `members` replace some of
+    them, or add those that `source` lacks. Raises msgspec.ValidationError for values of other types."""
+    struct, kind = _struct(model), cast("Any", type(source))
+    given = source.__dict__ if hasattr(source, "__dict__") else {}
+    others = {name: getattr(source, name) for name in _others(struct, kind) if name not in members}
+    return converted({**given, **others, **members}, struct, from_attributes=True)  # type: ignore[no-any-return]
+
+
+def as_json(answer: object) -> bytes:
+    """Returns an answer of structs and models as JSON."""
+    return _encoder.encode(answer)
+
+
+def as_members(answer: object) -> Any:
+    """Returns an answer as the values that its JSON would be read as."""
+    return msgspec.to_builtins(answer, enc_hook=_members_of)
+
+
+def _members_of(value: object) -> dict[str, Any]:
+    if isinstance(value, BaseModel):
+        names = {name: field.alias or name for name, field in type(value).model_fields.items()}
+        return {names.get(name, name): each for name, each in value}
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be a part of an answer")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_members_of)
+
+
+@cache
+def _others(struct: Any, source: Any) -> Sequence[str]:
+    """Returns the names of the members that instances of the source have, but not in their dictionary."""
+    own = getattr(source, "__dataclass_fields__", ()) if source.__dictoffset__ else ()
+    return [name for name in struct.__struct_fields__ if name not in own and hasattr(source, name)]
+
+
+def _member(name: str, field: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
+    hint = _plain(field.annotation)
+    return (name, hint) if field.is_required() else (name, hint, field.get_default(call_default_factory=True))
+
+
+def _plain(hint: Any) -> Any:
+    """Returns the type with structs in place of models, and without metadata."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _plain(arguments[0])
+    if origin in (Union, UnionType):
+        return reduce(or_, map(_plain, arguments))
+    if origin in (list, Sequence):
+        return list[_plain(arguments[0])]  # type: ignore[misc]  # computed
+    if origin in (dict, Mapping):
+        return dict[_plain(arguments[0]), _plain(arguments[1])]  # type: ignore[misc]  # computed
+    if is_typeddict(hint):
+        # A union may have only one, and what it contains is JSON already.
+        return dict[str, Any]
+    return _struct(hint) if isinstance(hint, type) and issubclass(hint, BaseModel) else hint
