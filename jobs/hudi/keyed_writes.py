@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from jobs.errors import JobError
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
+from jobs.hudi import hashing_metadata
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import METADATA_NOT_COMPACTED
 
@@ -46,8 +47,11 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
         "hoodie.write.record.merge.mode": mode or None,
         "hoodie.write.record.merge.strategy.id": properties.get("hoodie.record.merge.strategy.id"),
     }
+    # Without the index of the writers, a row that the table lacks would go to a file group of its own.
+    ranges = hashing_metadata.index_options(table, 1) if table.has_consistent_hashing() else {}
     return {
         **{key: value for key, value in stored.items() if value is not None},
+        **ranges,
         **METADATA_NOT_COMPACTED,
         # Each key occurs once.
         "hoodie.combine.before.upsert": "false",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.words import ActiveWriterParams
+    from jobs.kinds.words import ReplacingParams
     from jobs.protocol.file_group_change import Switch
     from jobs.protocol.replacement import Rewriter
     from jobs.protocol.replacement_outcome import Replaced
@@ -190,7 +190,7 @@ class Watched:
 def after_switch(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder[ActiveWriterParams],
+    order: WorkOrder[ReplacingParams],
     context: JobContext,
     switch: Switch,
     *,

@@ -41,8 +41,11 @@ if TYPE_CHECKING:
     from service.simulation.simulated_files import Taken
     from service.simulation.table_past import TablePast, Write
 
-NOT_SIMULATED = frozenset({JobKind.REPAIR, JobKind.ROLLBACK, JobKind.BUCKET_CONTRACTION, JobKind.PARTITION_TTL})
-"""Kinds whose jobs depend on damages, dead writers or values of partitions, which commits do not show."""
+NOT_SIMULATED = frozenset(
+    {JobKind.REPAIR, JobKind.ROLLBACK, JobKind.BUCKET_CONTRACTION, JobKind.BUCKET_RESIZE, JobKind.PARTITION_TTL}
+)
+"""Kinds whose jobs depend on damages, dead writers, single buckets or values of partitions, which commits do not
+show."""
 
 SIMULATED = tuple(kind for kind in DECIDED if kind not in NOT_SIMULATED)
 

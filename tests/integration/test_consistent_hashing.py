@@ -11,7 +11,7 @@ from jobs.contract import Outcome
 from jobs.format.consistent_hashing import FOLDER
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from service.lake.consistent_hashing import read_num_buckets
+from service.lake.consistent_hashing import read_metadata
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
@@ -67,7 +67,8 @@ def resize(spark: SparkSession, base: Path, *, completes: bool = True) -> None:
 def num_buckets(base: Path, partition: str = PARTITION) -> int:
     storage = open_storage(str(base), {}, None)
     config = read_table_config(storage)
-    return read_num_buckets(storage, config, read_timeline(storage, config), partition)
+    found = read_metadata(storage, config, read_timeline(storage, config), partition)
+    return len(found.ends) if found else 0
 
 
 def findings(spark: SparkSession, base: Path) -> dict[str, str]:
@@ -88,7 +89,7 @@ def test_services_keep_the_rows_and_an_audit_finds_what_a_resize_leaves(spark: S
     ):
         refused = run_job(spark, base, kind, params, index=None, dry_run=True).details["refusals"]
         hints = {each["type"]: each["hint"] for each in refused}
-        assert "a resize" in hints["consistent-hashing"]
+        assert "bucket_resize" in hints["consistent-hashing"]
         assert "no-bucket-index" not in hints
 
     assert run_job(spark, base, "compaction", index=None).outcome is Outcome.SUCCEEDED

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
-from jobs.hudi import hashing_config, upgrade_backup
+from jobs.hudi import hashing_config, hashing_metadata, upgrade_backup
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
@@ -43,6 +43,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the instant": (WriteClient, "start_replacement"),
     "inflight": (WriteClient, "begin_replacement"),
     "the hashing config": (hashing_config, "write"),
+    "the hashing metadata": (hashing_metadata, "save"),
     "the commit": (WriteClient, "commit_replacement"),
     "the compaction": (WriteClient, "begin_compaction"),
     "the taking over": (WriteClient, "take_compacted"),
