@@ -212,6 +212,7 @@ class Settings(StorageSettings):
 
     session_hours: float = Field(12.0, gt=0, le=8760, description="How long a log-in to the dashboard lasts")
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker, which `serve` accepts")
+    reader_token: SecretStr | None = Field(None, description="Bearer token with the role reader that `serve` accepts")
     admin_token: SecretStr | None = Field(None, description="Bearer token with the role admin that `serve` accepts")
     first_token_file: Path | None = Field(
         None, description="Where `serve` writes an admin token if it needs one and none exists"
