@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
-_SMALL_BYTES = 300 * 1024 * 1024  # `PLANSTRATEGY_SMALL_FILE_LIMIT` of `HoodieClusteringConfig`
+_SMALL_BYTES = 300 * 1024 * 1024  # `PLAN_STRATEGY_SMALL_FILE_LIMIT` of `HoodieClusteringConfig`
 _CURVES = {
     ClusteringLayout.LINEAR: "linear",
     ClusteringLayout.ZORDER: "z-order",

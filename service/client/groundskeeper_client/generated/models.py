@@ -2990,7 +2990,7 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     factor: int
     """Factor of an expansion that lasts for 90 days; 1 if none is needed"""
     quiet_at: datetime | None
-    """The next hour with the fewest commits, or the next window; null if none is needed"""
+    """The hour with the fewest commits or the window, the present or the next one; null if none is needed"""
     text: str
     """The same in words"""
 
