@@ -59,16 +59,16 @@ class WriteClient:
             expressions = str(rules) if rules else None
             options |= bucket_index_options(table.declared.index, table.record_key_fields, expressions)
         options |= {**mode, **(extra or {})}
-        self._schema = table.schema()
         self._options = options
 
     # Hudi's own client is opened when it is first needed: most searches for dead writers find none.
 
     @cached_property
     def _config(self) -> Any:
+        schema = self._table.schema()
         with translated("opening a Hudi client"):
             builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
-            return builder.withSchema(self._schema).withProps(self._jvm.map(self._options)).build()
+            return builder.withSchema(schema).withProps(self._jvm.map(self._options)).build()
 
     @cached_property
     def _client(self) -> Any:
