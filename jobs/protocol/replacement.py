@@ -94,13 +94,7 @@ class Replacement:
         # Hudi would by default write a record index from reports of its own tasks, but our tasks make no such reports.
         metadata = METADATA_AT_THE_END if self._table.indexes_of_keys else {}
         with WriteClient(self._table, UNDER_OUR_LOCK, metadata) as client:
-            with self._lock.held(self._context.checkpoint):
-                instant = client.new_instant()
-                # The instant is reported before it exists, because an instant that the service does not know would
-                # block the table for long if the worker dies.
-                self._context.instant(instant)
-                client.start_replacement(instant)
-            outcome = Replaced(instant)
+            outcome = Replaced(instant := self._start(client))
             try:
                 client.begin_replacement(instant)
                 self._round(outcome, "rewriting")
@@ -112,6 +106,24 @@ class Replacement:
                 self._abort(client, instant)
                 raise
             return outcome
+
+    def _start(self, client: WriteClient) -> str:
+        """Starts the replacecommit, and returns its instant."""
+        deadline = time.monotonic() + self._config.wait_seconds
+        while True:
+            with self._lock.held(self._context.checkpoint):
+                writing = self._table.pending_writes() if self._config.starts_alone else []
+                if not writing:
+                    instant = client.new_instant()
+                    # The instant is reported before it exists, because an instant that the service does not know would
+                    # block the table for long if the worker dies.
+                    self._context.instant(instant)
+                    client.start_replacement(instant)
+                    return instant
+            if time.monotonic() >= deadline:
+                names = ", ".join(f"{item.requested} ({item.action})" for item in writing)
+                raise WritersActiveError(f"After {self._config.wait_seconds:.0f} s: still in flight: {names}.")
+            time.sleep(POLL_SECONDS)
 
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
         """Catches up until little is left, waits for a moment to commit, and commits."""

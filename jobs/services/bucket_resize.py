@@ -36,12 +36,14 @@ from jobs.services.group_rewrite import HOLDING
 from jobs.services.held_groups import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from jobs.contract import Problem, WorkOrder
+    from jobs.format.stale_writes import Group
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.results import KindResult
+    from jobs.services.checks.consistent_hashing import Placed
     from jobs.services.resize_plan import ResizePlan
 
 
@@ -68,7 +70,7 @@ def run(table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobCont
         if plan is None:
             idle = BucketResizeResult(nothing_to_do=True, split=0, merged_away=0, notes=held.notes())
             return Result(Outcome.SUCCEEDED, details=idle)
-        problems += [*_of_rows(table, plan.partitions), *unique_keys.refusals(table, plan.partitions)]
+        problems += [*_of_rows(plan.read_rows()), *unique_keys.refusals(table, plan.partitions)]
         if order.dry_run or problems:
             return _refused(order, problems, plan.forecast(table.file_slices()).having(notes=held.notes()))
         return _resize(table, order, context, plan)
@@ -80,7 +82,9 @@ def _resize(
     lock = TableLock(table, order.job_id)
     replaced = Replacement(
         table,
-        ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True),
+        # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs, and fails as it
+        # reads the number of a bucket from the file ids of ranges (`BucketIndexConcurrentFileWrites...`, 1.2.0).
+        ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True, starts_alone=True),
         context,
         lock,
         choose=plan.choose,
@@ -132,7 +136,7 @@ def _of_metadata(table: HudiTable) -> list[Problem]:
     return [HASHING_METADATA_NOT_SOUND.because(f"{each.type}: {each.detail}") for each in found]
 
 
-def _of_rows(table: HudiTable, partitions: Collection[str]) -> list[Problem]:
-    found = consistent_hashing.misplaced(table, partitions)
-    named = ", ".join(f"{number} in '{partition}'" for partition, number in sorted(found.items())[:5])
+def _of_rows(placed: Mapping[Group, Placed]) -> list[Problem]:
+    found = consistent_hashing.misplaced(placed)
+    named = ", ".join(f"{number} in '{partition}'" for partition, number in list(found.items())[:5])
     return [HASHING_METADATA_NOT_SOUND.because(f"rows-in-wrong-hash-range: {named}")] if found else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from jobs.errors import RowsDifferError, WritersActiveError
@@ -16,20 +17,24 @@ from jobs.format.bucket_rules import exactly
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.plans import CLUSTERING_ACTIONS, held_by_plans
 from jobs.kinds.bucket_resize import BucketResizeParams, BucketResizeResult, ResizedBuckets
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers
+from jobs.services.checks import consistent_hashing
 from jobs.services.group_rewrite import PLANNING, STRATEGY, GroupRewrite
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from jobs.contract import WorkOrder
+    from jobs.format.stale_writes import Group
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.clustering_groups import ClusteringGroups
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replacement_outcome import Replaced
+    from jobs.services.checks.consistent_hashing import Placed
 
 _EXECUTOR = "SparkConsistentBucketClusteringExecutionStrategy"
 _STRATEGIES = "org.apache.hudi.client.clustering.plan.strategy"
@@ -111,11 +116,21 @@ class ResizePlan:
         every = set(groups.number_of.values())
         groups.drop({each for each in every if not self._is_split(each) and len(groups.members(each)) == 1})
         self._work = GroupRewrite(table, groups, context)
+        self._expected: dict[FileSlice, int] = {}
         self.unit = self._work.unit
 
     @property
     def partitions(self) -> set[str]:
         return {partition for partition, _ in self._groups.number_of}
+
+    def read_rows(self) -> dict[Group, Placed]:
+        """Reads the rows of the partitions, which `rewrite` compares with its own."""
+        before = self._table.file_slices()
+        found = consistent_hashing.rows_in_ranges(self._table, self.partitions)
+        # A slice that has changed meanwhile may have been read in either state.
+        unchanged = set(before) & set(self._table.file_slices())
+        self._expected = {item: found[item.key].rows if item.key in found else 0 for item in unchanged}
+        return found
 
     def forecast(self, slices: Sequence[FileSlice]) -> BucketResizeResult:
         """Returns the result of a dry run."""
@@ -138,19 +153,29 @@ class ResizePlan:
 
     def choose(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
         """Returns the slices of complete groups: a bucket whose neighbour a writer's plan holds cannot be merged
-        alone."""
-        chosen = self._work.choose(slices)
+        alone. Partitions in which Hudi's own resize is pending are left out, because two cannot follow one state of
+        the metadata."""
+        resizing = {partition for partition, _ in held_by_plans(self._table, CLUSTERING_ACTIONS)}
+        chosen = [item for item in self._work.choose(slices) if item.partition not in resizing]
         there = {item.key for item in chosen}
         whole = {number for number in self._numbers(chosen) if self._groups.members(number) <= there}
         return [item for item in chosen if self._groups.number_of[item.key] in whole]
 
     def rewrite(self, instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
-        """Writes the new buckets. Raises RowsDifferError, also if a file belongs to no new bucket of its group."""
+        """Writes the new buckets. Raises RowsDifferError, also if a file belongs to no new bucket of its group, or if a
+        group that no writer has changed has another number of rows than before."""
         written = self._work.rewrite(instant, chosen, everything)
+        rows: Counter[int] = Counter()
         for file in written:
             number = self._groups.number_of[(file.partition, file.source)]
+            rows[number] += file.rows
             if file.file_id not in self._children(number):
                 raise RowsDifferError(f"{file.file_id} in partition '{file.partition}' is no new bucket of the plan")
+        for number, slices in self._by_group(chosen).items():
+            known = [self._expected.get(item) for item in slices]
+            if None not in known and sum(each or 0 for each in known) != rows[number]:
+                names = ", ".join(item.file_id for item in slices)
+                raise RowsDifferError(f"{names}: {sum(each or 0 for each in known)} rows became {rows[number]}")
         return written
 
     def save(self, outcome: Replaced) -> None:
@@ -166,6 +191,12 @@ class ResizePlan:
     def _numbers(self, slices: Iterable[FileSlice]) -> list[int]:
         return sorted({self._groups.number_of[item.key] for item in slices})
 
+    def _by_group(self, slices: Iterable[FileSlice]) -> dict[int, list[FileSlice]]:
+        found: dict[int, list[FileSlice]] = {}
+        for item in slices:
+            found.setdefault(self._groups.number_of[item.key], []).append(item)
+        return found
+
     def _is_split(self, number: int) -> bool:
         return self._groups.outputs[number] > 1
 
@@ -176,9 +207,7 @@ class ResizePlan:
     def _described(self, found: BucketResizeResult, slices: Sequence[FileSlice]) -> BucketResizeResult:
         numbers = self._numbers(slices)
         merged = [self._groups.members(each) for each in numbers if not self._is_split(each)]
-        by_group: dict[int, list[FileSlice]] = {}
-        for item in slices:
-            by_group.setdefault(self._groups.number_of[item.key], []).append(item)
+        by_group = self._by_group(slices)
         return found.having(
             changes=tuple(self._change(each, by_group[each]) for each in numbers[:_MOST_SHOWN]),
             split=len(numbers) - len(merged),

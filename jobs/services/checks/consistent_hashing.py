@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,11 +18,15 @@ from jobs.hudi.rows import current
 from jobs.services.checks.finding import Examined, Finding, named
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pyspark.sql import Column
 
+    from jobs.format.stale_writes import Group
     from jobs.hudi.table import HudiTable
+
+
+_JUDGED = (pa.string(), pa.string(), pa.bool_())
 
 
 def metadata(examined: Examined) -> Iterator[Finding]:
@@ -90,7 +96,8 @@ def rows(examined: Examined) -> Iterator[Finding]:
     table = examined.table
     if not (table.has_consistent_hashing() and table.has_meta_fields):
         return
-    if found := misplaced(table, {item.partition for item in examined.slices}, every=True):
+    placed = rows_in_ranges(table, {item.partition for item in examined.slices}, every=True)
+    if found := misplaced(placed):
         yield Finding(
             "rows-in-wrong-hash-range",
             "Rows are not in the bucket of their key",
@@ -101,8 +108,24 @@ def rows(examined: Examined) -> Iterator[Finding]:
         )
 
 
-def misplaced(table: HudiTable, partitions: Collection[str], *, every: bool = False) -> dict[str, int]:
-    """Returns the number of rows of each partition that are not in the bucket of their key, where there are any.
+@dataclass(frozen=True)
+class Placed:
+    """The rows of a file group, and how many of them are not in the bucket of their key."""
+
+    rows: int
+    misplaced: int
+
+
+def misplaced(placed: Mapping[Group, Placed]) -> dict[str, int]:
+    """Returns the number of misplaced rows of each partition that has any."""
+    found: Counter[str] = Counter()
+    for (partition, _), each in placed.items():
+        found[partition] += each.misplaced
+    return {partition: number for partition, number in sorted(found.items()) if number}
+
+
+def rows_in_ranges(table: HudiTable, partitions: Collection[str], *, every: bool = False) -> dict[Group, Placed]:
+    """Counts the rows of these partitions' file groups, with logs merged. Reads the key of every row.
 
     Hudi hashes the values of the hash fields without a separator (`HashID.getXXHash32`, called in the JVM). Partitions
     whose metadata cannot be read are left out, because `metadata` names them. `every`: these are all partitions.
@@ -118,12 +141,13 @@ def misplaced(table: HudiTable, partitions: Collection[str], *, every: bool = Fa
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             # Rows of logs name the file id only.
-            wrong = [
-                partition
+            judged = [
+                (partition, file_id := name.partition("_")[0], file_id != _file_id(found, code))
                 for partition, name, code in zip(*(each.to_pylist() for each in batch.columns), strict=True)
-                if (found := known.get(partition)) and name.partition("_")[0] != _file_id(found, code)
+                if (found := known.get(partition))
             ]
-            yield pa.RecordBatch.from_arrays([pa.array(wrong, pa.string())], names=["p"])
+            columns = [pa.array([each[place] for each in judged], kind) for place, kind in enumerate(_JUDGED)]
+            yield pa.RecordBatch.from_arrays(columns, names=["p", "f", "wrong"])
 
     with translated("hashing the record keys"):
         code = F.reflect(
@@ -133,8 +157,10 @@ def misplaced(table: HudiTable, partitions: Collection[str], *, every: bool = Fa
         masked = code.cast("int").bitwiseAND(F.lit(MASK)).alias("code")
         wanted = current(table) if every else current(table).where(F.col(PARTITION_PATH).isin(*known))
         keys = wanted.select(PARTITION_PATH, FILE_NAME, masked)
-        found = keys.mapInArrow(judge, "p string").groupBy("p").count().collect()
-    return {each.p: each["count"] for each in found}
+        wrong = F.sum(F.col("wrong").cast("long")).alias("wrong")
+        judged = keys.mapInArrow(judge, "p string, f string, wrong boolean").groupBy("p", "f")
+        found = judged.agg(F.count("*").alias("rows"), wrong).collect()
+    return {(each.p, each.f): Placed(each["rows"], each["wrong"]) for each in found}
 
 
 def _file_id(found: HashingMetadata, code: int) -> str:
