@@ -129,6 +129,9 @@ class Settings(StorageSettings):
     max_active_by_group: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=dict, description="JSON object: the same limit for single worker groups"
     )
+    worker_hours_by_group: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict, description="JSON object: hours that jobs of a worker group's tables may take in a day"
+    )
     max_active_by_kind: dict[JobKind, Annotated[int, Field(ge=0)]] = Field(
         default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1, JobKind.BUCKET_CONTRACTION: 1},
         description="JSON object: the same limit for single kinds, in each worker group",
