@@ -104,10 +104,7 @@ class JobKind(StrEnum):
 
 
 class WriterEngine(StrEnum):
-    """An engine that writes a table.
-
-    `SPARK_SQL` means statements that carry row locations: `UPDATE`, `DELETE`, some `MERGE`s.
-    """
+    """An engine that writes a table. `SPARK_SQL`: statements with row locations, `UPDATE`, `DELETE`, some `MERGE`s."""
 
     SPARK = "spark"
     SPARK_SQL = "spark-sql"

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP
 from jobs.spec import Documented, Spec
+from service.policies.bucket_settings import ContractionSettings, ExpansionSettings, ResizeSettings
 from service.policies.objective import AdviceSettings, BudgetSettings, ObjectiveSettings
 from service.policies.settings import (
     ArchivalSettings,
@@ -18,13 +19,10 @@ from service.policies.settings import (
     CleaningSettings,
     ClusteringSettings,
     CompactionSettings,
-    ContractionSettings,
     DiagnosisSettings,
-    ExpansionSettings,
     MetadataTableSettings,
     PartitionTtlSettings,
     RepairSettings,
-    ResizeSettings,
     RollbackSettings,
     Section,
     SyncSettings,

@@ -217,9 +217,7 @@ class Settings(StorageSettings):
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker, which `serve` accepts")
     reader_token: SecretStr | None = Field(None, description="Bearer token with the role reader that `serve` accepts")
     admin_token: SecretStr | None = Field(None, description="Bearer token with the role admin that `serve` accepts")
-    first_token_file: Path | None = Field(
-        None, description="Where `serve` writes an admin token if it needs one and none exists"
-    )
+    first_token_file: Path | None = Field(None, description="Where `serve` writes an admin token if none exists")
 
     @field_validator(
         "allowed_roots",

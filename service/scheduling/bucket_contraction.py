@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.lake.snapshot import PartitionState, TableSnapshot
-    from service.policies.settings import ContractionSettings
+    from service.policies.bucket_settings import ContractionSettings
     from service.scheduling.bucket_growth import BucketGrowth
     from service.scheduling.decision import Proposal
     from service.scheduling.policy_inputs import PolicyInputs

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.lake.snapshot import PartitionState, TableSnapshot
-    from service.policies.settings import ExpansionSettings
+    from service.policies.bucket_settings import ExpansionSettings
     from service.scheduling.bucket_growth import BucketGrowth
     from service.scheduling.decision import Proposal
     from service.scheduling.policy_inputs import PolicyInputs

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 NOT_SIMULATED = frozenset(
     {JobKind.REPAIR, JobKind.ROLLBACK, JobKind.BUCKET_CONTRACTION, JobKind.BUCKET_RESIZE, JobKind.PARTITION_TTL}
 )
-"""Kinds whose jobs depend on damages, dead writers, single buckets or values of partitions, which commits do not
-show."""
+"""Kinds whose jobs depend on damages, dead writers, single buckets or values of partitions: no commit shows these."""
 
 SIMULATED = tuple(kind for kind in DECIDED if kind not in NOT_SIMULATED)
 
@@ -55,7 +54,8 @@ _FOREVER = frozenset({"off", "not-merge-on-read", "no-bucket-index", "no-sort-co
 
 _NEVER = JobHistory()
 _NOT_YET = Skip("not-yet", "")
-_USUAL_INPUTS = dict(incidents=(), tried=(), hazard=NO_HAZARD, consumers=(), must_stop_flink=False, unproved=None)  # noqa: C408
+_USUAL_INPUTS = {"hazard": NO_HAZARD, "must_stop_flink": False, "unproved": None}
+_USUAL_INPUTS |= dict.fromkeys(("incidents", "tried", "consumers"), ())
 _at = attrgetter("at")
 _DAY = timedelta(days=1)
 _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
@@ -92,8 +92,7 @@ class SimulatedTable:
         self._run_at = self._stride = 0
         self._is_foreseen = True  # Whether the next job may be as many commits away.
         self._is_exact = True  # Whether it was known after the last decision how long no job would be due.
-        # Until when all that was due at the last decision waits for the limit of all active jobs, if nothing else may
-        # change; 0 if nothing waits for it.
+        # Until when all that was due waits for the limit of all active jobs, if nothing else may change; 0: no wait.
         self._limited_until = 0.0
         first_at = past.first_commit_at or (past.writes[0].at if past.writes else None)
         self._first_at = moment(first_at) if first_at is not None else None

@@ -19,9 +19,10 @@ from service.lake.table import TableType
 from service.lake.table_lock import PolledLock
 from service.model.job_errors import FenceLosesFlinkError
 from service.outcome.objective import ObjectiveState
+from service.policies.bucket_settings import ExpansionSettings
 from service.policies.objective import ObjectiveSettings
 from service.policies.policy import Pause, Policy
-from service.policies.settings import GIB, MIB, ClusteringSettings, ExpansionSettings, Mode
+from service.policies.settings import GIB, MIB, ClusteringSettings, Mode
 from service.queue.breaker import Breaker
 from service.queue.job import Job, JobState
 from service.queue.worker import Worker

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState, TableSnapshot
+from service.policies.bucket_settings import ContractionSettings, ExpansionSettings
 from service.policies.policy import Policy
-from service.policies.settings import ContractionSettings, ExpansionSettings, Mode
+from service.policies.settings import Mode
 from service.scheduling import bucket_expansion
 from service.scheduling.bucket_contraction import decide
 from service.scheduling.decision import Run, Skip, Suggest

@@ -12,7 +12,8 @@ from jobs.contract import JobKind, WriterEngine
 from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.policies.settings import ContractionSettings, ExpansionSettings, Mode
+from service.policies.bucket_settings import ContractionSettings, ExpansionSettings
+from service.policies.settings import Mode
 from service.scheduling import bucket_contraction
 from service.scheduling.bucket_expansion import decide, factor_for
 from service.scheduling.bucket_growth import BucketGrowth, Largest, foreseen

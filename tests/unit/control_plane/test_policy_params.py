@@ -12,19 +12,17 @@ from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout, CompactionEngine, TtlStrategy
 from service.api.params import JobIn, as_json
 from service.lake.snapshot import PartitionState
+from service.policies.bucket_settings import ContractionSettings, ExpansionSettings, ResizeSettings
 from service.policies.settings import (
     ArchivalSettings,
     AuditSettings,
     CleaningSettings,
     ClusteringSettings,
     CompactionSettings,
-    ContractionSettings,
     DiagnosisSettings,
-    ExpansionSettings,
     Mode,
     PartitionTtlSettings,
     RepairSettings,
-    ResizeSettings,
     SyncSettings,
 )
 from service.scheduling import (

@@ -12,6 +12,7 @@ import pytest
 
 from jobs.contract import JobKind
 from service.lake.table import TableType
+from service.policies.bucket_settings import ExpansionSettings
 from service.policies.freeze import Freeze
 from service.policies.objective import ObjectiveSettings
 from service.policies.policy import Policy, Window
@@ -20,7 +21,6 @@ from service.policies.settings import (
     CleaningSettings,
     ClusteringSettings,
     CompactionSettings,
-    ExpansionSettings,
     Mode,
     Trigger,
 )

@@ -6982,9 +6982,8 @@ class WorkersCheck(Model, frozen=True, kw_only=True):
 
 
 class WriterEngine(Word):
-    """An engine that writes a table.
-
-    `SPARK_SQL` means statements that carry row locations: `UPDATE`, `DELETE`, some `MERGE`s.
+    """An engine that writes a table. `SPARK_SQL`: statements with row locations, `UPDATE`, `DELETE`, some
+    `MERGE`s.
     """
 
     SPARK = "spark"
