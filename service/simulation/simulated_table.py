@@ -77,10 +77,8 @@ class SimulatedTable:
         self.freezes = freezes
         self.active: list[Job] = []
         self.taken: dict[str, Taken] = {}
-        self.history: dict[JobKind, JobHistory] = {}
-        for kind, at in past.ended.items():
-            ended = moment(at)
-            self.history[kind] = JobHistory(ended, ended, ended)
+        ended = {kind: moment(at) for kind, at in past.ended.items()}
+        self.history = {kind: JobHistory(at, at, at) for kind, at in ended.items()}
         self._wanted_since: dict[JobKind, datetime] = {}
         settings = past.policy.objective
         self._usual_objective = replace(past.objective, settings=settings)
