@@ -5,19 +5,21 @@ from __future__ import annotations
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobs.format.bucket_rules import BucketRules
 from jobs.hudi.client import WriteClient
+from jobs.hudi.hashing_config import rules_before, rules_of
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.records import REPLACE
 from jobs.protocol.writers import dead_writes
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
     from pyspark.sql import SparkSession
 
@@ -42,6 +44,32 @@ def test_an_open_table_sees_what_others_do_to_its_timeline(spark: SparkSession, 
     shutil.copytree(other, base)
     (found,) = table.commits()
     assert sum(found.rows.values()) == 40
+
+
+def test_an_open_table_sees_damage_and_hashing_configs_of_after_its_first_reading(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=30, partitioned=False)
+    table = hudi_table(spark, base, INDEX)
+    assert table.unreadable_instants() == {}
+    assert rules_of(table) == BucketRules.uniform(4)
+
+    for _ in range(2):
+        run_job(spark, base, "bucket_expansion", {"factor": 2})
+    assert [each.default for each in rules_before(table, "9")] == [16, 8, 4]
+    first, second = sorted(each.requested for each in table.instants() if each.action == REPLACE)
+    assert [each.default for each in rules_before(table, second)] == [8, 4]
+    assert [each.default for each in rules_before(table, first)] == [4]
+    now = rules_of(table)
+    assert now
+    assert now.default == 16
+
+    (completed,) = Path(table.timeline_path).glob(f"{second}_*.replacecommit")
+    completed.write_bytes(b"no Avro")
+    (found,) = table.unreadable_instants().items()
+    assert found[0] == second
+    assert found[1].startswith(f"reading {second}: ")
 
 
 def test_options_that_no_file_system_reads_are_not_copied_about(spark: SparkSession) -> None:
