@@ -86,6 +86,7 @@ class JobKind(StrEnum):
     BUCKET_EXPANSION = "bucket_expansion"
     BUCKET_CONTRACTION = "bucket_contraction"
     BUCKET_COUNT = "bucket_count"
+    BUCKET_RESIZE = "bucket_resize"
     BUCKET_INDEX = "bucket_index"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"

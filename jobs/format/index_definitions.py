@@ -6,7 +6,7 @@ A definition has the columns and the function of an index, and whether a record 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
 PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"
 SECONDARY, EXPRESSION = "secondary_index_", "expr_index_"  # the prefix; the name that the owner gave follows
 # `HoodieTableMetaClient.getIndexDefinitionPath`, relative to the base path.
+METADATA_FOLDER = ".hoodie/metadata"
 DEFINITIONS_FILE = ".hoodie/.index_defs/index.json"
 
 _OF_KEYS = (RECORDS, SECONDARY.rstrip("_"), EXPRESSION.rstrip("_"), BLOOM_FILTERS)
@@ -32,6 +33,18 @@ _ENABLE_RECORDS = {
     False: "hoodie.metadata.record.index.enable",
     True: "hoodie.metadata.record.level.index.enable",
 }
+# How many file groups Hudi gives to a new index, by the beginning of its partition's name. For a record index and a
+# secondary one this is the least number; Hudi takes more for very many rows. A record index in each partition of the
+# data has an option of its own. A client's complete options have these keys, which count more than the older ones.
+_FILE_GROUPS = {
+    RECORDS: "hoodie.metadata.global.record.level.index.min.filegroup.count",
+    SECONDARY: "hoodie.metadata.global.record.level.index.min.filegroup.count",
+    COLUMN_STATISTICS: "hoodie.metadata.index.column.stats.file.group.count",
+    PARTITION_STATISTICS: "hoodie.metadata.index.partition.stats.file.group.count",
+    BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.file.group.count",
+    EXPRESSION: "hoodie.metadata.index.expression.file.group.count",
+}
+_FILE_GROUPS_BY_PARTITION = "hoodie.metadata.record.level.index.min.filegroup.count"
 _STATISTICS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
 
 
@@ -55,10 +68,11 @@ class IndexDefinition:
 @dataclass(frozen=True)
 class Indexes:
     """The indexes that a table has or had: the partitions of its metadata table, and all definitions by name, as Hudi
-    stores them."""
+    stores them. `file_groups` are the numbers of file groups that some of these partitions had."""
 
     partitions: frozenset[str]
     stored: Mapping[str, Json]
+    file_groups: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, partitions: Iterable[str], content: str | bytes | None) -> Indexes:
@@ -102,6 +116,17 @@ class Indexes:
         if columns and not any("," in name for name in columns):
             # A client without this option indexes the first 32 columns, and changes the definition accordingly.
             chosen[_STATISTICS_COLUMNS] = ",".join(columns)
+        return chosen
+
+    def sizes(self, building: Iterable[str]) -> dict[str, str]:
+        """Returns the options by which a client gives these partitions as many file groups as they had. No two of them
+        may be named indexes (`SECONDARY`, `EXPRESSION`), which share an option."""
+        chosen = {}
+        for name in building:
+            option = next((option for prefix, option in _FILE_GROUPS.items() if name.startswith(prefix)), None)
+            if option and name in self.file_groups:
+                by_partition = name == RECORDS and self.has_records_by_partition
+                chosen[_FILE_GROUPS_BY_PARTITION if by_partition else option] = str(self.file_groups[name])
         return chosen
 
     def keeping(self) -> dict[str, str]:

@@ -40,8 +40,8 @@ REPAIRED_KEY = "groundskeeper.repaired"
 """Key in the extra metadata of a commit: the instants, separated by commas, whose rows it repaired."""
 
 REPAIRS_KEY = "groundskeeper.repairs"
-"""Key in the extra metadata of a replacement by a repair, which leaves out rows that it has written elsewhere: the
-repaired instants."""
+"""Key in the extra metadata of a repair's other commits: the instants whose rows or deletes it wrote, or whose rows a
+replacement left out, because they are written elsewhere."""
 
 KNOWN_KEY = "groundskeeper.known"
 """Key in the extra metadata of our replacements: the instants that had completed when the job decided to commit.
@@ -173,6 +173,16 @@ def known_of(extra_metadata: Mapping[str, str]) -> frozenset[str] | None:
     """Returns the instants that one of our replacements knew; None for any other commit."""
     known = extra_metadata.get(KNOWN_KEY)
     return None if known is None else frozenset(filter(None, known.split(",")))
+
+
+def dated(instant: str, extra_metadata: Mapping[str, str]) -> str:
+    """Returns the instant as of which the rows and deletes of a commit count: that of the latest write that it repairs,
+    if it is a repair's."""
+    return max(filter(None, extra_metadata.get(REPAIRS_KEY, "").split(",")), default=instant)
+
+
+def is_repair(extra_metadata: Mapping[str, str]) -> bool:
+    return REPAIRS_KEY in extra_metadata or REPAIRED_KEY in extra_metadata
 
 
 def repaired_of(extra_metadata: Mapping[str, str]) -> tuple[str, ...]:

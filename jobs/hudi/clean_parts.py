@@ -137,10 +137,18 @@ public class CleanParts {
     return table.getCompletedCommitsTimeline().countInstants() > config.getCleanerCommitsRetained();
   }
 
-  // Adds files to the part. False if it is to be called again with a new table, because this one holds too much.
-  public boolean add(final HoodieTable table, HoodieWriteConfig config) {
-    final CleanPlanner planner = new CleanPlanner(context, table, config);
-    final SyncableFileSystemView view = table.getHoodieView();
+  // Adds files to the part. False if it is to be called again with a new table, because this one holds too much. The
+  // listings of this table are gone afterwards: Python may refer to the table for long.
+  public boolean add(HoodieTable table, HoodieWriteConfig config) {
+    SyncableFileSystemView view = table.getHoodieView();
+    try {
+      return add(new CleanPlanner(context, table, config), view);
+    } finally {
+      view.close();
+    }
+  }
+
+  private boolean add(final CleanPlanner planner, final SyncableFileSystemView view) {
     SerializableFunction look = new SerializableFunction() {
       public Object apply(Object partition) throws Exception {
         return new LookedPartition(planner.getDeletePaths((String) partition, earliest), view, (String) partition);

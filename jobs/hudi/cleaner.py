@@ -4,6 +4,7 @@ the metadata table again for that."""
 
 from __future__ import annotations
 
+import gc
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,7 @@ class Cleaner:
             return _plan_of(found.get(), before) if found.isPresent() else None
         if done is not None and done.made_after == before and done.parts.holdsFor(table, self._config):
             done.parts.begin(done.reached, 0)
+            _forget_plans()
             return self._next(reader, done.parts, before)
         return self._next(reader, self._parts(table, most_files), before)
 
@@ -78,6 +80,7 @@ class Cleaner:
                 if found is None:
                     return
                 yield found
+                _forget_plans()
 
     def _parts(self, table: Any, most_files: int) -> Any:
         parts = clean_parts(self._jvm, self._jvm.engine_context, self._config, table, most_files, _MOST_LISTED)
@@ -137,6 +140,12 @@ class Cleaner:
     def _planning_table(self, reader: Any) -> Any:
         """Returns Hudi's table for planning, which lists partitions and files with our reader."""
         return self._jvm.reads.table(self._table.meta, self._jvm.engine_context, self._config, reader)
+
+
+def _forget_plans() -> None:
+    """Lets the JVM free the plans before, each of which has many files. Py4J's objects refer to themselves by their
+    methods, so only the collector ends them."""
+    gc.collect()
 
 
 def _plan_of(record: Any, made_after: frozenset[Instant]) -> CleanPlan:

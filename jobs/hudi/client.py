@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError
-from jobs.hudi import hashing_config, indexes, lent_reader, plan_firewall, write_stats
+from jobs.hudi import hashing_metadata, indexes, lent_reader, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.clusterings import Clusterings
@@ -59,16 +59,16 @@ class WriteClient:
             expressions = str(rules) if rules else None
             options |= bucket_index_options(table.declared.index, table.record_key_fields, expressions)
         options |= {**mode, **(extra or {})}
-        self._schema = table.schema()
         self._options = options
 
     # Hudi's own client is opened when it is first needed: most searches for dead writers find none.
 
     @cached_property
     def _config(self) -> Any:
+        schema = self._table.schema()
         with translated("opening a Hudi client"):
             builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
-            return builder.withSchema(self._schema).withProps(self._jvm.map(self._options)).build()
+            return builder.withSchema(schema).withProps(self._jvm.map(self._options)).build()
 
     @cached_property
     def _client(self) -> Any:
@@ -195,8 +195,7 @@ class WriteClient:
     # -- instants of dead writers
 
     def rollback(self, instant: str) -> None:
-        """Rolls back a pending instant: its data files, its markers, its entries on the timeline, its hashing config.
-
+        """Rolls back a pending instant: its data files, markers, entries on the timeline, hashing config or metadata.
         A completed instant is not rolled back here, although Hudi would do so. The lock must be held, so that nothing
         completes in between.
         """
@@ -205,10 +204,11 @@ class WriteClient:
             return
         check_plans(self._table, "rollback")
         self.late_files.marked_files(instant)
+        # While the instant is pending, Hudi ignores what it has said about buckets; afterwards Hudi may believe it.
+        hashing_metadata.forget(self._table, instant)
         with translated(f"rolling back {instant}"):
             self._client.rollback(instant)
             self.forget_heartbeat(instant)
-        hashing_config.remove(self._table, instant)
 
     def roll_back(self, instant: str, rollback: str) -> None:
         """Rolls back an instant, completed or not, as instant `rollback`; or continues that rollback. The lock must be
@@ -224,7 +224,7 @@ class WriteClient:
             with translated(f"rolling back {instant}"):
                 self._client.rollback(instant, rollback)
         self.tidy_up(instant)
-        hashing_config.remove(self._table, instant)
+        hashing_metadata.forget(self._table, instant)
 
     def pending_rollbacks(self) -> dict[str, str]:
         """Returns the unfinished rollbacks -> the instants that they roll back."""

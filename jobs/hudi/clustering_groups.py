@@ -21,7 +21,7 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.write_stats import WriteStat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import FileSlice
@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 # threads.
 _AT_ONCE = 15
 _ROW_WRITER = "hoodie.datasource.write.row.writer.enable"
+SORT_AND_SIZE = "SparkSortAndSizeExecutionStrategy"
 
 
 class ClusteringGroups:
     """The clustering groups of one plan: numbered sets of file groups that are rewritten together."""
 
-    def __init__(self, table: HudiTable, config: Any, plan: Any) -> None:
+    def __init__(self, table: HudiTable, config: Any, plan: Any, executor: str) -> None:
         self._table = table
+        self._executor = executor
         self._config = config
         self._plan = plan
         content = json.loads(str(plan.toString()))
@@ -53,7 +55,18 @@ class ClusteringGroups:
             number: int(group.get("numOutputFileGroups") or 1)
             for number, group in enumerate(content.get("inputGroups") or ())
         }
+        self.extra: dict[int, Mapping[str, str]] = {
+            number: group.get("extraMetadata") or {} for number, group in enumerate(content.get("inputGroups") or ())
+        }
         self.left_out: frozenset[str] = frozenset(content.get("missingSchedulePartitions") or ())
+
+    def members(self, number: int) -> frozenset[Group]:
+        """Returns the file groups of a clustering group."""
+        return frozenset(self._slices[number])
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Leaves clustering groups out."""
+        self.number_of = {group: number for group, number in self.number_of.items() if number not in numbers}
 
     def execute(
         self, instant: str, slices: Mapping[int, Sequence[FileSlice]], *, until: str
@@ -68,7 +81,7 @@ class ClusteringGroups:
             context = jvm.engine_context
             hudi_table = jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
             strategies = jvm.hudi.client.clustering.run.strategy
-            strategy = strategies.SparkSortAndSizeExecutionStrategy(hudi_table, context, self._config)
+            strategy = getattr(strategies, self._executor)(hudi_table, context, self._config)
             schema = jvm.hudi.common.schema.HoodieSchemaUtils.addMetadataFields(
                 jvm.hudi.common.table.TableSchemaResolver(meta).getTableSchema(False),
                 self._config.allowOperationMetadataField(),

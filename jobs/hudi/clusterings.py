@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.hudi import plan_firewall, write_stats
-from jobs.hudi.clustering_groups import ClusteringGroups
+from jobs.hudi import hashing_metadata, plan_firewall, write_stats
+from jobs.hudi.clustering_groups import SORT_AND_SIZE, ClusteringGroups
 from jobs.hudi.indexes import require_state
 from jobs.hudi.jvm import translated
 from jobs.tracing import span
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from jobs.hudi.table import HudiTable
     from jobs.hudi.write_stats import WriteStat
 
@@ -29,9 +31,9 @@ class Clusterings:
         self._config = config
         self._client = client
 
-    def plan(self) -> ClusteringGroups | None:
+    def plan(self, *, executor: str = SORT_AND_SIZE) -> ClusteringGroups | None:
         """Returns a plan by the client's options, without writing it to the timeline; None if there is nothing to
-        cluster."""
+        cluster. `executor` is the class of Hudi that will execute it."""
         self._table.reload()
         jvm = self._table.jvm
         with translated("planning the clustering"):
@@ -39,9 +41,9 @@ class Clusterings:
             table = jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             executors = jvm.hudi.table.action.cluster
             # The instant only limits incremental plans, which are switched off.
-            executor = executors.ClusteringPlanActionExecutor(context, self._config, table, _NO_INSTANT, jvm.nothing())
-            found = jvm.call_hidden(executor, "createClusteringPlan")
-            return ClusteringGroups(self._table, self._config, found.get()) if found.isPresent() else None
+            planner = executors.ClusteringPlanActionExecutor(context, self._config, table, _NO_INSTANT, jvm.nothing())
+            found = jvm.call_hidden(planner, "createClusteringPlan")
+            return ClusteringGroups(self._table, self._config, found.get(), executor) if found.isPresent() else None
 
     def begin(self, instant: str) -> Any:
         """Starts to execute a plan, with a heartbeat, which Hudi's own runner does not send; the lock must be held. The
@@ -69,3 +71,12 @@ class Clusterings:
             services = self._client.getTableServiceClient()
             jvm.call_hidden(services, "commitClustering", begun, table, instant)
             self._client.getHeartbeatClient().stop(instant)
+
+    def save_hashing(self, instant: str, groups: Sequence[Mapping[str, str]]) -> None:
+        """See `hashing_metadata.save`."""
+        self._table.reload()
+        hashing_metadata.save(self._table, self._config, instant, groups)
+
+    def confirm_hashing(self, partitions: Sequence[str]) -> None:
+        """See `hashing_metadata.confirm`."""
+        hashing_metadata.confirm(self._table, self._config, partitions)

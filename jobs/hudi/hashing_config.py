@@ -5,6 +5,7 @@ instant that is neither completed nor archived is valid for Hudi too, and must b
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import HudiError, RefusedError
@@ -23,31 +24,23 @@ _RETIRED = "retired-"
 def rules_of(table: OpenedTable) -> BucketRules | None:
     """Returns the current rules, or None for a table without a simple bucket index."""
     with translated("reading the hashing config"):
-        if not _has_configs(table):
-            index = table.declared.index
-            return BucketRules.uniform(index.num_buckets) if index else None
-        latest = _configs(table).loadingLatestHashingConfig(table.meta)
-        expressions, default = latest.getExpressions(), latest.getDefaultBucketNumber()
-    return _parsed(expressions, default)
+        latest = table.jvm.hashing.latest(table.meta)
+    if latest is None:
+        index = table.declared.index
+        return BucketRules.uniform(index.num_buckets) if index else None
+    return _parsed(json.loads(latest))
 
 
 def rules_before(table: OpenedTable, instant: str) -> tuple[BucketRules, ...]:
     """Returns the rules of all configs before that of `instant`, the latest first; those it replaced are the first."""
-    found = []
     with translated("reading the hashing configs"):
-        configs = _configs(table)
-        committed = table.jvm.read(configs.getCommittedHashingConfigInstants(table.meta))
-        for earlier in sorted((item for item in committed if item < instant), reverse=True):
-            loaded = configs.loadHashingConfig(table.storage, configs.getHashingConfigPath(table.path, earlier))
-            if not loaded.isPresent():
-                break
-            found.append((loaded.get().getExpressions(), loaded.get().getDefaultBucketNumber()))
-    return tuple(_parsed(expressions, default) for expressions, default in found)
+        found = json.loads(table.jvm.hashing.before(table.meta, instant))
+    return tuple(map(_parsed, found))
 
 
-def _parsed(expressions: str, default: int) -> BucketRules:
+def _parsed(config: dict[str, Any]) -> BucketRules:
     try:
-        return BucketRules.parse(expressions, default)
+        return BucketRules.parse(config["expressions"], config["defaultBucketNumber"])
     except BucketRulesError as error:
         reason = BUCKET_RULES_UNSUPPORTED.because(str(error))
         raise RefusedError([reason]) from error
@@ -158,8 +151,7 @@ def dangling(table: OpenedTable) -> list[str]:
 
 
 def _has_configs(table: OpenedTable) -> bool:
-    utils = table.jvm.hudi.index.bucket.partition.PartitionBucketIndexUtils
-    return bool(utils.isPartitionSimpleBucketIndex(table.meta.getStorageConf(), table.path))
+    return bool(table.jvm.hashing.exist(table.meta))
 
 
 def _configs(table: OpenedTable) -> Any:

@@ -4,9 +4,11 @@ already, and definitions are missing (`jobs.hudi.metadata_table`). The note stay
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from jobs.format.index_definitions import Indexes
+from jobs.format.index_definitions import METADATA_FOLDER, Indexes
+from jobs.hudi import file_listing
 from jobs.hudi.indexes import indexes_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.small_file import read_object, write_object
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.indexes", "the note of the table's indexes"
+# `HoodieTableMetadataUtil.getFileIDForFileGroup`: the number of the file group ends the file id.
+_FILE_GROUP = re.compile(r"-(\d{4,9})-0_")
+_MOST_FILE_GROUPS = 10_000  # `hoodie.metadata.record.index.max.filegroup.count`
 _MOST_BYTES = 16 << 20  # A definition of statistics names each of its columns.
 
 
@@ -22,9 +27,14 @@ def keep(table: HudiTable) -> Indexes:
     """Writes a note of the table's indexes and those of an earlier note, and returns them. If both define an index, the
     table's definition is taken. The lock must be held."""
     now, left = indexes_of(table), _read(table)
-    both = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored})
+    file_groups = {**left.file_groups, **_file_groups(table)}
+    both = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored}, file_groups)
     if both != left:
-        content = {"partitions": sorted(both.partitions), "indexDefinitions": both.stored}
+        content = {
+            "partitions": sorted(both.partitions),
+            "indexDefinitions": both.stored,
+            "fileGroups": both.file_groups,
+        }
         write_object(table.jvm, table.storage, _path(table), content, _WHAT)
     return both
 
@@ -33,7 +43,7 @@ def unbuilt(table: HudiTable) -> Indexes | None:
     """Returns the indexes in the note that the table does not have, as of its last reload."""
     left = _read(table)
     missing = left.partitions - table.metadata_partitions
-    return Indexes(missing, left.stored) if missing else None
+    return Indexes(missing, left.stored, left.file_groups) if missing else None
 
 
 def forget(table: HudiTable) -> None:
@@ -47,7 +57,26 @@ def _read(table: HudiTable) -> Indexes:
     partitions, stored = found.get("partitions"), found.get("indexDefinitions")
     if not isinstance(partitions, list) or not isinstance(stored, dict):
         return Indexes(frozenset(), {})
-    return Indexes(frozenset(map(str, partitions)), stored)
+    numbers = found.get("fileGroups")
+    file_groups = {
+        name: number
+        for name, number in (numbers.items() if isinstance(numbers, dict) else ())
+        if isinstance(number, int) and 0 < number <= _MOST_FILE_GROUPS
+    }
+    return Indexes(frozenset(map(str, partitions)), stored, file_groups)
+
+
+def _file_groups(table: HudiTable) -> dict[str, int]:
+    """Returns the numbers of file groups by the names of files, which also a damaged metadata table has. No property
+    of the table has these numbers, only the options of the writer that built an index. A record index in each
+    partition of the data has the number of the partition with the most."""
+    found = {}
+    for name in table.metadata_partitions:
+        files = file_listing.listed(table.jvm, table.storage, f"{table.base_path}/{METADATA_FOLDER}/{name}")
+        numbers = [int(number[1]) for each in files if (number := _FILE_GROUP.search(each))]
+        if numbers:
+            found[name] = max(numbers) + 1
+    return found
 
 
 def _path(table: HudiTable) -> str:

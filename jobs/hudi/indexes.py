@@ -38,8 +38,8 @@ METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 def indexes_of(table: OpenedTable) -> Indexes:
     """Returns the indexes as of the table's last reload."""
     with translated("reading the definitions of the indexes"):
-        found = table.meta.getIndexMetadata()
-        stored: dict[str, Any] = json.loads(str(found.get().toJson()))["indexDefinitions"] if found.isPresent() else {}
+        found = table.jvm.reads.indexes(table.meta)
+        stored: dict[str, Any] = json.loads(found)["indexDefinitions"] if found is not None else {}
     return Indexes(table.metadata_partitions, stored)
 
 

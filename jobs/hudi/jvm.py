@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from jobs.errors import FileMissingError, JobError
+from jobs.hudi.hashing_reads import hashing_reads
 from jobs.hudi.java_view import JavaView
 from jobs.hudi.local_files import use_local_files
 from jobs.hudi.near_engine import near_engine
@@ -74,6 +75,11 @@ class Jvm(JavaView):
         """The calls of `jobs.hudi.storage_reads`."""
         return storage_reads(self)
 
+    @cached_property
+    def hashing(self) -> Any:
+        """The calls of `jobs.hudi.hashing_reads`."""
+        return hashing_reads(self)
+
     def parallelize(self, values: Any) -> Any:
         """Returns a `JavaRDD` of one partition with the elements of a Java list."""
         return self._session._jsc.parallelize(values, 1)
@@ -110,7 +116,11 @@ class Jvm(JavaView):
 
     def _made(self, content: Any, kind: Any) -> Any:
         """Returns a Java collection in one call; filling it from Python would take a call for each member."""
-        return self.hudi.common.util.JsonUtils.getObjectMapper().readValue(json.dumps(content), kind)
+        return self._mapper.readValue(json.dumps(content), kind)
+
+    @cached_property
+    def _mapper(self) -> Any:
+        return self.hudi.common.util.JsonUtils.getObjectMapper()
 
     @cached_property
     def _map(self) -> Any:

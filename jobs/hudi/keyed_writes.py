@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from jobs.errors import JobError
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
+from jobs.hudi import hashing_metadata
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import METADATA_NOT_COMPACTED
 
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
     from jobs.hudi.table import HudiTable
 
+_MODEL = "org.apache.hudi.common.model"
 _LATEST, _BY_FIELD = "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"
+Key = tuple[str, str]
+"""Partition path and record key."""
 _PREPPED = "_hoodie.spark.sql.writes.prepped"
 
 
@@ -36,7 +40,7 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
     properties = table.properties
     mode = properties.get("hoodie.record.merge.mode", "")
     by_default = _LATEST if mode == "COMMIT_TIME_ORDERING" or not table.ordering_fields else _BY_FIELD
-    payload = properties.get("hoodie.compaction.payload.class", f"org.apache.hudi.common.model.{by_default}")
+    payload = properties.get("hoodie.compaction.payload.class", f"{_MODEL}.{by_default}")
     stored = {
         "hoodie.table.type": properties.get("hoodie.table.type"),
         "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
@@ -46,8 +50,11 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
         "hoodie.write.record.merge.mode": mode or None,
         "hoodie.write.record.merge.strategy.id": properties.get("hoodie.record.merge.strategy.id"),
     }
+    # Without the index of the writers, a row that the table lacks would go to a file group of its own.
+    ranges = hashing_metadata.index_options(table, 1) if table.has_consistent_hashing() else {}
     return {
         **{key: value for key, value in stored.items() if value is not None},
+        **ranges,
         **METADATA_NOT_COMPACTED,
         # Each key occurs once.
         "hoodie.combine.before.upsert": "false",
@@ -68,20 +75,41 @@ class KeyedWrites:
         self._config = config
         self._client = client
 
-    def upsert(self, frame: DataFrame) -> str:
+    def upsert(self, frame: DataFrame, extra: Mapping[str, str] | None = None) -> str:
         """Writes rows with the columns of the table, record keys and partition paths."""
-        with self._commit({}) as (instant, wrote):
+        with self._commit(extra or {}) as (instant, wrote):
             wrote.append(self._client.upsert(self._records(frame, instant), instant))
         return instant
 
-    def delete(self, frame: DataFrame) -> str:
-        """Deletes the rows with these record keys and partition paths."""
-        with self._commit({}) as (instant, wrote):
-            keys = self._jvm.java.java.util.ArrayList()
-            for row in frame.select(RECORD_KEY, PARTITION_PATH).collect():
-                keys.add(self._jvm.hudi.common.model.HoodieKey(row[0], row[1]))
-            wrote.append(self._client.delete(self._jvm.parallelize(keys), instant))
+    def delete(
+        self, frame: DataFrame, extra: Mapping[str, str] | None = None, known: Mapping[Key, Any] | None = None
+    ) -> str:
+        """Deletes the rows with these record keys and partition paths. `known` are Hudi's `DeleteRecord`s of keys, by
+        partition path and record key, whose ordering values the deletes keep.
+
+        A delete without a value (`HoodieDeleteHelper`) removes the row of every earlier commit, and each later row
+        replaces it. A delete with a value removes rows up to that value, and replaces no row of a greater one, until
+        its log is compacted (`EventTimeRecordMerger`, 1.2.0).
+        """
+        keys = [(row[0], row[1]) for row in frame.select(PARTITION_PATH, RECORD_KEY).collect()]
+        with self._commit(extra or {}) as (instant, wrote):
+            deletes = self._jvm.java.java.util.ArrayList()
+            if known:
+                for key in keys:
+                    deletes.add(self._delete_record(key, known.get(key)))
+                wrote.append(self._client.upsert(self._jvm.parallelize(deletes), instant))
+            else:
+                for partition, key in keys:
+                    deletes.add(self._jvm.hudi.common.model.HoodieKey(key, partition))
+                wrote.append(self._client.delete(self._jvm.parallelize(deletes), instant))
         return instant
+
+    def _delete_record(self, key: Key, known: Any) -> Any:
+        partition, record_key = key
+        record = known or self._jvm.hudi.common.model.DeleteRecord.create(record_key, partition)
+        contexts = self._jvm.hudi.avro.AvroRecordContext(self._table.meta.getTableConfig(), f"{_MODEL}.{_BY_FIELD}")
+        buffered = self._jvm.hudi.common.table.read.BufferedRecords.fromDeleteRecord(record, contexts)
+        return contexts.constructHoodieRecord(buffered, partition)
 
     def mark(self, extra: Mapping[str, str]) -> str:
         """Makes a commit without rows but with this extra metadata."""

@@ -12,6 +12,7 @@ from jobs.format.index_definitions import (
     BLOOM_FILTERS,
     COLUMN_STATISTICS,
     EXPRESSION,
+    METADATA_FOLDER,
     PARTITION_STATISTICS,
     RECORDS,
     SECONDARY,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from jobs.format.index_definitions import Indexes
     from jobs.hudi.table import HudiTable
 
-FOLDER = ".hoodie/metadata"
+FOLDER = METADATA_FOLDER
 
 # Partition statistics are computed from column statistics.
 _IN_ORDER = (
@@ -203,15 +204,15 @@ class MetadataTable:
         for name in partitions:
             part = hudi.avro.model.HoodieIndexPartitionInfo.newBuilder().setVersion(1).setMetadataPartitionPath(name)
             wanted.add(part.setIndexUptoInstant(instant).build())
-        writer = self._writer(self._config_for(had))
+        writer = self._writer(self._config_for(had, partitions))
         try:
             writer.buildMetadataPartitions(context, wanted, instant)
         finally:
             writer.close()
 
-    def _config_for(self, had: Indexes) -> Any:
-        """Returns the configuration of a client that builds exactly these indexes."""
-        options = {**indexes.options(self._table, had), "hoodie.metadata.enable": "true"}
+    def _config_for(self, had: Indexes, building: Collection[str]) -> Any:
+        """Returns the configuration of a client that builds exactly these indexes, now those of these partitions."""
+        options = {**indexes.options(self._table, had), **had.sizes(building), "hoodie.metadata.enable": "true"}
         builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withProps(self._config.getProps())
         return builder.withProps(self._jvm.map(options)).build()
 

@@ -32,6 +32,7 @@ class OpenedTable(TableProperties):
         self.ignores_metadata_table = False
         self._known_version: int | None = None
         self._properties: dict[str, str] = {}
+        self.storage: Any = None
         self._resolver: Any = None
         self._resolver_of = ""  # The instants that had completed when the resolver was made.
         self._schemas: dict[bool, str] = {}  # The schemas without and with the meta fields.
@@ -44,7 +45,8 @@ class OpenedTable(TableProperties):
                 if self.base_path.startswith(f"{azure_instants.SCHEME}:"):
                     azure_instants.complete_at_once(self.jvm)
                 self.meta = self.jvm.reads.opened(self.base_path, self.jvm.storage_conf())
-                self.storage = self.meta.getStorage()
+                # A storage has no state of the table, so the first one serves.
+                self.storage = self.meta.getStorage() if self.storage is None else self.storage
                 described: dict[str, Any] = json.loads(self.jvm.reads.described(self.meta))
         except HudiError as error:
             if type(error) is not HudiError or self._has_properties():

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 ACTION, RESTORE = "savepoint", "restore"
+BY = "groundskeeper"
+OF_REPAIR = "holds file groups whose rows a repair is about to write elsewhere"
+"""The comment of a savepoint that a repair makes, and removes at its end."""
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,10 @@ class SliceListing:
         self._slices: list[FileSlice] = []
         # The completed instants when `_slices` were listed, and whether the metadata table was used.
         self._listed_at: tuple[frozenset[str], bool] | None = None
-        # An open reader, and the value of `_at` when it was opened.
+        # An open reader, the value of `_at` when it was opened, and the partition paths by it.
         self._open: Any = None
         self._opened_at: tuple[frozenset[str], bool] | None = None
+        self._paths: list[str] | None = None
         self._late = _LateWrites()
 
     @contextmanager
@@ -45,20 +46,35 @@ class SliceListing:
             yield self._open
             return
         self._table.reload()
-        at, before = self._at(instants), (self._open, self._opened_at)
+        at, before = self._at(instants), (self._open, self._opened_at, self._paths)
         with listing(self._table, from_metadata=at[1]) as reader:
-            self._open, self._opened_at = reader, at
+            self._open, self._opened_at, self._paths = reader, at, None
             try:
                 yield reader
             finally:
-                self._open, self._opened_at = before
+                self._open, self._opened_at, self._paths = before
 
     def partitions(self) -> list[str]:
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
         if self._open is not None and self._at(self._table.instants()) == self._opened_at:
-            return _partitions_by(self._table, self._open)
+            return self._partitions_by(self._open)
         with listing(self._table, from_metadata=self._table.is_listed_by_metadata) as reader:
-            return _partitions_by(self._table, reader)
+            return self._partitions_by(reader)
+
+    def _partitions_by(self, reader: Any) -> list[str]:
+        """Returns the partition paths with a reader of `listing`. A reader of the metadata table always returns those
+        of the moment when it was opened, so the open one is asked once. Raises PathOutsideTableError if a path leads
+        out of the table."""
+        table = self._table
+        paths = self._paths if reader is self._open else None
+        if paths is None:
+            with translated("listing the partitions"):
+                found = table.jvm.read(reader.getAllPartitionPaths())
+            paths = sorted(relative(path, "a partition path") for path in found)
+            if reader is self._open and self._opened_at and self._opened_at[1]:
+                self._paths = paths
+        check_links(table.base_path, paths)
+        return list(paths)
 
     def latest(self) -> list[FileSlice]:
         # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
@@ -91,7 +107,7 @@ class SliceListing:
         with translated("listing the file slices"), opened as reader:
             # One reader serves partitions and files, because it caches the metadata table.
             is_usual = from_metadata == table.is_listed_by_metadata
-            paths = _partitions_by(table, reader) if is_usual else self.partitions()
+            paths = self._partitions_by(reader) if is_usual else self.partitions()
             paths = paths if only is None else [path for path in paths if path in only]
             read = jvm.reads.slices(table.meta, reader, jvm.list(paths))
             found = [file_slice_of(item) for item in json.loads(read)]
@@ -112,15 +128,6 @@ def listing(table: OpenedTable, *, from_metadata: bool) -> Iterator[Any]:
         yield found
     finally:
         found.close()
-
-
-def _partitions_by(table: OpenedTable, reader: Any) -> list[str]:
-    """Returns the partition paths with a reader of `listing`. Raises PathOutsideTableError if one leads out of the
-    table."""
-    with translated("listing the partitions"):
-        found = sorted(relative(path, "a partition path") for path in table.jvm.read(reader.getAllPartitionPaths()))
-    check_links(table.base_path, found)
-    return found
 
 
 class _LateWrites:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import FilesGoneError, HudiError
+from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
-from jobs.format.stale_writes import StaleWrite
+from jobs.format.stale_writes import StaleWrite, dated
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class DeletedKey:
     instant: str
     ordering: str | None = None
     file_id: str = ""  # The file group whose log has the delete.
+    record: Any = field(default=None, compare=False, repr=False)  # Hudi's `DeleteRecord`, if it is in a log.
 
 
 @contextmanager
@@ -98,12 +100,16 @@ def deleted_from_base_files(
     found: list[DeletedKey] = []
     files = {commit.write.instant: commit.files for commit in commits}
     previous = {commit.write.instant: commit.previous for commit in commits}
+    deleted = {commit.write.instant: commit.deleted for commit in commits}
     seen: set[Group] = set()
     for write in stale:
         for group in write.groups:
             paths = files[write.instant].get(group[0], {}).get(group[1], [])
             instant = previous[write.instant].get(group, NOTHING_BEFORE)
-            if group in seen or instant == NOTHING_BEFORE or not any(path.endswith(".parquet") for path in paths):
+            # A base file before a write that deleted nothing may have been cleaned, and is not needed.
+            if group in seen or instant == NOTHING_BEFORE or not deleted[write.instant].get(group):
+                continue
+            if not any(path.endswith(".parquet") for path in paths):
                 continue
             seen.add(group)
             before = _base_file(table, group, instant)
@@ -116,7 +122,8 @@ def deleted_from_base_files(
 
 def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
     """Returns the keys that a commit deleted in file groups that existed: in the delete blocks of its logs, or those of
-    the previous base file that its own lacks. Keys in files that were cleaned are left out."""
+    the previous base file that its own lacks. Keys in files that were cleaned are left out. The deletes of a repair
+    are dated as those that it repairs."""
     groups = [group for group, count in commit.deleted.items() if count]
     write = StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(groups, ""))
     found = deleted_in_logs(table, [write], [commit])
@@ -139,7 +146,8 @@ def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
             logger.warning("the deletes of %s in %s are unknown: %s", write.instant, "/".join(group), error)
             continue
         found += [DeletedKey(group[0], key, write.instant, file_id=group[1]) for key in keys]
-    return found
+    since = dated(write.instant, commit.extra)
+    return found if since == write.instant else [replace(each, instant=since) for each in found]
 
 
 def lost_deletes(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> dict[str, int]:
@@ -188,7 +196,7 @@ def _deletes(table: HudiTable, path: str, group: Group, instant: str) -> list[De
                 # A delete with 0 or null applies to every row, whatever its ordering value
                 # (`OrderingValues.getDefault`).
                 ordering = None if value is None or str(value) == "0" else str(value)
-                found.append(DeletedKey(group[0], str(record.getRecordKey()), instant, ordering, group[1]))
+                found.append(DeletedKey(group[0], str(record.getRecordKey()), instant, ordering, group[1], record))
     finally:
         reader.close()
     return found
@@ -234,13 +242,19 @@ class _Copier:
                 self.copy(prefix + name)
 
     def missing(self, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[str]:
-        """Returns the files that the stale writes wrote into these groups and that no longer exist."""
+        """Returns the files that the stale writes wrote into these groups and that no longer exist, except those whose
+        rows a later base file has."""
         files = {commit.write.instant: commit.files for commit in commits}
+        latest: dict[str, str] = {}
+        for path in self._copied:
+            if base := parse_base_file_name(path.rpartition("/")[2]):
+                latest[base.file_id] = max(base.instant, latest.get(base.file_id, ""))
         wanted = [
             path
             for write in stale
             for partition, file_id in write.groups
             for path in files[write.instant].get(partition, {}).get(file_id, [])
+            if write.instant >= latest.get(file_id, "")
         ]
         return [path for path in wanted if path not in self._copied]
 

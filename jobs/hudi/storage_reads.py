@@ -34,6 +34,7 @@ import org.apache.hudi.common.config.HoodieMemoryConfig;
 import org.apache.hudi.common.config.HoodieMetadataConfig;
 import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.model.FileSlice;
+import org.apache.hudi.common.model.HoodieIndexMetadata;
 import org.apache.hudi.common.table.HoodieTableMetaClient;
 import org.apache.hudi.common.table.timeline.HoodieInstant;
 import org.apache.hudi.common.table.timeline.HoodieTimeline;
@@ -185,6 +186,45 @@ public class StorageReads {
   // The completed instants of the active timeline as it was loaded last, with their completion times.
   public String completed(HoodieTableMetaClient meta) {
     return String.valueOf(meta.getActiveTimeline().filterCompletedInstants().getInstants());
+  }
+
+  // The definitions of the indexes as JSON of `HoodieIndexMetadata`; null if there are none.
+  public String indexes(HoodieTableMetaClient meta) throws IOException {
+    Option found = meta.getIndexMetadata();
+    return found.isPresent() ? ((HoodieIndexMetadata) found.get()).toJson() : null;
+  }
+
+  // The completed instants of the active timeline that a method of `HoodieTimeline` fails to read, as JSON; the methods
+  // are named by action.
+  public String unreadable(HoodieTableMetaClient meta, Map methods) throws IOException {
+    HoodieTimeline timeline = meta.reloadActiveTimeline();
+    List found = new ArrayList();
+    Iterator each = timeline.filterCompletedInstants().getInstantsAsStream().iterator();
+    while (each.hasNext()) {
+      HoodieInstant item = (HoodieInstant) each.next();
+      String method = (String) methods.get(item.getAction());
+      try {
+        if (method != null) {
+          HoodieTimeline.class.getMethod(method, new Class[] {HoodieInstant.class})
+              .invoke(timeline, new Object[] {item});
+        }
+      } catch (Throwable e) {
+        found.add(item.requestedTime());
+      }
+    }
+    return JsonUtils.toString(found);
+  }
+
+  // The operation that an unfinished instant names; null if it is no longer pending.
+  public String operation(HoodieTableMetaClient meta, String requested) throws IOException {
+    HoodieTimeline timeline = meta.reloadActiveTimeline();
+    for (Iterator each = timeline.getInstantsAsStream().iterator(); each.hasNext();) {
+      HoodieInstant item = (HoodieInstant) each.next();
+      if (item.requestedTime().equals(requested) && !item.isCompleted()) {
+        return String.valueOf(timeline.readCommitMetadata(item).getOperationType());
+      }
+    }
+    return null;
   }
 
   // The plan of a table service as JSON of its Avro record; null if the instant is no longer pending.

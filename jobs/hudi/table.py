@@ -79,9 +79,14 @@ class HudiTable(OpenedTable):
         """Returns the completed instants whose metadata cannot be read, each with the reason."""
         found: dict[str, str] = {}
         with translated("reading the timeline"):
+            # One call reads all; only the few that it cannot read are read again, for the reason.
+            doubtful = set(json.loads(self.jvm.reads.unreadable(self.meta, self.jvm.map(_READ))))
+            if not doubtful:
+                return found
             timeline = self.meta.reloadActiveTimeline()
             for item in self.jvm.items(timeline.filterCompletedInstants().getInstantsAsStream()):
-                if read := _READ.get(str(item.getAction())):
+                read = _READ.get(str(item.getAction()))
+                if read and str(item.requestedTime()) in doubtful:
                     try:
                         with translated(f"reading {item.requestedTime()}", expected=JobError):
                             getattr(timeline, read)(item)
@@ -129,11 +134,8 @@ class HudiTable(OpenedTable):
         if pending.state != "INFLIGHT":
             return None
         with translated(f"reading {pending.requested}", expected=FileMissingError):
-            timeline = self.meta.reloadActiveTimeline()
-            for item in self.jvm.items(timeline.getInstantsAsStream()):
-                if str(item.requestedTime()) == pending.requested and not item.isCompleted():
-                    return str(timeline.readCommitMetadata(item).getOperationType())
-        return None
+            found = self.jvm.reads.operation(self.meta, pending.requested)
+            return None if found is None else str(found)
 
     @reread
     def commits(self) -> list[Commit]:

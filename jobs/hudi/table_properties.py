@@ -56,3 +56,12 @@ class TableProperties:
             "hoodie.table.precombine.field"
         )
         return tuple(filter(None, (found or "").split(",")))
+
+    @property
+    def orders_by_field(self) -> bool:
+        """Whether a field, and not the time of their commits, orders the rows of one key."""
+        mode = self.properties.get("hoodie.record.merge.mode", "").upper()
+        payload = self.properties.get("hoodie.compaction.payload.class", "")
+        if not self.ordering_fields or mode == "COMMIT_TIME_ORDERING":
+            return False
+        return not payload.endswith("OverwriteWithLatestAvroPayload")

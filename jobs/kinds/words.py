@@ -81,7 +81,7 @@ class ExecutesPlans(Parameters, frozen=True, kw_only=True):
     take_over: TakeOver = None
 
 
-class ActiveWriterParams(Parameters, frozen=True, kw_only=True):
+class ReplacingParams(Parameters, frozen=True, kw_only=True):
     """Parameters of a job that replaces file groups beside live writers."""
 
     on_active_writers: Annotated[
@@ -97,6 +97,11 @@ class ActiveWriterParams(Parameters, frozen=True, kw_only=True):
         Spec("How long writers may have to wait while the job rewrites slices that they have changed", ge=0, le=600),
     ] = LOCK_SECONDS
     hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
+
+
+class ActiveWriterParams(ReplacingParams, frozen=True, kw_only=True):
+    """Parameters of such a job that Arrow can do."""
+
     engine: Annotated[
         CompactionEngine | None,
         Spec(

@@ -2,6 +2,7 @@
 
 from jobs.problems import (
     arrow_merges,
+    bucket_resizes,
     indexes,
     permissions,
     plans,
@@ -15,6 +16,7 @@ from jobs.problems import (
 
 __all__ = [
     "arrow_merges",
+    "bucket_resizes",
     "indexes",
     "permissions",
     "plans",

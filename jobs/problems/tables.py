@@ -16,14 +16,11 @@ NO_BUCKET_INDEX: Final = ProblemType(
 )
 CONSISTENT_HASHING: Final = ProblemType(
     "consistent-hashing",
-    "The table uses the consistent-hashing bucket index, whose buckets this service does not change",
+    "The table uses the consistent-hashing bucket index, whose buckets this job does not change",
     why="This index keeps a table of hash ranges for each partition, in files of its own, and changes them by "
-    "splitting and merging. If another program split or sorted the files, they would no longer agree with these "
+    "splitting and merging. If the job split or sorted the files, they would no longer agree with these "
     "ranges, and writers would put updates into other files.",
-    hint="Change the number of buckets by a resize: stop the writers, and let Hudi's own clustering split and merge "
-    "with `SparkConsistentBucketClusteringPlanStrategy`. Without partitions Hudi 1.2.0 needs "
-    "`SparkConsistentBucketClusteringExecutionStrategy`, since its other strategy fails there (Hudi #18968). Audit the "
-    "table afterwards.",
+    hint="Split and merge its buckets by a `bucket_resize`.",
 )
 LOCK_NOT_ATOMIC: Final = ProblemType(
     "lock-not-atomic",

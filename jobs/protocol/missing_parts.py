@@ -31,6 +31,7 @@ COMPLETED = re.compile(r"(\d+)(?:_\d+)?\.(?:delta)?commit")
 """Names of the files of completed commits, with their requested times."""
 _DEFINED = ("secondary_index_", "expr_index_")
 _NAMED = 5
+_TIMELINE = f"{FOLDER}/.hoodie/timeline"
 
 
 def missing(table: HudiTable, kind: JobKind | None = None) -> list[Problem]:
@@ -45,7 +46,7 @@ def missing(table: HudiTable, kind: JobKind | None = None) -> list[Problem]:
 
 def _missing(table: HudiTable, kind: JobKind | None) -> Iterator[Problem]:
     yield from of_metadata_table(table)
-    if set(table.indexes_of_keys) - definitions(table).keys():
+    if table.indexes_of_keys and set(table.indexes_of_keys) - definitions(table).keys():
         yield from of_index_definitions(table)
     if kind and KINDS[kind].needs_every_partition and "files" not in table.metadata_partitions:
         written = {partition for commit in table.commits() for partition in commit.files}
@@ -60,7 +61,7 @@ def of_metadata_table(table: HudiTable) -> list[Problem]:
     if not there:
         return [_metadata_table_gone(f"There is no {FOLDER}.")]
     inside = table.files_in(f"{FOLDER}/.hoodie")
-    instants = timeline_of_metadata(table)
+    instants = inside | table.files_in(_TIMELINE)
     gone = [f"{FOLDER}/{name}" for name in sorted(table.metadata_partitions - there)]
     if not inside & {PROPERTIES, BACKUP}:
         gone.append(f"{FOLDER}/.hoodie/{PROPERTIES}")
@@ -74,7 +75,7 @@ def of_metadata_table(table: HudiTable) -> list[Problem]:
 def timeline_of_metadata(table: HudiTable) -> set[str]:
     """Returns the names of the files on the metadata table's timeline, which has a folder of its own from table version
     8 on, and of the others beside it."""
-    return table.files_in(f"{FOLDER}/.hoodie") | table.files_in(f"{FOLDER}/.hoodie/timeline")
+    return table.files_in(f"{FOLDER}/.hoodie") | table.files_in(_TIMELINE)
 
 
 def _metadata_table_gone(detail: str) -> Problem:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import ExpansionStep
 from jobs.errors import CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError
 from jobs.format.instants import wall_clock
-from jobs.hudi import hashing_config
+from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
 from jobs.hudi.indexes import METADATA_AT_THE_END
 from jobs.hudi.lock import for_at_most
@@ -53,7 +53,7 @@ class Replacement:
     """One replacecommit, from its start to its completion or to the removal of all its traces.
 
     `choose` picks the slices to replace from those of the table; `rewrite(instant, chosen, all_slices)` writes the
-    files; `before_commit(instant)` runs with the lock held, right before the commit; what `extra` returns goes into
+    files; `before_commit(outcome)` runs with the lock held, right before the commit; what `extra` returns goes into
     the commit's metadata. `unit(partition, file_id)` names the set of file groups that must be rewritten together; by
     default each file group is its own set.
     """
@@ -67,7 +67,7 @@ class Replacement:
         *,
         choose: Callable[[list[FileSlice]], list[FileSlice]],
         rewrite: Rewriter,
-        before_commit: Callable[[str], None] = lambda _: None,
+        before_commit: Callable[[Replaced], None] = lambda _: None,
         extra: Callable[[Replaced], Mapping[str, str]] = lambda _: {},
         unit: Callable[[str, str], Key] = lambda partition, file_id: (partition, file_id),
     ) -> None:
@@ -94,13 +94,7 @@ class Replacement:
         # Hudi would by default write a record index from reports of its own tasks, but our tasks make no such reports.
         metadata = METADATA_AT_THE_END if self._table.indexes_of_keys else {}
         with WriteClient(self._table, UNDER_OUR_LOCK, metadata) as client:
-            with self._lock.held(self._context.checkpoint):
-                instant = client.new_instant()
-                # The instant is reported before it exists, because an instant that the service does not know would
-                # block the table for long if the worker dies.
-                self._context.instant(instant)
-                client.start_replacement(instant)
-            outcome = Replaced(instant)
+            outcome = Replaced(instant := self._start(client))
             try:
                 client.begin_replacement(instant)
                 self._round(outcome, "rewriting")
@@ -112,6 +106,24 @@ class Replacement:
                 self._abort(client, instant)
                 raise
             return outcome
+
+    def _start(self, client: WriteClient) -> str:
+        """Starts the replacecommit, and returns its instant."""
+        deadline = time.monotonic() + self._config.wait_seconds
+        while True:
+            with self._lock.held(self._context.checkpoint):
+                writing = self._table.pending_writes() if self._config.starts_alone else []
+                if not writing:
+                    instant = client.new_instant()
+                    # The instant is reported before it exists, because an instant that the service does not know would
+                    # block the table for long if the worker dies.
+                    self._context.instant(instant)
+                    client.start_replacement(instant)
+                    return instant
+            if time.monotonic() >= deadline:
+                names = ", ".join(f"{item.requested} ({item.action})" for item in writing)
+                raise WritersActiveError(f"After {self._config.wait_seconds:.0f} s: still in flight: {names}.")
+            time.sleep(POLL_SECONDS)
 
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
         """Catches up until little is left, waits for a moment to commit, and commits."""
@@ -178,7 +190,7 @@ class Replacement:
         outcome.before = self._known(outcome)
         # The lock is checked before and after `before_commit` writes: a frozen attempt may have been rolled back.
         self._require_lock()
-        self._before_commit(outcome.instant)
+        self._before_commit(outcome)
         self._require_lock()
         extra = {**outcome.before.to_metadata(), **self._extra(outcome)}
         try:
@@ -313,7 +325,7 @@ class Replacement:
                 if self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
                     client.rollback(instant)
                 elif self._table.state_of(instant) is None:
-                    hashing_config.remove(self._table, instant)
+                    hashing_metadata.forget(self._table, instant)
         except LeaseLostError:
             # Another attempt settles our instant.
             raise

@@ -9,7 +9,7 @@ from jobs.job_params import OnActiveWriters
 from jobs.kinds.words import LOCK_SECONDS, WAIT_SECONDS
 
 if TYPE_CHECKING:
-    from jobs.kinds.words import ActiveWriterParams
+    from jobs.kinds.words import ReplacingParams
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,11 @@ class ReplacementConfig:
     needs_pause: bool = False  # The next writers must have read the new state, so the commit needs a pause of writes.
     writers_retry: bool = False  # See `Writers`.
     ignores_writers: bool = False  # The replacement cannot harm any write in flight.
+    starts_alone: bool = False  # It starts at a moment without a write in flight as well.
     beside_plans: bool = False  # The replacement leaves out the file groups of pending plans.
 
     @classmethod
-    def of(cls, params: ActiveWriterParams, **more: bool) -> ReplacementConfig:
+    def of(cls, params: ReplacingParams, **more: bool) -> ReplacementConfig:
         """Returns the configuration by a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
         is_abort = params.on_active_writers is OnActiveWriters.ABORT
         wait = 0 if is_abort else params.wait_seconds

@@ -23,6 +23,7 @@ from jobs.kinds.registry import KINDS
 from jobs.kinds.results import CheckNotMade, Examination, KindResult
 from jobs.protocol import preflight
 from jobs.services.checks import (
+    buckets,
     commits,
     consistent_hashing,
     deletes,
@@ -63,6 +64,7 @@ PROOFS: dict[str, Check] = {
 
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
+    "rows of a given up index": buckets.given_up,
     "deletes in logs": deletes.in_wrong_buckets,
     "files of the metadata table": metadata_table.files,
     "column statistics": metadata_table.statistics,
@@ -154,13 +156,15 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
     except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
         # Another check's finding says which files are gone or damaged.
         return result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows", reason=error.problem())))
+    findings = list(result.findings)
     if table.bucket_rules() is None or table.has_meta_fields:
         result = result.having(misplaced=sum(each.misplaced for each in found))
+        findings += [each.result("rows in buckets") for each in buckets.in_wrong_bucket(table, found)]
     else:
         (reason,) = preflight.no_meta_fields(table)
         result = result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows in buckets", reason=reason)))
     forms = sum((Counter(each.forms) for each in found), Counter())
-    findings = (*result.findings, *(each.result("rows") for each in record_keys.faults(forms)))
+    findings += [each.result("rows") for each in record_keys.faults(forms)]
     differ = any(each.type == metadata_table.OUT_OF_STEP for each in findings)
     readers = _by_both_readers(table, found) if differ else UNSET
     context.step("looking for rows that statistics hide")
@@ -174,7 +178,7 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
         rows=sum(each.rows for each in found),
         duplicates=sum(each.duplicates for each in found),
         key_digest=str(KeyDigest.sum(each.digest for each in found)),
-        findings=findings,
+        findings=tuple(findings),
         readers=readers,
         keys_hidden_by_statistics=hidden,
     )

@@ -41,7 +41,7 @@ from jobs.protocol import older_hudi, preflight, recovery, upgrade_refusals
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.writers import roll_back_dead
-from jobs.services import compaction
+from jobs.services import compaction, stray_row_writes
 from jobs.services.checks.row_counts import count_rows
 
 if TYPE_CHECKING:
@@ -280,7 +280,8 @@ def _notes(table: HudiTable, index: BucketIndex) -> tuple[str, ...]:
 
 
 def _drop(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext) -> Result[KindResult]:
-    """Compacts all logs, and checks under the lock that nothing is in flight."""
+    """Compacts all logs, checks under the lock that nothing is in flight, and makes a commit without rows that marks
+    the end of the bucket index."""
     lock = TableLock(table, order.job_id)
     if not order.dry_run:
         lock.break_stale()
@@ -304,7 +305,9 @@ def _drop(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobCon
     with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
         table.reload()
         refuse(upgrade_refusals.busy(table, client, compacted=True))
-    return Result(Outcome.SUCCEEDED, instants=instants, details=found)
+        # Audits look for writers that go on with the bucket index.
+        mark = stray_row_writes.mark(table, lock, to_metadata(None))
+    return Result(Outcome.SUCCEEDED, instants=(*instants, mark), details=found)
 
 
 def _against_drop(table: HudiTable, order: WorkOrder[BucketIndexParams], slices: Sequence[FileSlice]) -> list[Problem]:

@@ -113,7 +113,7 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
         lock,
         choose=rescale.chosen,
         rewrite=rewrite,
-        before_commit=lambda instant: hashing_config.write(table, buckets.old, buckets.new, instant),
+        before_commit=lambda outcome: hashing_config.write(table, buckets.old, buckets.new, outcome.instant),
         extra=lambda _: {RESCALED_KEY: str(buckets.new)},
         unit=rescale.family,
     ).run()

@@ -29,6 +29,7 @@ from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.services import delegated_clustering, hudis_clustering, joining, repair, rewrite_engines
+from jobs.services.group_rewrite import HOLDING
 from jobs.services.held_groups import Held
 from jobs.services.rewrite_engines import RewriteEngines
 
@@ -71,7 +72,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
     problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
     in_buckets = table.declared.index is not None
     # A clustering inside buckets is refused while any plan is pending.
-    held = Held.of(table, chosen, hudis_clustering.HOLDING if not in_buckets else frozenset())
+    held = Held.of(table, chosen, HOLDING if not in_buckets else frozenset())
     if never := _never(table, order):
         # An earlier attempt was refused for the same reason, so it has left no work to finish.
         problems.append(never)

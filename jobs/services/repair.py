@@ -5,14 +5,14 @@ while they are needed. Hudi reads the rows from there. The job compares these ro
 Rows that would be the current version if they had been written correctly are written by Hudi's own upsert and delete,
 under the table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read
 back, an empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are
-repaired in any case; if one of them wrote to a file group without a bucket, so are all that did. Other stale writes
-are repaired only if they are proved (`Doubt`). A job that names none repairs all of them, except those whose file
-groups an owner's overwrite replaced.
+repaired in any case; if there is a file group without a bucket in a partition of one of these writes, so are all writes
+to such file groups. Other stale writes are repaired only if they are proved (`Doubt`). A job that names none repairs
+all of them, except those whose file groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from jobs.contract import Outcome, Result, converted
@@ -38,7 +38,7 @@ from jobs.services import groups_without_bucket, remove_leftovers, stray_row_wri
 from jobs.services.checks import deletes as past_deletes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from jobs.contract import WorkOrder
@@ -47,10 +47,9 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.words import ActiveWriterParams
+    from jobs.kinds.words import ReplacingParams
     from jobs.protocol.file_group_change import Switch
     from jobs.protocol.replacement import Rewriter
-    from jobs.protocol.replacement_outcome import Replaced
     from jobs.protocol.stale_writer_watch import KnownInstants
     from jobs.protocol.writers import Fenced
     from jobs.services.stray_rows import Decided, Misplaced
@@ -87,9 +86,8 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     suspects = order.params.instants or ()
     if order.dry_run:
         commits = table.commits()
-        without_bucket = groups_without_bucket.writes_to_them(table, commits, suspects)
-        problems += groups_without_bucket.of_other_rows(table, without_bucket)
-        stale, left = _chosen(table, commits, suspects, order.params.accepted or (), without_bucket)
+        stale, left = _chosen(table, commits, suspects, order.params.accepted or ())
+        problems += groups_without_bucket.of_other_rows(table, stale)
         due = tuple(write.instant for write in stale)
         planned = RepairResult(
             refusals=tuple(problems),
@@ -113,9 +111,8 @@ def repair_writes(
     refuse(preflight.of_repair(table))
     commits = table.commits()
     accepted = set(order.params.accepted or ())
-    without_bucket = groups_without_bucket.writes_to_them(table, commits, suspects)
-    refuse(groups_without_bucket.of_other_rows(table, without_bucket))
-    stale, left = _chosen(table, commits, suspects, accepted, without_bucket)
+    stale, left = _chosen(table, commits, suspects, accepted)
+    refuse(groups_without_bucket.of_other_rows(table, stale))
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
@@ -134,13 +131,13 @@ def repair_writes(
         for partition, file_id in known[instant].written
         if (partition, file_id) not in groups.get(instant, ())
     }
-    if stale:
-        repair.drop_visible(stale)
+    repaired.instants += groups_without_bucket.drop_visible(table, lock, order.params.wait_seconds, context, stale)
     # Misplaced rows are moved first, because recovering rows from replaced file groups marks the write as repaired.
     if written:
         repair.move_misplaced_rows(sorted(written), [known[each] for each in doubtful])
     if stale:
         repair.recover_stale_rows(stale)
+    groups_without_bucket.release_files(table, lock, context)
     named = [each for each in order.params.instants or () if each in without_rows and each not in waived]
     if named:
         raise DeletesLostError(f"Deletes that have removed no row: {', '.join(named)}.")
@@ -148,14 +145,10 @@ def repair_writes(
 
 
 def _chosen(
-    table: HudiTable,
-    commits: Sequence[Commit],
-    named: Collection[str],
-    waived: Collection[str],
-    without_bucket: Sequence[StaleWrite],
+    table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
-    """Returns the stale writes to repair, and those to leave alone. All writes to file groups `without_bucket` are
-    repaired."""
+    """Returns the stale writes to repair, and those to leave alone. All writes to file groups without a bucket are
+    repaired, if there is one where a repair writes."""
     stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     chosen = [
@@ -165,9 +158,11 @@ def _chosen(
         or (write.doubt in enough and not (write.doubt is not None and write.instant in waived))
     ]
     left = [write for write in stale if write not in chosen]
-    known = {write.instant for write in chosen}
-    chosen += [write for write in without_bucket if write.instant not in known]
-    return chosen, left
+    found = {write.instant: write for write in chosen}
+    for write in groups_without_bucket.writes_to_them(table, commits, {*found, *named}):
+        known = found.get(write.instant, write)
+        found[write.instant] = replace(known, groups={**write.groups, **known.groups})
+    return list(found.values()), left
 
 
 @dataclass(frozen=True)
@@ -190,7 +185,7 @@ class Watched:
 def after_switch(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder[ActiveWriterParams],
+    order: WorkOrder[ReplacingParams],
     context: JobContext,
     switch: Switch,
     *,
@@ -239,6 +234,7 @@ class _Repair:
             if instant not in (self.order.params.accepted or ())
         }
         instants = [write.instant for write in stale]
+        dropped = groups_without_bucket.dropped(stale, commits)
         with copied(table, stale, commits, f"groundskeeper-{self.order.job_id}") as merged:
             strays = stray_rows.latest(table, merged, instants)
             deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
@@ -247,7 +243,7 @@ class _Repair:
                 self.context.step("writing the rows of stale writes")
                 commits = table.commits()
                 alive = stray_rows.without_deleted(table, strays, later.read(instants, commits))
-                decided = stray_rows.decide(table, alive, deletes, commits)
+                decided = stray_rows.decide(table, alive, deletes, commits, dropped=dropped)
                 mended = [each for each in instants if each not in lost]
                 marked = {REPAIRED_KEY: ",".join(mended)}
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
@@ -258,24 +254,6 @@ class _Repair:
         if lost:
             counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
             raise DeletesLostError(f"Lost deletes: {counts}.")
-
-    def drop_visible(self, stale: Sequence[StaleWrite]) -> None:
-        """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones.
-        No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale
-        itself, and the job waits for none. After an interruption the files stay until a writer cleans them, and
-        the commit does not know the writes whose rows it left out, also those that came since, so that they are stale
-        ones: the audit names them, and the next repair writes their rows."""
-        groups = {group for write in stale for group in write.groups}
-        if not any(item.key in groups for item in self.table.file_slices()):
-            return
-
-        def extra(dropped: Replaced) -> dict[str, str]:
-            left_out = [each.write.instant for each in self.table.commits() if each.write.written & groups]
-            named = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
-            return {**named, **dropped.before.to_metadata(without=left_out)}
-
-        dropped = self._replacement(groups, lambda *_: [], extra, ignores_writers=True).run()
-        self.repaired.instants += (dropped.instant,)
 
     def move_misplaced_rows(self, partitions: Sequence[str], doubtful: Sequence[CompletedWrite]) -> None:
         """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them.
@@ -327,16 +305,14 @@ class _Repair:
             return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=self.context)
 
         extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
-        replaced = self._replacement(wrong.groups, rewrite, lambda _: extra).run()
+        replaced = self._replacement(wrong.groups, rewrite, extra).run()
         self.repaired.instants += (replaced.instant,)
 
     def _replacement(
         self,
         groups: Collection[Group],
         rewrite: Rewriter,
-        extra: Callable[[Replaced], Mapping[str, str]],
-        *,
-        ignores_writers: bool = False,
+        extra: Mapping[str, str],
     ) -> Replacement:
         def choose(slices: list[FileSlice]) -> list[FileSlice]:
             return [item for item in slices if item.key in groups]
@@ -344,6 +320,7 @@ class _Repair:
         config = ReplacementConfig(
             wait_seconds=self.order.params.wait_seconds,
             writers_retry=self.table.declared.writers_retry_conflicts,
-            ignores_writers=ignores_writers,
         )
-        return Replacement(self.table, config, self.context, self.lock, choose=choose, rewrite=rewrite, extra=extra)
+        return Replacement(
+            self.table, config, self.context, self.lock, choose=choose, rewrite=rewrite, extra=lambda _: extra
+        )

@@ -10,7 +10,7 @@ from jobs.errors import HudiError, WritersActiveError, refuse
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.savepoints import savepoints_of
+from jobs.hudi.savepoints import BY, savepoints_of
 from jobs.kinds.savepoint import SavepointOfTable, SavepointParams, SavepointResult
 from jobs.problems.undoing import NO_INSTANT, NO_SUCH_COMMIT, REPLACED_SINCE
 from jobs.protocol import preflight
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 CREATE, LIST, DELETE = "create", "list", "delete"
-BY = "groundskeeper"
 POLL_SECONDS = 0.1
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import StaleWriterError, WritersActiveError
+from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.jvm import translated
@@ -75,9 +76,11 @@ def write(
         lock.verify()
         written = []
         if decided.deletes is not None:
-            written.append(client.keyed_writes.delete(decided.deletes))
+            repairs = {REPAIRS_KEY: ",".join(decided.deleted_by)}
+            written.append(client.keyed_writes.delete(decided.deletes, repairs, decided.delete_records))
         if decided.upsert_count:
-            written.append(client.keyed_writes.upsert(decided.upserts))
+            repairs = {REPAIRS_KEY: ",".join(decided.written_by)}
+            written.append(client.keyed_writes.upsert(decided.upserts, repairs))
         context.step("verifying the repair")
         table.reload()
         try:

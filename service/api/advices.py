@@ -15,9 +15,12 @@ from service.api.requests import Request
 from service.api.routes import Routes
 from service.api.structs import made
 from service.api.tables import TableId
-from service.catalog import table_store
+from service.catalog import snapshot_store, table_store
 from service.db.engine import reading
-from service.simulation import advice_store, adviser, bucket_growth
+from service.policies import policy_registry
+from service.scheduling import bucket_trends
+from service.scheduling.bucket_growth import BucketGrowth
+from service.simulation import advice_store, adviser
 from service.simulation.advice import Advice, AdviceState
 from service.simulation.errors import AdviceOutdatedError
 
@@ -47,7 +50,7 @@ class AdviceOut(Shown, declared=Advice):
         return made(cls, advice, name=name)
 
 
-class GrowthOut(Shown, declared=bucket_growth.BucketGrowth):
+class GrowthOut(Shown, declared=BucketGrowth):
     """How the largest bucket of the table grows."""
 
 
@@ -76,7 +79,9 @@ def get_advice(table_id: TableId, database: DatabaseDep, response: Response) -> 
         table = table_store.get(connection, table_id)
         set_tag(response, connection, database.cipher, "table-policy", table_id)
         found = advice_store.find(connection, table_id) or Advice(table_id, now, AdviceState.NONE, _NOT_YET)
-        growth = bucket_growth.of_table(connection, table, now)
+        stored = snapshot_store.find(connection, table_id)
+        policy = policy_registry.effective_of(connection, table).policy
+        growth = bucket_trends.growth(connection, stored.snapshot, policy, now) if stored else None
     return made(TableAdviceOut, found, name=table.name, buckets=growth)
 
 

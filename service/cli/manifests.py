@@ -1,4 +1,4 @@
-"""`groundskeeper manifests`: prints files that deploy and monitor this version, made from templates."""
+"""`groundskeeper manifests`: files that deploy and monitor this version, made from templates."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import base64
 import json
 import re
 import secrets
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
-from string import Template
-from typing import Annotated
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
 import typer
 
 from service.access.token import Bearer
+from service.cli import kubernetes_files
+from service.cli.kubernetes_files import PROGRAM
 
 app = typer.Typer(
-    help="Print manifests for Kubernetes or Compose, their secrets, and what monitoring needs.", no_args_is_help=True
+    help="Print manifests for Kubernetes or Compose, their secrets, and what monitoring needs; write a Helm chart.",
+    no_args_is_help=True,
 )
 
-# A line that ends with this comment is printed only with the named option.
-_ONLY_WITH = re.compile(r"  # only with (\w+)$")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_REFERENCE = re.compile(r"[\w.:/@-]+", re.ASCII)
-
-_PROGRAM = "groundskeeper"
+_NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
+_REFERENCE = r"[A-Za-z0-9_.:/@-]+"
 
 Image = Annotated[str | None, typer.Option(help="Image that was built from the Dockerfile. Default: this version's")]
 Roots = Annotated[
@@ -38,44 +39,113 @@ Workers = Annotated[int, typer.Option(min=0, help="Workers, each with a Spark dr
 def kubernetes(
     *,
     image: Image = None,
-    allowed_root: Roots = None,
-    secret: Annotated[str, typer.Option(help="Name of the Secret")] = _PROGRAM,
+    allowed_roots: Roots = None,
+    secret: Annotated[str, typer.Option(help="Name of the Secret")] = PROGRAM,
     claim: Annotated[str | None, typer.Option(help="PersistentVolumeClaim to mount at /lake")] = None,
     replicas: Annotated[int, typer.Option(min=1, help="Replicas of the service")] = 2,
     workers: Workers = 1,
+    max_workers: Annotated[
+        int | None, typer.Option(min=1, help="Workers at most; KEDA starts them by the forecast, and keeps `workers`")
+    ] = None,
+    executors: Annotated[
+        int | None,
+        typer.Option(min=1, help="Executors at most of one more worker, which is an application of the Spark operator"),
+    ] = None,
+    callers: Annotated[
+        list[str] | None,
+        typer.Option("--caller", help="Namespace that may call the service besides its own; repeat it for several"),
+    ] = None,
+    namespace: Annotated[str, typer.Option(help="Namespace of the service, by which KEDA calls it")] = "default",
 ) -> None:
     """Print manifests: the service with a database outside the cluster's pods, and its workers."""
-    for option, name in (("--secret", secret), ("--claim", claim)):
-        if name is not None and not _NAME.fullmatch(name):
-            raise typer.BadParameter(f"{name!r} is no name of an object in Kubernetes", param_hint=option)
-    typer.echo(
-        _rendered(
-            "kubernetes.yaml",
-            image=_image(image),
-            # Kubernetes replaces $(NAME) in values, and takes $$ for a $.
-            allowed_roots=_roots(allowed_root).replace("$", "$$"),
-            secret=secret,
-            claim=claim,
-            replicas=replicas,
-            workers=workers,
-        ),
-        nl=False,
-    )
+    names = {
+        "--secret": [secret],
+        "--claim": [claim] if claim is not None else [],
+        "--caller": callers or [],
+        "--namespace": [namespace],
+    }
+    for option, given in names.items():
+        for name in given:
+            if not re.fullmatch(_NAME, name):
+                raise typer.BadParameter(f"{name!r} is no name of an object in Kubernetes", param_hint=option)
+    if max_workers is not None and max_workers < workers:
+        raise typer.BadParameter(f"{max_workers} is less than --workers {workers}", param_hint="--max-workers")
+    values = {
+        "image": _image(image),
+        "allowed_roots": _roots(allowed_roots),
+        "secret": secret,
+        "claim": claim,
+        "replicas": replicas,
+        "workers": workers,
+        "max_workers": max_workers,
+        "executors": executors,
+        "callers": callers,
+    }
+    typer.echo(kubernetes_files.manifests(values, namespace), nl=False)
 
 
 @app.command()
-def compose(image: Image = None, allowed_root: Roots = None, workers: Workers = 1) -> None:
+def helm(
+    folder: Annotated[Path, typer.Argument(help="Folder of the chart. Files of an older chart are replaced")],
+) -> None:
+    """Write a Helm chart: the manifests for Kubernetes, whose options are the chart's values."""
+    options = {name: option for name, option in _options_of_kubernetes().items() if name != "namespace"}
+    values = {name: option.default for name, option in options.items()}
+    values |= {"image": _image(None), "allowed_roots": _roots(None)}
+    about = {name: option.help for name, option in options.items()}
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {
+            kubernetes_files.camel_case(name): _or_null(option.schema, values[name]) for name, option in options.items()
+        },
+        "additionalProperties": False,
+    }
+    try:
+        kubernetes_files.write_chart(folder, values, about, schema)
+    except OSError as error:
+        raise typer.BadParameter(f"{folder} cannot be written: {error.strerror}", param_hint="FOLDER") from error
+
+
+@dataclass(frozen=True)
+class _Option:
+    """An option of `kubernetes`. `schema` is the JSON Schema of its values in the chart."""
+
+    help: str
+    default: Any
+    schema: dict[str, Any]
+
+
+def _or_null(schema: dict[str, Any], default: object) -> dict[str, Any]:
+    return schema if default is not None else {**schema, "type": [schema["type"], "null"]}
+
+
+def _options_of_kubernetes() -> dict[str, _Option]:
+    patterns = {"image": _REFERENCE, "secret": _NAME, "claim": _NAME, "callers": _NAME}
+    found = {}
+    for name, parameter in signature(kubernetes, eval_str=True).parameters.items():
+        kind, about = get_args(parameter.annotation)
+        kinds = {kind, *get_args(kind)}
+        one: dict[str, Any] = {"type": "integer", "minimum": about.min} if int in kinds else {"type": "string"}
+        if name in patterns:
+            one["pattern"] = f"^{patterns[name]}$"
+        if list[str] in kinds:
+            one = {"type": "array", "items": one}
+        found[name] = _Option(about.help, parameter.default, one)
+    return found
+
+
+@app.command()
+def compose(image: Image = None, allowed_roots: Roots = None, workers: Workers = 1) -> None:
     """Print a Compose file: PostgreSQL, the service and its workers on one machine."""
-    typer.echo(
-        _rendered(
-            "compose.yaml",
-            image=_image(image),
-            # Compose replaces ${NAME} in values, and takes $$ for a $.
-            allowed_roots=_roots(allowed_root).replace("$", "$$"),
-            workers=workers,
-        ),
-        nl=False,
-    )
+    values = {
+        "image": _image(image),
+        # Compose replaces ${NAME} in values, and takes $$ for a $.
+        "allowed_roots": json.dumps(_roots(allowed_roots)).replace("$", "$$"),
+        "workers": workers,
+    }
+    known = {name: json.dumps(value) for name, value in values.items()}
+    typer.echo(kubernetes_files.substituted(kubernetes_files.template("compose.yaml"), known), nl=False)
 
 
 @app.command()
@@ -102,6 +172,7 @@ def print_secrets(
         "GROUNDSKEEPER_SECRET_KEYS": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
         "GROUNDSKEEPER_ADMIN_TOKEN": str(Bearer.new()),
         "GROUNDSKEEPER_WORKER_TOKEN": str(Bearer.new()),
+        "GROUNDSKEEPER_READER_TOKEN": str(Bearer.new()),
     }
     for name, value in values.items():
         typer.echo(f"{name}={value}")
@@ -112,23 +183,11 @@ def _of_monitoring(template: str) -> str:
 
 
 def _image(given: str | None) -> str:
-    image = given or f"{_PROGRAM}:{version(_PROGRAM)}"
-    if not _REFERENCE.fullmatch(image):
+    image = given or f"{PROGRAM}:{version(PROGRAM)}"
+    if not re.fullmatch(_REFERENCE, image):
         raise typer.BadParameter(f"{image!r} is no reference of an image", param_hint="--image")
     return image
 
 
-def _roots(given: list[str] | None) -> str:
-    """Returns the value of GROUNDSKEEPER_ALLOWED_ROOTS: a JSON list if a comma would split a root."""
-    roots = given or ["/lake"]
-    return json.dumps(roots) if any("," in root for root in roots) else ",".join(roots)
-
-
-def _rendered(template: str, **values: str | int | None) -> str:
-    """Returns the template with the values, each as JSON and so as YAML. Lines whose value is None are left out."""
-    kept = []
-    for line in (files("service.cli") / "templates" / template).read_text().splitlines():
-        only_with = _ONLY_WITH.search(line)
-        if only_with is None or values[only_with.group(1)] is not None:
-            kept.append(_ONLY_WITH.sub("", line) + "\n")
-    return Template("".join(kept)).substitute({name: json.dumps(value) for name, value in values.items()})
+def _roots(given: list[str] | None) -> list[str]:
+    return given or ["/lake"]

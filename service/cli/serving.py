@@ -55,21 +55,16 @@ def run(chosen: Settings) -> NoReturn:
 def _accept_tokens(engine: Engine, chosen: Settings) -> bool:
     """Stores the tokens of the settings, or a first token if the address requires one. Returns whether any token
     exists."""
-    admin, of_worker, file = chosen.admin_token, chosen.worker_token, chosen.first_token_file
+    file = chosen.first_token_file
+    given = {
+        "GROUNDSKEEPER_ADMIN_TOKEN": (chosen.admin_token, Role.ADMIN, None),
+        "GROUNDSKEEPER_READER_TOKEN": (chosen.reader_token, Role.READER, None),
+        "GROUNDSKEEPER_WORKER_TOKEN": (chosen.worker_token, Role.WORKER, (chosen.worker_group,)),
+    }
     with writing(engine) as connection:
-        if admin:
-            deployment_tokens.accept(
-                connection, "GROUNDSKEEPER_ADMIN_TOKEN", admin.get_secret_value(), Role.ADMIN, utc_now()
-            )
-        if admin and of_worker:
-            deployment_tokens.accept(
-                connection,
-                "GROUNDSKEEPER_WORKER_TOKEN",
-                of_worker.get_secret_value(),
-                Role.WORKER,
-                utc_now(),
-                groups=(chosen.worker_group,),
-            )
+        for setting, (token, role, groups) in given.items() if chosen.admin_token else ():
+            if token:
+                deployment_tokens.accept(connection, setting, token.get_secret_value(), role, utc_now(), groups=groups)
         if file and not is_loopback(chosen.host) and not token_store.exist(connection):
             deployment_tokens.make_first(connection, file, utc_now())
             typer.echo(f"The first token, with the role admin, is in {file}.", err=True)

@@ -55,6 +55,7 @@ const SECTIONS = [
   ["Clustering", "clustering", clustering],
   ["Bucket expansion", "bucket_expansion", (its, calendar) => rescale(its, `above ${bytes(its.max_bucket_bytes)} in a bucket`, calendar)],
   ["Bucket contraction", "bucket_contraction", (its, calendar) => rescale(its, `below ${bytes(its.min_bucket_bytes)} in an average bucket`, calendar)],
+  ["Bucket resize", "bucket_resize", (its, calendar) => rescale(its, `above ${bytes(its.split_bytes)} in a bucket, or at most ${bytes(its.merge_bytes)} in neighbours`, calendar)],
   ["Archival", "archival", (its, calendar) => `${calendar ?? `above ${count(its.commits, "commit")} on the timeline`}; keeps ${its.retain}`],
   ["Metadata table", "metadata_table", (its, calendar) => `compacted ${calendar ?? `after ${count(its.commits, "commit")}`}`],
   ["Partition TTL", "partition_ttl", partitionTtl],

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from jobs.format.stale_writes import known_of, operation_of, repaired_of
+from jobs.format.stale_writes import is_repair, known_of, operation_of, repaired_of
 from service.lake.avro_file import MAGIC, first_record
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.storage import MAX_METADATA_BYTES
@@ -120,8 +120,8 @@ class InstantMetadata:
     inserted, and `rewritten` the file groups in which it wrote a base file after an older one. `schema` is a digest
     that is equal for equal columns, None without a schema. Three members hold requested times: `rolled_back` of the
     instants that it undid, `repaired` of those whose rows it moved to where they belong, `known` of those that a
-    replacement by Groundskeeper took into account. `flink_checkpoint` is the checkpoint of the Flink job that made it,
-    if the metadata names it.
+    replacement by Groundskeeper took into account. `is_repair` says whether a repair made it. `flink_checkpoint` is
+    the checkpoint of the Flink job that made it, if the metadata names it.
     """
 
     operation: str | None = None
@@ -138,6 +138,7 @@ class InstantMetadata:
     schema: str | None = None
     rolled_back: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
+    is_repair: bool = False
     known: frozenset[str] | None = None
     flink_checkpoint: str | None = None
 
@@ -237,6 +238,7 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
         rewritten=rewritten,
         schema=schema_digest(schema) if schema else None,
         repaired=repaired_of(extra),
+        is_repair=is_repair(extra),
         known=known_of(extra),
         flink_checkpoint=None if checkpoint is None else checkpoint.replace("\0", "")[:_MAX_EVIDENCE],
     )

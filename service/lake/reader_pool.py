@@ -231,7 +231,7 @@ def _ending(process: ForkServerProcess) -> str:
 
 def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: int, log_format: LogFormat) -> None:
     """Answers calls until the service closes the connection. Runs in the child."""
-    _end_with_parent()
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(limits.niceness)
     # The data segment is limited, not the address space: each thread reserves address space that it never uses.
@@ -267,7 +267,7 @@ def _reply(result: object) -> bytes:
     return pickle.dumps((result, is_grown))
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Lets the kernel kill this process when the fork server ends, which ends with the service. A child that waits for
     a storage would not notice that."""
     with contextlib.suppress(OSError, AttributeError):  # The call exists only on Linux.

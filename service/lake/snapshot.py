@@ -70,6 +70,9 @@ class PartitionState:
     bucket index. `rows` are the rows of the base files, None unless the number is known for each file; rows in log
     files are not counted. `base_sizes` counts the base files of each size class (`SIZE_BOUNDS`); it is empty in a state
     that an earlier version of the service has stored.
+
+    With consistent hashing, `largest_range_bytes` is the size of the largest bucket, and `neighbours_bytes` the least
+    size that no bucket of some pair of neighbours exceeds (None without such a pair).
     """
 
     path: str
@@ -88,6 +91,8 @@ class PartitionState:
     largest_bucket: int | None = None
     largest_bucket_bytes: int = 0
     base_sizes: tuple[int, ...] = ()
+    largest_range_bytes: int = 0
+    neighbours_bytes: int | None = None
 
     @property
     def has_files(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from jobs.format.hashing_config import HashingConfig
 from service.catalog import snapshot_store
 from service.db.engine import reading
 from service.lake.commit import BUCKET_RESCALE, WRITING_ACTIONS
-from service.lake.consistent_hashing import read_num_buckets
+from service.lake.consistent_hashing import read_metadata, with_ranges
 from service.lake.file_slices import Visibility, files_by_partition, latest_slices
 from service.lake.hashing_config import read_hashing_config, read_hashing_configs
 from service.lake.partition import describe
@@ -19,11 +20,12 @@ from service.lake.table import BucketIndexKind
 from service.observation.timeline_diff import read_instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sqlalchemy import Engine
 
     from jobs.contract import BucketIndex
+    from jobs.format.consistent_hashing import HashingMetadata
     from service.catalog.registration import Registration
     from service.lake.instant_metadata import InstantMetadata
     from service.lake.snapshot import PartitionDetail
@@ -183,14 +185,10 @@ def refresh(
         every_replaced={**replaced, **_replaced(new_instants)},
         layout=layout,
         small_file_bytes=small_file_bytes,
+        ranges_of=partial(read_metadata, storage, config, timeline)
+        if index is None and _hashes_consistently(before.table)
+        else None,
     )
-    if index is None and _hashes_consistently(before.table):
-        described = tuple(
-            replace(each, state=replace(each.state, num_buckets=read_num_buckets(storage, config, timeline, path)))
-            if (path := each.state.path) in files
-            else each
-            for each in described
-        )
     return Files(paths, described, layout, replaced, undone)
 
 
@@ -242,9 +240,10 @@ def _describe(
     every_replaced: Mapping[tuple[str, str], str],
     layout: Layout,
     small_file_bytes: int,
+    ranges_of: Callable[[str], HashingMetadata | None] | None,
 ) -> tuple[PartitionDetail, ...]:
-    """Returns the details of partitions, from the `metadata` of the new instants and the details `remembered`
-    before."""
+    """Returns the details of partitions, from the `metadata` of the new instants and the details `remembered` before.
+    `ranges_of` reads the hashing metadata of a partition; None without consistent hashing."""
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     replaced: dict[str, dict[str, str]] = defaultdict(dict)
     for path, known in remembered.items():
@@ -258,14 +257,16 @@ def _describe(
     for path in sorted({*files, *replaced}):
         listed = latest_slices(path, files.get(path, ()), visibility, replaced[path])
         if listed.groups or replaced[path]:
-            found.append(
-                describe(
-                    path,
-                    listed,
-                    base_rows=rows[path],
-                    replaced=replaced[path],
-                    num_buckets=layout.num_buckets_for(path),
-                    small_file_bytes=small_file_bytes,
-                )
+            detail = describe(
+                path,
+                listed,
+                base_rows=rows[path],
+                replaced=replaced[path],
+                num_buckets=layout.num_buckets_for(path),
+                small_file_bytes=small_file_bytes,
             )
+            if ranges_of and path in files:
+                sizes = {each.file_id: each.base_bytes + each.log_bytes for each in listed.slices}
+                detail = replace(detail, state=with_ranges(detail.state, ranges_of(path), sizes))
+            found.append(detail)
     return tuple(found)

@@ -45,10 +45,12 @@ _MAX_NAMED = 20
 """File groups and partitions in the details of an incident; the counts cover all."""
 
 
-def replacing(new_instants: Iterable[ObservedInstant], replaced_before: Mapping[Group, str]) -> set[str]:
-    """Returns the instants, seen in earlier polls, that replaced file groups to which the new instants wrote."""
+def replacing(new_instants: Iterable[ObservedInstant], files: Files) -> set[str]:
+    """Returns the instants, seen in earlier polls, that replaced file groups to which the new instants wrote, or, on a
+    table with a bucket index, file groups without a bucket."""
     written = {group for seen in new_instants for group in seen.write.written}
-    return set(hits_by(written, replaced_before).values())
+    adopted = _adopted(files.replaced_before.items()) if written and files.layout.index else ()
+    return {*hits_by(written, files.replaced_before).values(), *(instant for _, instant in adopted)}
 
 
 def judge(
@@ -66,7 +68,9 @@ def judge(
     times do not fit those of others.
     """
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
+    replaced_by = list(replaced_by)
     earlier = {seen.instant.requested_time: seen.write for seen in replaced_by}
+    repairs = {seen.instant.requested_time for seen in replaced_by if seen.metadata.is_repair}
     writes = [seen.write for seen in new_instants]
     stale = stale_writes(writes, files.replaced_before, replacing=earlier)
     if stale:
@@ -74,7 +78,7 @@ def judge(
     metadata = {seen.instant.requested_time: seen.metadata for seen in new_instants}
     findings = [_stale(write, metadata[write.instant]) for write in stale]
     known = {(write.instant, path) for write in stale for path, _ in write.groups}
-    findings += _misplacing(new_instants, completed_at, files, config, known)
+    findings += _misplacing(new_instants, completed_at, files, config, known, repairs=repairs)
     repaired = {instant: seen.instant.requested_time for seen in new_instants for instant in seen.metadata.repaired}
     found = tuple(each for each in findings if each.instant not in repaired and each.instant not in files.undone)
     return Judged(found, repaired, files.undone)
@@ -100,14 +104,17 @@ def _misplacing(
     files: Files,
     config: TableConfig,
     known: Container[tuple[str, str]],
+    *,
+    repairs: Container[str],
 ) -> Iterable[Finding]:
-    """Yields suspected commits. `known` are instants with the partitions in which they are proven to be stale."""
+    """Yields suspected commits. `known` are instants with the partitions in which they are proven to be stale.
+    `repairs` are repairs that only took file groups out of use, which is no adoption."""
     layout = files.layout
     if layout.index is None:
         return
     later = {seen.instant.requested_time for seen in new_instants}
     replaced = {group for seen in new_instants for group in seen.write.replaced}
-    adopted = dict(_adopted(files.replaced_before.items()))
+    adopted = dict(_adopted(each for each in files.replaced_before.items() if each[1] not in repairs))
     hashes_keys = {*layout.index.hash_fields} == {*config.fields("hoodie.table.recordkey.fields")}
 
     def is_recent(instant: str, change: str) -> bool:
@@ -118,10 +125,9 @@ def _misplacing(
         instant, metadata = seen.instant.requested_time, seen.metadata
         later.discard(instant)
         # The commit of a repair is not suspected, even if the rows that it moved belong in a few buckets.
-        if not seen.write.brings_rows or metadata.repaired:
-            # A repair that only takes file groups out of use is no adoption.
-            brought = {path for path, _ in seen.write.written}
-            adopted.update(_adopted((group, instant) for group in seen.write.replaced if group[0] in brought))
+        if not seen.write.brings_rows or metadata.is_repair:
+            if not metadata.is_repair:
+                adopted.update(_adopted((group, instant) for group in seen.write.replaced))
             continue
         suspected = []
         for path, into in metadata.written.items():

@@ -285,7 +285,7 @@ def _changed(
         has_gap=has_gap,
     )
     found = commits_of(new_instants, before, config, now)
-    hit = replacing(new_instants, files.replaced_before)
+    hit = replacing(new_instants, files)
     replaced_by = [
         read_instant(storage, config, each, listed)
         for each in timeline.instants

@@ -24,6 +24,7 @@ from service.policies.settings import (
     MetadataTableSettings,
     PartitionTtlSettings,
     RepairSettings,
+    ResizeSettings,
     RollbackSettings,
     Section,
     SyncSettings,
@@ -87,6 +88,7 @@ class Policy:
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
     bucket_expansion: ExpansionSettings = field(default_factory=ExpansionSettings)
     bucket_contraction: ContractionSettings = field(default_factory=ContractionSettings)
+    bucket_resize: ResizeSettings = field(default_factory=ResizeSettings)
     repair: RepairSettings = field(default_factory=RepairSettings)
     rollback: RollbackSettings = field(default_factory=RollbackSettings)
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)

@@ -35,6 +35,7 @@ def queue_settings(chosen: Settings, rng: random.Random) -> QueueSettings:
                 chosen.max_active_by_kind,
                 at_once=chosen.max_new_jobs,
             ),
+            worker_hours_by_group=chosen.worker_hours_by_group,
             max_attempts=chosen.max_attempts,
             seconds_at_once=_SHARE * chosen.plan_seconds,
         ),

@@ -129,6 +129,9 @@ class Settings(StorageSettings):
     max_active_by_group: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=dict, description="JSON object: the same limit for single worker groups"
     )
+    worker_hours_by_group: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict, description="JSON object: hours that jobs of a worker group's tables may take in a day"
+    )
     max_active_by_kind: dict[JobKind, Annotated[int, Field(ge=0)]] = Field(
         default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1, JobKind.BUCKET_CONTRACTION: 1},
         description="JSON object: the same limit for single kinds, in each worker group",
@@ -212,6 +215,7 @@ class Settings(StorageSettings):
 
     session_hours: float = Field(12.0, gt=0, le=8760, description="How long a log-in to the dashboard lasts")
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker, which `serve` accepts")
+    reader_token: SecretStr | None = Field(None, description="Bearer token with the role reader that `serve` accepts")
     admin_token: SecretStr | None = Field(None, description="Bearer token with the role admin that `serve` accepts")
     first_token_file: Path | None = Field(
         None, description="Where `serve` writes an admin token if it needs one and none exists"

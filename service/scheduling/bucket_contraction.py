@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from service.lake.snapshot import PartitionState, TableSnapshot
     from service.policies.settings import ContractionSettings
+    from service.scheduling.bucket_growth import BucketGrowth
     from service.scheduling.decision import Proposal
     from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
@@ -41,6 +42,7 @@ def propose(inputs: PolicyInputs) -> Proposal:
         inputs.context,
         limit=inputs.policy.bucket_expansion.max_bucket_bytes,
         hazard=inputs.hazard,
+        growth=inputs.growth,
     )
 
 
@@ -51,9 +53,10 @@ def decide(
     *,
     limit: int,
     hazard: WriterHazard = NO_HAZARD,
+    growth: BucketGrowth | None = None,
 ) -> Run | Suggest | Skip:
     """Returns the proposal; it is `Run` only in the mode `auto`, `Skip` with an obstacle. `limit` is the largest bucket
-    that the policy of the expansion allows, in bytes."""
+    that the policy of the expansion allows, in bytes. Buckets that will have grown in 90 days are not merged."""
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket contraction is switched off")
     if not snapshot.num_buckets:
@@ -64,7 +67,7 @@ def decide(
     small = [each for each in known if each.num_buckets > 1 and each.average_bucket_bytes < settings.min_bucket_bytes]
     if not small:
         return Skip("large-enough", f"no average bucket has less than {size(settings.min_bucket_bytes)}")
-    factors = {each.path: factor_for(each, settings.min_bucket_bytes, limit) for each in small}
+    factors = {each.path: factor_for(each, settings.min_bucket_bytes, limit, growth) for each in small}
     chosen = _most_saving([each for each in small if factors[each.path] > 1], factors)
     least = min(small, key=lambda each: each.average_bucket_bytes)
     finding = (
@@ -86,18 +89,19 @@ def decide(
     return unless_refused(proposal, hazard.obstacle)
 
 
-def factor_for(partition: PartitionState, wanted: int, limit: int) -> int:
+def factor_for(partition: PartitionState, wanted: int, limit: int, growth: BucketGrowth | None = None) -> int:
     """Returns the smallest power of two, at most `MAX_FACTOR`, that brings the average bucket to `wanted` bytes.
 
     The factor divides the number of buckets, and `factor` buckets as large as the largest one have at most `limit`
-    divided by `MARGIN` together. Returns 1 if there is no such factor.
+    divided by `MARGIN` together, and at most `limit` in 90 days. Returns 1 if there is no such factor.
     """
-    factor = 1
+    factor, later = 1, growth.grown(partition.largest_bucket_bytes) if growth else 0.0
     while (
         factor < MAX_FACTOR
         and partition.average_bucket_bytes * factor < wanted
         and partition.num_buckets % (factor * 2) == 0
         and partition.largest_bucket_bytes * factor * 2 * MARGIN <= limit
+        and later * factor * 2 <= limit
     ):
         factor *= 2
     return factor

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.model.formatting import count, size
 from service.policies.settings import Mode
+from service.scheduling.bucket_growth import AHEAD, MAX_FACTOR
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
@@ -17,36 +19,49 @@ if TYPE_CHECKING:
 
     from service.lake.snapshot import PartitionState, TableSnapshot
     from service.policies.settings import ExpansionSettings
+    from service.scheduling.bucket_growth import BucketGrowth
     from service.scheduling.decision import Proposal
     from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
 
-MAX_FACTOR = 8
-"""Largest factor of one job (see `BucketExpansionParams`); a table that needs more is expanded again later."""
-
 _UNEVEN = 4
 """A bucket is uneven if it is too large although the average bucket is below the target divided by this. The rows of
 such a bucket share few keys, so more buckets would not separate them."""
+
+AHEAD_OF_NEED = timedelta(days=1)
+"""An expansion is due so long before the largest bucket reaches its limit, so that a quiet hour is in between."""
+
+_URGENT = 1.25
+"""A bucket that has more than so many times its limit waits for no quiet hour."""
 
 _MOST_PARTITIONS = 10_000
 """If there are more partitions than this, the job names none and covers the whole table."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
-    return decide(inputs.policy.bucket_expansion, inputs.snapshot, inputs.context, inputs.hazard)
+    return decide(inputs.policy.bucket_expansion, inputs.snapshot, inputs.context, inputs.hazard, growth=inputs.growth)
 
 
 def decide(
-    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, hazard: WriterHazard = NO_HAZARD
+    settings: ExpansionSettings,
+    snapshot: TableSnapshot,
+    context: TriggerContext,
+    hazard: WriterHazard = NO_HAZARD,
+    *,
+    growth: BucketGrowth | None = None,
 ) -> Run | Suggest | Skip:
     """Returns the proposal, with the hazard's warning: `Run` only in the mode `auto`, `Skip` with an obstacle.
 
-    The parameters name partitions when most of them are small enough.
+    A bucket that is nearly too large is due a day ahead, and waits for a quiet hour, as far as `growth` is known. The
+    parameters name partitions when most of them are small enough.
     """
-    return replace(unless_refused(_decide(settings, snapshot, context), hazard.obstacle), warning=hazard.warning)
+    found = _decide(settings, snapshot, context, growth)
+    return replace(unless_refused(found, hazard.obstacle), warning=hazard.warning)
 
 
-def _decide(settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Suggest | Skip:
+def _decide(
+    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, growth: BucketGrowth | None
+) -> Run | Suggest | Skip:
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket expansion is switched off")
     if not snapshot.num_buckets:
@@ -55,11 +70,19 @@ def _decide(settings: ExpansionSettings, snapshot: TableSnapshot, context: Trigg
         return Skip("not-yet", timing.because, timing.until)
     known = [each for each in snapshot.partitions if each.buckets]
     large = [each for each in known if each.largest_bucket_bytes > settings.max_bucket_bytes]
+    due_at = growth.needed_at - AHEAD_OF_NEED if growth and growth.needed_at else None
+    if not large and due_at and due_at <= context.now:
+        large = sorted(known, key=lambda each: each.largest_bucket_bytes)[-1:]
     if not large:
         most = max((each.largest_bucket_bytes for each in known), default=0)
         allowed = size(settings.max_bucket_bytes)
-        return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed")
-    return _split(settings, snapshot, large, known)
+        return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed", due_at)
+    found = _split(settings, snapshot, large, known, growth)
+    is_urgent = any(each.largest_bucket_bytes > _URGENT * settings.max_bucket_bytes for each in large)
+    quiet_at = growth.quiet_at if growth else None
+    if isinstance(found, Run) and quiet_at and quiet_at > context.now and not is_urgent and not context.calendar:
+        return Skip("not-quiet", f"{found.because}; best at {quiet_at:%Y-%m-%d %H:%M} UTC, a quiet time", quiet_at)
+    return found
 
 
 def _split(
@@ -67,12 +90,15 @@ def _split(
     snapshot: TableSnapshot,
     large: Sequence[PartitionState],
     known: Sequence[PartitionState],
+    growth: BucketGrowth | None,
 ) -> Run | Suggest | Skip:
     target = settings.max_bucket_bytes
     splittable = [each for each in large if not _is_uneven(each, target)]
     worst = max(splittable or large, key=lambda each: each.largest_bucket_bytes)
     largest = size(worst.largest_bucket_bytes)
     finding = f"bucket {worst.largest_bucket} of {worst.place} has {largest}, {size(target)} are allowed"
+    if growth and growth.needed_at and worst.largest_bucket_bytes <= target:
+        finding += f" and expected by {growth.needed_at:%Y-%m-%d %H:%M} UTC"
     if not splittable:
         average = size(worst.average_bucket_bytes)
         because = f"{finding}; but an average one has {average}: more buckets would not separate its few keys"
@@ -80,9 +106,12 @@ def _split(
     if any(item.is_plan for item in snapshot.pending):
         return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
     factor = factor_for(worst.largest_bucket_bytes, target)
+    lasting = ""
+    if growth and growth.factor > factor:
+        factor, lasting = growth.factor, f", which last for {AHEAD.days} days"
     params = settings.job_params(factor=factor, partitions=_partitions(splittable, known))
     where = f"in {count(len(splittable), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
-    because = f"{finding}; {factor} times as many {where}"
+    because = f"{finding}; {factor} times as many {where}{lasting}"
     kind = JobKind.BUCKET_EXPANSION
     return Run(kind, params, because) if settings.mode is Mode.AUTO else Suggest(kind, params, because)
 

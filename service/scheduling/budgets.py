@@ -1,4 +1,4 @@
-"""Budgets that the tables of a pattern share, and whether they are spent today."""
+"""Budgets that the tables of a pattern or of a worker group share, and whether they are spent today."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _DAY = timedelta(days=1)
 # The members of a budget: the figure that counts against each, and its unit.
-_MEMBERS = {"gb_hours_per_day": ("gb_seconds", "GB-hours"), "worker_hours_per_day": ("seconds", "worker-hours")}
+_WORKER_HOURS = "worker_hours_per_day"
+_MEMBERS = {"gb_hours_per_day": ("gb_seconds", "GB-hours"), _WORKER_HOURS: ("seconds", "worker-hours")}
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,28 @@ class Budgets:
             level = effective.sources.get(f"budget.{member}", "")
             if found := self.spent.get((_own(table_id) if level == TABLE else level, member)):
                 return found
-        return None
+        return self.spent.get((_of_group(effective.policy.worker_group), _WORKER_HOURS))
 
 
-def read(connection: Connection, now: datetime, table_ids: Collection[str]) -> Budgets:
-    """Returns the spent budgets of all patterns, and of the own levels of these tables."""
+def read(
+    connection: Connection,
+    now: datetime,
+    table_ids: Collection[str],
+    worker_hours_by_group: Mapping[str, float] | None = None,
+) -> Budgets:
+    """Returns the spent budgets of all patterns, of the own levels of these tables, and of worker groups, whose hours
+    of a day are given."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     levels: dict[str, Mapping[str, Any]] = {}
     groups: dict[str, set[str]] = {}
-    patterns = [each for each in store.every(connection) if each.settings.get("budget")]
+    known = store.every(connection)
+    patterns = [each for each in known if each.settings.get("budget")]
+    if worker_hours_by_group:
+        for group, hours in worker_hours_by_group.items():
+            levels[_of_group(group)], groups[_of_group(group)] = {_WORKER_HOURS: hours}, set()
+        for table_id, (_, effective) in policy_registry.effective_of_all(connection, known).items():
+            if effective.policy.worker_group in worker_hours_by_group:
+                groups[_of_group(effective.policy.worker_group)].add(table_id)
     if patterns:
         subjects = policy_registry.subjects(connection)
         for each in patterns:
@@ -76,6 +90,10 @@ def read(connection: Connection, now: datetime, table_ids: Collection[str]) -> B
                 whose = "the table" if level.startswith(TABLE) else f"the tables of {level}"
                 spent[level, member] = f"{whose} have taken {of_today:.3g} {unit} today, at most {allowed:.3g}"
     return Budgets(spent, today + _DAY)
+
+
+def _of_group(name: str) -> str:
+    return f"worker group '{name}'"
 
 
 def _own(table_id: str) -> str:

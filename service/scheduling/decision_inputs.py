@@ -21,7 +21,7 @@ from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
-from service.scheduling import decision_store, delegated
+from service.scheduling import bucket_trends, decision_store, delegated
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
@@ -148,6 +148,7 @@ def inputs_of(
         consumers=consumer_store.of_table(connection, table_id),
         must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
+        growth=bucket_trends.near_limit(connection, snapshot, policy, now),
     )
     proposals = {
         kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in POLICIES.items()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import Policy
+    from service.scheduling.bucket_growth import BucketGrowth
     from service.scheduling.trigger_context import TriggerContext
     from service.scheduling.writer_hazard import WriterHazard
 
@@ -30,3 +31,4 @@ class PolicyInputs:
     consumers: Sequence[Consumer]
     must_stop_flink: bool
     unproved: str | None  # Why no writer of the table can be proved dead.
+    growth: BucketGrowth | None = None  # Of the largest bucket; None if no decision depends on it.

@@ -64,6 +64,7 @@ class SchedulerConfig:
     decisions about very many tables leave time for calls and polls. A round decides about at least one table."""
 
     limits: Limits = field(default_factory=Limits)
+    worker_hours_by_group: Mapping[str, float] = field(default_factory=dict)  # As in `budgets.read`.
     max_attempts: int = 3
     tables_at_once: int = 200
     seconds_at_once: float = math.inf
@@ -96,7 +97,7 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
     _wake_deferred(database.engine, now, config.limits)
     with reading(database.engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
-    facts = RoundFacts.read(database.engine, forecaster, due, now)
+    facts = RoundFacts.read(database.engine, forecaster, due, now, config.worker_hours_by_group)
     decided = 0
     started: list[str] = []
     until = time.thread_time() + config.seconds_at_once

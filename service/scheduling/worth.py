@@ -52,11 +52,18 @@ class RoundFacts:
     budgets: Budgets
 
     @classmethod
-    def read(cls, engine: Engine, forecaster: Forecaster | None, due: Sequence[str], now: datetime) -> RoundFacts:
+    def read(
+        cls,
+        engine: Engine,
+        forecaster: Forecaster | None,
+        due: Sequence[str],
+        now: datetime,
+        worker_hours_by_group: Mapping[str, float],
+    ) -> RoundFacts:
         if not due:
             return cls({}, Budgets())
         with reading(engine) as connection:
-            spent = budgets.read(connection, now, due)
+            spent = budgets.read(connection, now, due, worker_hours_by_group)
         jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in due for kind in WEIGHED}
         return cls(forecaster.costs(engine, jobs) if forecaster else {}, spent)
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
 from jobs.kinds.kind import WorksOn
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import NO_WORK, Work
-from service.lake.snapshot import PartitionState
+from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
+from service.model.record import made
 from service.outcome.read_cost import ReadWork, read_cost
 from service.simulation.growth import distinct
 from service.simulation.table_past import Ran
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from service.outcome.read_cost import ReadCost
     from service.policies.policy import Policy
@@ -116,11 +119,6 @@ class SimulatedFiles:
     def groups(self) -> float:
         """The file groups that writers write to."""
         return _groups(self.growth.hot_groups, self.base_files)
-
-    def since(self, kind: JobKind) -> tuple[int, int]:
-        """Returns how many commits and bytes writers have written since the last run."""
-        _, commits, written = self.last_runs[kind]
-        return self.commits - commits, self.written - written
 
     def begin(self, kind: JobKind, policy: Policy, now: float) -> Taken:
         """Returns the input of a job that begins now."""
@@ -230,10 +228,40 @@ class SimulatedFiles:
             work = work.merging(int(self.small_files), self.past.small_file_bytes)
         return read_cost(work, self.past.objective.rates)
 
+    def snapshot(
+        self, usual: Mapping[str, Any], now: datetime, last_at: float | None, first_at: datetime | None
+    ) -> TableSnapshot:
+        """Returns the snapshot that a poll would take now. `usual` are the members that never change; `last_at` and
+        `first_at` are the times of the last and of the first commit."""
+        changes = {
+            "taken_at": now,
+            "partitions": (self.state(),),
+            "last_commit": "0" if last_at else None,
+            "last_commit_at": None if last_at is None else moment(last_at),
+            "first_commit_at": first_at,
+            "since_compaction": self.since(JobKind.COMPACTION),
+            "since_cleaning": self.since(JobKind.CLEANING),
+            "since_clustering": self.since(JobKind.CLUSTERING),
+            "num_buckets": self.num_buckets,
+            "timeline_commits": self.timeline_commits,
+        }
+        return made(TableSnapshot, **{**usual, **changes})
+
+    def since(self, kind: JobKind) -> Since:
+        """Returns what writers have written since the last run."""
+        at, commits, written = self.last_runs[kind]
+        return made(
+            Since,
+            commits=self.commits - commits,
+            bytes_written=self.written - written,
+            at=None if at is None else moment(at),
+        )
+
     def state(self) -> PartitionState:
         """Returns the state of all files, as if they were in one partition."""
-        return PartitionState(
-            "",
+        return made(
+            PartitionState,
+            path="",
             file_groups=int(self.base_files),
             base_files=int(self.base_files),
             base_bytes=int(self.base_bytes),
@@ -251,3 +279,8 @@ class SimulatedFiles:
 
 def _groups(hot: float, base_files: float) -> float:
     return max(1.0, min(hot or base_files, base_files))
+
+
+@lru_cache(maxsize=4096)
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -7,16 +7,15 @@ from bisect import bisect_right
 from collections import deque
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from datetime import timedelta
 from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.lake.snapshot import Since, TableSnapshot
+from service.lake.snapshot import TableSnapshot
+from service.model.record import made
 from service.outcome.objective import check
-from service.policies import windows
 from service.policies.freeze import next_start
 from service.queue.job import Job
 from service.scheduling.admission import Situation, admit
@@ -27,22 +26,27 @@ from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import TriggerContext
 from service.scheduling.worth import LONGEST_WAIT
 from service.scheduling.writer_hazard import NO_HAZARD
+from service.simulation.counted import COUNTED, counts, stays_due
+from service.simulation.open_windows import OpenWindows
 from service.simulation.schedule import Schedule
-from service.simulation.simulated_files import SimulatedFiles
+from service.simulation.simulated_files import SimulatedFiles, moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from service.outcome.table_objective import TableObjective
     from service.policies.freeze import Freeze
-    from service.policies.policy import Window
     from service.scheduling.admission import Limits, Load
     from service.scheduling.decision import Proposal
     from service.simulation.simulated_files import Taken
     from service.simulation.table_past import TablePast, Write
 
-NOT_SIMULATED = frozenset({JobKind.REPAIR, JobKind.ROLLBACK, JobKind.BUCKET_CONTRACTION, JobKind.PARTITION_TTL})
-"""Kinds whose jobs depend on damages, dead writers or values of partitions, which commits do not show."""
+NOT_SIMULATED = frozenset(
+    {JobKind.REPAIR, JobKind.ROLLBACK, JobKind.BUCKET_CONTRACTION, JobKind.BUCKET_RESIZE, JobKind.PARTITION_TTL}
+)
+"""Kinds whose jobs depend on damages, dead writers, single buckets or values of partitions, which commits do not
+show."""
 
 SIMULATED = tuple(kind for kind in DECIDED if kind not in NOT_SIMULATED)
 
@@ -50,6 +54,8 @@ _FOREVER = frozenset({"off", "not-merge-on-read", "no-bucket-index", "no-sort-co
 """Codes of proposals that stay while policy and table stay."""
 
 _NEVER = JobHistory()
+_NOT_YET = Skip("not-yet", "")
+_USUAL_INPUTS = dict(incidents=(), tried=(), hazard=NO_HAZARD, consumers=(), must_stop_flink=False, unproved=None)  # noqa: C408
 _at = attrgetter("at")
 _DAY = timedelta(days=1)
 _ON_TIMELINE = (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING)
@@ -73,7 +79,7 @@ class SimulatedTable:
         self.taken: dict[str, Taken] = {}
         self.history: dict[JobKind, JobHistory] = {}
         for kind, at in past.ended.items():
-            ended = _moment(at)
+            ended = moment(at)
             self.history[kind] = JobHistory(ended, ended, ended)
         self._wanted_since: dict[JobKind, datetime] = {}
         settings = past.policy.objective
@@ -86,20 +92,28 @@ class SimulatedTable:
         self._run_at = self._stride = 0
         self._is_foreseen = True  # Whether the next job may be as many commits away.
         self._is_exact = True  # Whether it was known after the last decision how long no job would be due.
+        # Until when all that was due at the last decision waits for the limit of all active jobs, if nothing else may
+        # change; 0 if nothing waits for it.
+        self._limited_until = 0.0
         first_at = past.first_commit_at or (past.writes[0].at if past.writes else None)
-        self._first_at = _moment(first_at) if first_at is not None else None
+        self._first_at = moment(first_at) if first_at is not None else None
         self._last_at: float | None = None
-        self._spans = _spans(self.policy.windows, self.policy.time_zone, begin, end) if self.policy.windows else None
+        self._windows = OpenWindows.of(self.policy, begin, end)
         self._rest = {kind: getattr(self.policy, kind.value).min_interval_seconds for kind in SIMULATED}
         self._schedules = {}
         for kind in SIMULATED:
             if expression := getattr(getattr(self.policy, kind.value), "cron", None):
-                self._schedules[kind] = Schedule.after(_moment(begin), expression, self.policy.time_zone)
-        self._usual_snapshot = vars(TableSnapshot(past.id, _moment(begin), past.table_type, last_commit="0"))
+                self._schedules[kind] = Schedule.after(moment(begin), expression, self.policy.time_zone)
+        self._counts = False
+        self._usual_snapshot = vars(
+            TableSnapshot(past.id, moment(begin), past.table_type, small_file_bytes=past.small_file_bytes)
+        )
         # Proposals with the number of commits before which they stay as they are.
         self._lasting: dict[JobKind, tuple[Skip, float]] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
-        self._kinds = tuple(kind for kind, found in self._proposals(_moment(begin)).items() if not _stays(found))
+        self._kinds = tuple(kind for kind, found in self._proposals(moment(begin)).items() if not _stays(found))
+        self._counts = counts(self.policy)
+        self._stays_due = not freezes and stays_due(self.policy, self._kinds)
         # Nobody would look at the schedule of another kind, so its next time would be in the past for ever.
         self._schedules = {kind: each for kind, each in self._schedules.items() if kind in self._kinds}
 
@@ -121,7 +135,8 @@ class SimulatedTable:
 
     def decide(self, now: float, limits: Limits, load: Load) -> Answer:
         """Decides as the scheduler does (`scheduling.scheduler`). Nothing changes until `begin`."""
-        at = _moment(now)
+        at = moment(now)
+        self._limited_until = 0.0
         proposals = self._proposals(at)
         if not any(isinstance(each, Run) for each in proposals.values()):
             self._is_exact = len(self._lasting) == len(self._kinds)
@@ -144,7 +159,16 @@ class SimulatedTable:
         until += [each.next_at for each in self._schedules.values() if each.next_at is not None]
         if run is None and self.freezes and (starts := next_start(self.freezes, self.past.subject, at)):
             until.append(starts)
-        return Answer(run, min(until).timestamp() if until else None, is_limited)
+        found = min(until).timestamp() if until else None
+        if self._stays_due and self._last_at and is_limited and run is None:
+            self._limited_until = found or inf
+        return Answer(run, found, is_limited)
+
+    def still_limited(self, now: float) -> Answer | None:
+        """Returns the answer while the limit of all active jobs is reached, if deciding again can change nothing: what
+        is due by the number of commits stays due, and no job of the table has ended."""
+        until = None if self._limited_until == inf else self._limited_until
+        return Answer(None, until, is_limited=True) if now < self._limited_until else None
 
     def likely_idle(self) -> float | None:
         """Returns until when probably no job is due, estimated from the commits between the last two jobs; None if that
@@ -160,7 +184,7 @@ class SimulatedTable:
         None as well if a job may be due at the next commit and no longer at later ones, such as a cleaning: the share
         of old versions falls with each commit.
         """
-        at = _moment(now)
+        at = moment(now)
         if any(each.next_at is not None and each.next_at <= at for each in self._schedules.values()):
             return None
         before = self.files, self._next, self._last_at
@@ -184,14 +208,24 @@ class SimulatedTable:
 
     def begin(self, run: Run, job_id: str, now: float) -> Job:
         """Queues the job, and returns it."""
-        at = _moment(now)
+        at = moment(now)
         self._is_foreseen = True
         # Jobs that follow one another without a commit in between say nothing about the next one.
         self._stride, self._run_at = self._next - self._run_at or self._stride, self._next
-        job = Job(job_id, self.past.id, run.kind, at, at, run.params, priority=self.policy.priority, reason=run.because)
+        job = made(
+            Job,
+            id=job_id,
+            table_id=self.past.id,
+            kind=run.kind,
+            created_at=at,
+            not_before=at,
+            params=run.params,
+            priority=self.policy.priority,
+            reason=run.because,
+        )
         self.active.append(job)
         before = self.history.get(run.kind, _NEVER)
-        self.history[run.kind] = replace(before, asked_at=at)
+        self.history[run.kind] = made(JobHistory, **{**vars(before), "asked_at": at})
         if schedule := self._schedules.get(run.kind):
             schedule.is_due = False
         return job
@@ -204,20 +238,22 @@ class SimulatedTable:
         return taken
 
     def end(self, job: Job, leased_at: float, now: float, gb_hours: float = 0.0) -> None:
+        self._limited_until = 0.0
         taken = self.taken.pop(job.id)
         self.files.end(taken, self.policy, now)
         if self._has_objective:
-            self._spent.append((_moment(now), gb_hours))
-            while self._spent[0][0] <= _moment(now) - _DAY:
+            self._spent.append((moment(now), gb_hours))
+            while self._spent[0][0] <= moment(now) - _DAY:
                 self._spent.popleft()
         self.active = [each for each in self.active if each.id != job.id]
         self._lasting.pop(job.kind, None)
         before = self.history[job.kind]
         is_fruitless = job.kind is JobKind.CLEANING and not taken.files
-        self.history[job.kind] = JobHistory(
-            before.asked_at,
-            _moment(leased_at),
-            _moment(now),
+        self.history[job.kind] = made(
+            JobHistory,
+            asked_at=before.asked_at,
+            began_at=moment(leased_at),
+            ended_at=moment(now),
             is_unfinished=taken.share < 1,
             fruitless=before.fruitless + 1 if is_fruitless else 0,
         )
@@ -233,11 +269,9 @@ class SimulatedTable:
         """Returns whether the objective is kept at a time; None without one."""
         if not self.policy.objective.is_set:
             return None
-        at = _moment(now)
-        return (
-            check(self._objective(at), self._snapshot(at), at, merges_files=self.policy.clustering.enabled).missed
-            is None
-        )
+        at = moment(now)
+        merges = self.policy.clustering.enabled
+        return not check(self._objective(at), self._snapshot(at), at, merges_files=merges).missed
 
     def _proposals(self, now: datetime) -> dict[JobKind, Proposal]:
         snapshot: TableSnapshot | None = None
@@ -249,6 +283,10 @@ class SimulatedTable:
                 if commits < lasts and (skip.until is None or now < skip.until):
                     found[kind] = skip
                     continue
+            if to_go := self._commits_to_go(kind):
+                found[kind] = _NOT_YET
+                self._lasting[kind] = _NOT_YET, commits + to_go
+                continue
             snapshot = snapshot or self._snapshot(now)
             proposal = found[kind] = POLICIES[kind](self._inputs(kind, snapshot, now))
             if isinstance(proposal, Skip) and proposal.commits:
@@ -257,14 +295,26 @@ class SimulatedTable:
                 self._lasting.pop(kind, None)
         return found
 
+    def _commits_to_go(self, kind: JobKind) -> int:
+        """Returns the number of commits before which the policy would say no more than that; 0 to ask the policy."""
+        if not self._counts or kind not in COUNTED or self.history.get(kind, _NEVER).is_unfinished:
+            return 0
+        threshold: int = getattr(self.policy, kind.value).commits
+        return max(0, threshold - self.files.since(kind).commits)
+
     def _inputs(self, kind: JobKind, snapshot: TableSnapshot, now: datetime) -> PolicyInputs:
         history = self.history.get(kind, _NEVER)
         schedule, objective = self._schedules.get(kind), self._objective(now)
         calendar = schedule.calendar(now) if schedule else None
-        context = TriggerContext(
-            now, calendar, history.began_at, is_unfinished=history.is_unfinished, objective=objective
+        context = made(
+            TriggerContext,
+            now=now,
+            calendar=calendar,
+            last_run_at=history.began_at,
+            is_unfinished=history.is_unfinished,
+            objective=objective,
         )
-        return PolicyInputs(self.policy, snapshot, context, (), (), NO_HAZARD, (), False, None)
+        return made(PolicyInputs, **_USUAL_INPUTS, policy=self.policy, snapshot=snapshot, context=context)
 
     def _objective(self, now: datetime) -> TableObjective:
         if not self._has_objective:
@@ -272,73 +322,32 @@ class SimulatedTable:
         spent = [each for each in self._spent if each[0] > now - _DAY]
         return replace(
             self._usual_objective,
-            oldest_log_at=None if self.files.oldest_at is None else _moment(self.files.oldest_at),
+            oldest_log_at=None if self.files.oldest_at is None else moment(self.files.oldest_at),
             gb_hours=sum(each for _, each in spent),
             spent_until=spent[0][0] + _DAY if spent else None,
         )
 
     def _snapshot(self, now: datetime) -> TableSnapshot:
-        files = self.files
-        # The initializer of a frozen class takes a tenth of the time of a simulation.
-        snapshot = TableSnapshot.__new__(TableSnapshot)
-        snapshot.__dict__.update(
-            self._usual_snapshot,
-            taken_at=now,
-            partitions=(files.state(),),
-            last_commit="0" if self._last_at else None,
-            last_commit_at=None if self._last_at is None else _moment(self._last_at),
-            first_commit_at=self._first_at if self._last_at or self.past.first_commit_at else None,
-            since_compaction=self._since(JobKind.COMPACTION),
-            since_cleaning=self._since(JobKind.CLEANING),
-            since_clustering=self._since(JobKind.CLUSTERING),
-            num_buckets=files.num_buckets,
-            small_file_bytes=self.past.small_file_bytes,
-            timeline_commits=files.timeline_commits,
-        )
-        return snapshot
-
-    def _since(self, kind: JobKind) -> Since:
-        at, commits, written = self.files.last_runs[kind]
-        return Since(self.files.commits - commits, self.files.written - written, None if at is None else _moment(at))
+        first_at = self._first_at if self._last_at or self.past.first_commit_at else None
+        return self.files.snapshot(self._usual_snapshot, now, self._last_at, first_at)
 
     def _situation(self, now: float, at: datetime) -> Situation:
         ran_at = {kind: self.files.last_runs[kind][0] for kind in _ON_TIMELINE}
-        return Situation(
-            at,
-            at,
-            ran_at={kind: _moment(each) for kind, each in ran_at.items() if each is not None},
+        return made(
+            Situation,
+            now=at,
+            polled_at=at,
+            ran_at={kind: moment(each) for kind, each in ran_at.items() if each is not None},
             active=self.active,
             group=self.policy.worker_group,
             paused=paused(None, self.policy),
             frozen=frozen_by(self.freezes, self.past.subject, at) if self.freezes else None,
-            closed_until=self._closed_until(now),
+            closed_until=self._windows.closed_until(now),
             history=self.history,
             wanted_since=self._wanted_since,
             rest=self._rest,
         )
 
-    def _closed_until(self, now: float) -> datetime | None:
-        if self._spans is None:
-            return None
-        number = bisect_right(self._spans[0], now)
-        if number and now < self._spans[1][number - 1]:
-            return None
-        starts = self._spans[0]
-        # The simulation ends before the opening after the last known one.
-        return _moment(starts[number]) if number < len(starts) else _moment(now + 366 * 86_400)
-
 
 def _stays(proposal: Proposal) -> bool:
     return isinstance(proposal, Suggest) or (isinstance(proposal, Skip) and proposal.code in _FOREVER)
-
-
-@lru_cache(maxsize=4096)
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-@lru_cache(maxsize=64)
-def _spans(opened: Sequence[Window], time_zone: str, begin: float, end: float) -> tuple[list[float], list[float]]:
-    """Returns when a window is open, as beginnings and ends in seconds."""
-    found = windows.spans(opened, time_zone, _moment(begin), _moment(end + 15 * 86_400))
-    return [start.timestamp() for start, _ in found], [stop.timestamp() for _, stop in found]

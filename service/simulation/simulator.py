@@ -151,7 +151,9 @@ class _Simulation:
             if later < self.end and table.idle_at(now) and (idle := table.idle_at(later)):
                 self._sleep(number, now, idle.until, later)
                 return
-        answer = table.decide(now, self.fleet.limits, Load(self.active))
+        load = Load(self.active)
+        is_full = load.total >= self.fleet.limits.active
+        answer = (table.still_limited(now) if is_full else None) or table.decide(now, self.fleet.limits, load)
         if answer.run:
             self.counter += 1
             job = table.begin(answer.run, str(self.counter), now)

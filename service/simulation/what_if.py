@@ -19,6 +19,7 @@ from service.simulation.edit import edited
 from service.simulation.errors import SimulationTooLargeError
 from service.simulation.outcome import Outcome
 from service.simulation.past_store import TooManyCommits
+from service.simulation.side_by_side import both
 from service.simulation.simulator import Fleet, simulated
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
     fleet = with_facts(connection, fleet, period.now)
     expected = learned(connection)
     new = {table_id: each.new for table_id, each in tables.items()}
-    outcomes = [_simulated(past, None, fleet, expected), _simulated(past, new, fleet, expected)]
+    outcomes = both(partial(_simulated, past, None, fleet, expected), partial(_simulated, past, new, fleet, expected))
     return WhatIf(
         period.begin, period.end, names, past.commits, past.known_since, outcomes[0], outcomes[1], past.actual
     )

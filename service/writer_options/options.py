@@ -249,8 +249,8 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
         )
     if target.has_consistent_hashing:
         notes.append(
-            "The table has the consistent-hashing bucket index, which Hudi's own clustering resizes; Groundskeeper"
-            " does not change its file groups. Do not use optimistic_concurrency_control in a Flink job on this table:"
+            "The table has the consistent-hashing bucket index, whose buckets a bucket_resize splits and merges;"
+            " Hudi's own clustering must not. Do not use optimistic_concurrency_control in a Flink job on this table:"
             " a compaction during one of its instants breaks Hudi's check for conflicts."
         )
     notes += _NOTES_OF[engine](target)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _NAMES = {
     "groundskeeper": "Groundskeeper",
@@ -12,6 +15,7 @@ _NAMES = {
     "floor": "pyarrow copy (the floor)",
     "floor_of_output": "copy of our output",
     "again": "our output expanded once more",
+    "after_hudi": "Hudi's rescale, expanded by us",
 }
 _WIDTH, _LEFT, _RIGHT, _BAR, _STEP, _TOP = 760, 220, 90, 20, 30, 56
 
@@ -31,30 +35,37 @@ _STYLE = """
 
 
 def drawn(result: dict[str, Any]) -> str:
-    """Returns an SVG with one bar for each run in the result of `--json`; its length shows the run's seconds."""
-    runs: dict[str, dict[str, Any]] = result["runs"]
-    longest = max(run["seconds"] for run in runs.values())
+    """Returns an SVG with one bar for each run in the result of an expansion's `--json`: its seconds."""
+    found = []
+    for key, run in result["runs"].items():
+        variant, _, codec = key.rpartition("_")
+        found.append((f"{_NAMES[variant]}, {codec}", run["seconds"], variant == "groundskeeper"))
+    return bars(_title(result), _note(result), found)
+
+
+def bars(title: str, note: str, found: Sequence[tuple[str, float, bool]]) -> str:
+    """Returns an SVG with one bar for each name and number of seconds; True gives it the colour that stands out."""
+    longest = max(seconds for _, seconds, _ in found)
     room = _WIDTH - _LEFT - _RIGHT
     lines = []
-    for place, (key, run) in enumerate(runs.items()):
-        variant, _, codec = key.rpartition("_")
+    for place, (name, seconds, is_ours) in enumerate(found):
         top = _TOP + place * _STEP
-        length = max(run["seconds"] / longest * room, 1)
-        kind = "ours" if variant == "groundskeeper" else "bar"
+        length = max(seconds / longest * room, 1)
         middle = top + _BAR * 0.72
         lines += [
-            f'  <text x="{_LEFT - 10}" y="{middle:.1f}" text-anchor="end">{escape(_NAMES[variant])}, {codec}</text>',
-            f'  <rect class="{kind}" x="{_LEFT}" y="{top}" width="{length:.1f}" height="{_BAR}" rx="3"/>',
-            f'  <text x="{_LEFT + length + 8:.1f}" y="{middle:.1f}">{run["seconds"]:.1f} s</text>',
+            f'  <text x="{_LEFT - 10}" y="{middle:.1f}" text-anchor="end">{escape(name)}</text>',
+            f'  <rect class="{"ours" if is_ours else "bar"}" x="{_LEFT}" y="{top}" width="{length:.1f}"'
+            f' height="{_BAR}" rx="3"/>',
+            f'  <text x="{_LEFT + length + 8:.1f}" y="{middle:.1f}">{seconds:.1f} s</text>',
         ]
-    height = _TOP + len(runs) * _STEP + 10
+    height = _TOP + len(found) * _STEP + 10
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" role="img" '
-            f'aria-label="{escape(_title(result))}">',
+            f'aria-label="{escape(title)}">',
             f"<style>{_STYLE}</style>",
-            f'  <text class="title" x="10" y="20">{escape(_title(result))}</text>',
-            f'  <text class="note" x="10" y="40">{escape(_note(result))}</text>',
+            f'  <text class="title" x="10" y="20">{escape(title)}</text>',
+            f'  <text class="note" x="10" y="40">{escape(note)}</text>',
             *lines,
             "</svg>\n",
         ]

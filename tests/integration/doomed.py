@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,20 +24,23 @@ PATIENCE_SECONDS = 120.0
 @dataclass
 class Death:
     """The reports of an attempt until its process died; `stored` are the instants that the service had stored by
-    then."""
+    then. `memory` is the most that Python and the JVM had in memory, in MiB, when the last report was made."""
 
     steps: list[str] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
+    memory: tuple[int, int] = (0, 0)
     result: Json | None = None
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Options that a process needs besides the jars of the test's own session; `storage` are Hadoop's options."""
+    """Options that a process needs besides the jars of the test's own session; `storage` are Hadoop's options, `heap`
+    is the most of its JVM."""
 
     java_options: str = ""
     storage: Mapping[str, str] = field(default_factory=dict)
+    heap: str = "1g"
 
 
 class Doomed:
@@ -47,7 +50,7 @@ class Doomed:
         self.log = log
         all_jars = ",".join(map(str, jars))
         surroundings = surroundings or Surroundings()
-        more = json.dumps({"java": surroundings.java_options, "storage": dict(surroundings.storage)})
+        more = json.dumps(asdict(surroundings))
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.integration.victim", all_jars, more],
@@ -77,6 +80,9 @@ class Doomed:
                     death.steps.append(value)
                 case "stored":
                     death.stored.append(value)
+                case "memory":
+                    python, jvm = map(int, value.split())
+                    death.memory = python, jvm
                 case "ended":
                     death.result = json.loads(value)
                 case "held":

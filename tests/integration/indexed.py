@@ -84,6 +84,16 @@ def index_state(spark: SparkSession, base: Path) -> tuple[list[str], dict[str, A
     return sorted(table.metadata_partitions), json.loads(stored.read_text()) if stored.exists() else {}
 
 
+def file_groups(base: Path) -> dict[str, set[str]]:
+    """Returns the file ids in the partitions of the metadata table."""
+    files = (base / ".hoodie" / "metadata").glob("[a-z]*/**/*-0_*")
+    found: dict[str, set[str]] = {}
+    for file in files:
+        if not file.name.endswith(".crc"):
+            found.setdefault(file.parent.name, set()).add(file.name.lstrip(".").partition("-0_")[0])
+    return found
+
+
 def assert_right(spark: SparkSession, base: Path) -> None:
     """Asserts that each index agrees with the rows, and that queries by the indexes find the same rows as a scan."""
     table = hudi_table(spark, base, None)

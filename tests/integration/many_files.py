@@ -23,3 +23,8 @@ def fill(base: Path, *, partitions: int, groups: int, versions: int) -> int:
                 name = f"{group:08}-0000-4000-8000-{partition:012}-0_0-0-0_200001{version + 1:02}000000000.parquet"
                 os.close(os.open(folder / name, os.O_CREAT | os.O_WRONLY))
     return partitions * groups * (versions - 1)
+
+
+def data_files(base: Path) -> set[str]:
+    paths = (path.relative_to(base) for path in base.rglob("*") if path.is_file())
+    return {str(path) for path in paths if path.parts[0] != ".hoodie" and not path.name.endswith(".crc")}

@@ -140,6 +140,31 @@ def test_a_poll_suspects_a_writer_that_keeps_its_old_index_and_a_repair_moves_it
     assert len(proved(spark, base, tables.INDEX)) == 360
 
 
+@pytest.mark.exhaustive
+def test_an_audit_names_a_commit_whose_files_show_no_other_index_and_a_repair_moves_its_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=COW, partitioned=False, record_key="id,region")
+    # Buckets by a part of the key may rightly be few.
+    result = adopt(spark, base, num_buckets=4, hash_fields=["id"])
+    observer = Observer(spark, tmp_path, base, tables.INDEX)
+    observer.poll()
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    late = observer.timeline().instants[-1].requested_time
+    observer.poll()
+    assert observer.incidents() == {}
+
+    audit = run_job(spark, base, "audit").details
+
+    (found,) = (each for each in audit["findings"] if each["type"] == "rows-in-wrong-bucket")
+    assert found["cure"] == {"kind": "repair", "params": {"instants": [late]}}
+    assert run_job(spark, base, "repair", found["cure"]["params"]).details["repaired"] == [late]
+    assert len(proved(spark, base, tables.INDEX)) == 340
+    tables.upsert(tables.rows(spark, 300, 360, ts=9), base, bucketed(old, result))
+    assert len(proved(spark, base, tables.INDEX)) == 360
+
+
 @pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
 def test_rows_without_a_bucket_survive_a_repair_that_dies_and_a_writer_that_goes_on(
     spark: SparkSession, tmp_path: Path, table_type: str
@@ -188,6 +213,15 @@ def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSessi
     assert len(tables.snapshot(spark, base)) == 95
     assert tables.duplicates(spark, base) == 0
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+    # A writer that keeps the options of the bucket index adds rows to logs.
+    tables.upsert(tables.rows(spark, 95, 120, ts=4), base, options)
+    late = newest(base)
+    audit = run_job(spark, base, "audit", index=None).details
+    assert [(each["type"], each["detail"]) for each in audit["findings"]] == [
+        ("rows-in-logs-alone", f"25 rows of {late}")
+    ]
+    run_job(spark, base, "compaction", index=None)
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 

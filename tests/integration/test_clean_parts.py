@@ -15,7 +15,7 @@ from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
-from tests.integration.many_files import fill
+from tests.integration.many_files import data_files, fill
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -56,11 +56,6 @@ def cleaned_at_once(spark: SparkSession, base: Path, params: dict[str, Any]) -> 
     shutil.copytree(base, copy)
     assert len(run_job(spark, copy, "cleaning", params).instants) == 1
     return data_files(copy), last_clean(spark, copy)
-
-
-def data_files(base: Path) -> set[str]:
-    paths = (path.relative_to(base) for path in base.rglob("*") if path.is_file())
-    return {str(path) for path in paths if path.parts[0] != ".hoodie" and not path.name.endswith(".crc")}
 
 
 def last_clean(spark: SparkSession, base: Path) -> dict[str, Any]:
@@ -297,12 +292,8 @@ def _noted(found: list[int], parts: Any) -> Any:
     return parts
 
 
-@pytest.mark.parametrize(
-    ("partitions", "most_files"), [(10, 200), pytest.param(10_000, 100_000, marks=pytest.mark.exhaustive)]
-)
-def test_cleans_of_very_many_files_have_a_bound_each(
-    spark: SparkSession, tmp_path: Path, partitions: int, most_files: int
-) -> None:
+def test_cleans_of_many_files_have_a_bound_each(spark: SparkSession, tmp_path: Path) -> None:
+    partitions, most_files = 10, 200
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
     tables.upsert(tables.rows(spark, 0, 60, ts=1), base, options)
@@ -310,17 +301,26 @@ def test_cleans_of_very_many_files_have_a_bound_each(
     before = len(data_files(base))
     deletable = fill(base, partitions=partitions, groups=10, versions=10) + 12
     plans: list[CleanPlan] = []
+    listed: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        plan = Cleaner.plan
+        plan, table = Cleaner.plan, Cleaner._planning_table
 
         def planned(*given: Any) -> CleanPlan | None:
             found = plan(*given)
             plans.extend([found] if found else [])
             return found
 
+        def planning(*given: Any) -> Any:
+            listed.append(table(*given))
+            return listed[-1]
+
         patch.setattr(Cleaner, "plan", planned)
+        patch.setattr(Cleaner, "_planning_table", planning)
         result = run_job(spark, base, "cleaning", {"retain": 1, "files_per_clean": most_files})
     assert result.details["files_deleted"] == deletable
     assert len(result.instants) == len(plans) == -(-deletable // most_files)
     assert max(each.number_of_files for each in plans) <= most_files
     assert len(data_files(base)) == before - 12 + partitions * 10 + partitions
+    # Python refers to these tables for as long as its collector likes.
+    views = [each.getHoodieView() for each in listed if each is not None]
+    assert sum(view.isClosed() for view in views) == len(plans)

@@ -11,7 +11,7 @@ from jobs.contract import Outcome
 from jobs.format.consistent_hashing import FOLDER
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from service.lake.consistent_hashing import read_num_buckets
+from service.lake.consistent_hashing import read_metadata
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
@@ -38,8 +38,8 @@ def write(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
     return options
 
 
-def resize(spark: SparkSession, base: Path, *, completes: bool = True) -> None:
-    """Splits buckets by Hudi's own plan and execution, as an owner does."""
+def resize(spark: SparkSession, base: Path, *, completes: bool | None = True) -> None:
+    """Splits buckets by Hudi's own plan and execution, as an owner does. With `completes=None` it only plans."""
     table, classes = hudi_table(spark, base, None), "org.apache.hudi.client.clustering"
     kind = "SparkConsistentBucket"
     clustering = {
@@ -57,17 +57,20 @@ def resize(spark: SparkSession, base: Path, *, completes: bool = True) -> None:
     }
     with WriteClient(table, UNDER_OUR_LOCK, clustering) as client:
         instant = client._client.scheduleClustering(table.jvm.nothing()).get()
-        client._client.cluster(instant, completes)
-    if not completes:
+        if completes is not None:
+            client._client.cluster(instant, completes)
+    if completes is False:
         with WriteClient(table, UNDER_OUR_LOCK) as client:
             table.reload()
-            client.rollback(str(instant))
+            # `WriteClient.rollback` would remove the hashing metadata.
+            client._client.rollback(str(instant))
 
 
 def num_buckets(base: Path, partition: str = PARTITION) -> int:
     storage = open_storage(str(base), {}, None)
     config = read_table_config(storage)
-    return read_num_buckets(storage, config, read_timeline(storage, config), partition)
+    found = read_metadata(storage, config, read_timeline(storage, config), partition)
+    return len(found.ends) if found else 0
 
 
 def findings(spark: SparkSession, base: Path) -> dict[str, str]:
@@ -76,9 +79,9 @@ def findings(spark: SparkSession, base: Path) -> dict[str, str]:
     return {each["type"]: each["detail"] for each in found["findings"]}
 
 
-def test_services_keep_the_rows_and_an_audit_finds_what_a_resize_leaves(spark: SparkSession, tmp_path: Path) -> None:
+def test_services_keep_the_rows_and_an_audit_finds_damaged_ranges(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    options = write(spark, base)
+    write(spark, base)
     before = snapshot(spark, base)
     assert (num_buckets(base), findings(spark, base)) == (4, {})
     for kind, params in (
@@ -88,19 +91,11 @@ def test_services_keep_the_rows_and_an_audit_finds_what_a_resize_leaves(spark: S
     ):
         refused = run_job(spark, base, kind, params, index=None, dry_run=True).details["refusals"]
         hints = {each["type"]: each["hint"] for each in refused}
-        assert "a resize" in hints["consistent-hashing"]
+        assert "bucket_resize" in hints["consistent-hashing"]
         assert "no-bucket-index" not in hints
 
     assert run_job(spark, base, "compaction", index=None).outcome is Outcome.SUCCEEDED
     assert snapshot(spark, base) == before
-    resize(spark, base)
-    assert (num_buckets(base), snapshot(spark, base), findings(spark, base)) == (8, before, {})
-    # The session has been open over the resize, and its options name the number of buckets of the beginning.
-    upsert(rows(spark, 0, 400, ts=1, partitions=2), base, options)
-    after = snapshot(spark, base)
-    assert (len(after), duplicates(spark, base), findings(spark, base)) == (400, 0, {})
-    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
-
     folder = base / FOLDER / PARTITION
     newest = max(folder.glob("[0-9]*.hashing_meta"))
     ranges = json.loads(newest.read_text())
@@ -115,11 +110,28 @@ def test_services_keep_the_rows_and_an_audit_finds_what_a_resize_leaves(spark: S
 
 
 @pytest.mark.exhaustive
+def test_a_resize_by_hudi_itself_is_audited(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base)
+    before = snapshot(spark, base)
+    resize(spark, base)
+    assert (num_buckets(base), snapshot(spark, base), findings(spark, base)) == (8, before, {})
+    # The session has been open over the resize, and its options name the number of buckets of the beginning.
+    upsert(rows(spark, 0, 400, ts=1, partitions=2), base, options)
+    after = snapshot(spark, base)
+    assert (len(after), duplicates(spark, base), findings(spark, base)) == (400, 0, {})
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+
+
+@pytest.mark.exhaustive
 def test_a_resize_that_was_rolled_back_leaves_metadata_that_an_audit_finds(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = write(spark, base)
     resize(spark, base, completes=False)
     assert (num_buckets(base), findings(spark, base).keys()) == (4, {"hashing-metadata-uncommitted"})
+    params = {"split_bytes": 1 << 30, "merge_bytes": 0}
+    assert run_job(spark, base, "bucket_resize", params, index=None).details["nothing_to_do"]
+    assert (num_buckets(base), findings(spark, base)) == (4, {})
     upsert(rows(spark, 0, 300, ts=1, partitions=2), base, options)
     assert (len(snapshot(spark, base)), duplicates(spark, base)) == (300, 0)
     for file in (base / FOLDER / PARTITION).iterdir():

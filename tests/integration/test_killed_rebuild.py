@@ -40,6 +40,7 @@ def test_a_killed_rebuild_is_reported_and_completed_by_the_next_one(
     base = tmp_path / "trips"
     options = indexed.write(spark, base, indexes, table_type="COPY_ON_WRITE")
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
+    groups = indexed.file_groups(base)
     victim = Doomed(jars_of(spark), tmp_path / "victim.log")
     declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0", writers_stopped=True)
     plan = WorkOrder("job_1", 1, JobKind.METADATA_TABLE, declared, REBUILD)
@@ -53,6 +54,7 @@ def test_a_killed_rebuild_is_reported_and_completed_by_the_next_one(
     run_job(spark, base, found["cure"]["kind"], found["cure"]["params"], index=None, job_id="job_1", declared=STOPPED)
 
     assert (index_state(spark, base), (base / NOTE).exists()) == (state, False)
+    assert indexed.file_groups(base) == groups
     assert tables.snapshot(spark, base) == rows
     tables.upsert(tables.rows(spark, 0, COUNT, ts=3), base, options)
     assert_right(spark, base)

@@ -18,7 +18,7 @@ from service.model.clock import utc_now
 from tests.integration import indexed, tables
 from tests.integration.doomed import Doomed
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.indexed import COUNT, assert_right, index_state
+from tests.integration.indexed import COUNT, assert_right, file_groups, index_state
 from tests.integration.run import run_job
 from tests.integration.writers import HeldWriter
 from tests.support.session_jars import jars_of
@@ -58,14 +58,20 @@ def assert_seen_as_by_hudi(spark: SparkSession, base: Path) -> None:
         (9, "true", FEW),
         pytest.param(9, "true", indexed.ALL, marks=pytest.mark.exhaustive),
         pytest.param(9, "false", indexed.ALL, marks=pytest.mark.exhaustive),
+        pytest.param(9, "true", indexed.ALL_BY_PARTITION, marks=pytest.mark.exhaustive),
     ],
-    ids=["v6", "v9", "v9-all", "v9-at-the-end"],
+    ids=["v6", "v9", "v9-all", "v9-at-the-end", "v9-by-partition"],
 )
 def test_it_is_compacted_beside_a_writer(
     spark: SparkSession, tmp_path: Path, version: int, streaming: str, indexes: dict[str, str]
 ) -> None:
     base = tmp_path / "trips"
-    options = indexed.write(spark, base, indexes, version=version, **{STREAMING: streaming})
+    more = {
+        STREAMING: streaming,
+        "hoodie.metadata.index.column.stats.file.group.count": "3",
+        **{f"hoodie.metadata.record.level.index.{most}.filegroup.count": "2" for most in ("min", "max")},
+    }
+    options = indexed.write(spark, base, indexes, version=version, **more)
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
     assert_seen_as_by_hudi(spark, base)
 
@@ -83,11 +89,15 @@ def test_it_is_compacted_beside_a_writer(
     after = tables.snapshot(spark, base, metadata=False)
     assert tables.snapshot(spark, base, metadata=True) == after
     assert len(after) == COUNT + 10
-    if indexes is indexed.ALL:
+    if indexes in (indexed.ALL, indexed.ALL_BY_PARTITION):
         assert_right(spark, base)
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
+    groups = file_groups(base)
+    assert {name.rpartition("-")[2] for name in groups["record_index"]} == {"0000", "0001"}
+    assert len(groups["column_stats"]) == 3
     run_job(spark, base, "metadata_table", REBUILD, index=None, declared={"writers_stopped": True})
+    assert file_groups(base) == groups
     assert_seen_as_by_hudi(spark, base)
     # A writer with this option compacts the metadata table within its own commit, which completes afterwards.
     at_once = {**options, "hoodie.metadata.compact.max.delta.commits": "1"}

@@ -80,6 +80,39 @@ def test_partitions_and_files_are_read_by_one_reader(
         assert set(table.partitions()) >= set(partitions)
 
 
+def test_an_open_reader_is_asked_once_for_the_partitions_and_not_again_after_a_writer_has_added_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    relative = slice_listing.relative
+
+    def noted(path: str, what: str) -> str:
+        asked.append(path)
+        return relative(path, what)
+
+    monkeypatch.setattr(slice_listing, "relative", noted)
+    base = tmp_path / "trips"
+    options = tables.writer_options(base)
+    tables.upsert(tables.rows(spark, 0, 40, partitions=2), base, options)
+    table = hudi_table(spark, base, INDEX)
+    with table.reading():
+        before = table.partitions()
+        table.file_slices()
+        assert table.partitions() == before
+        assert sorted(asked) == before
+        # What the open reader has said ends with the writer's commit, inside its context as well.
+        tables.upsert(tables.rows(spark, 40, 80, partitions=3), base, options)
+        assert set(table.partitions()) > set(before)
+        assert {item.partition for item in table.file_slices()} == set(table.partitions())
+        with table.reading():
+            asked.clear()
+            after = table.partitions()
+            assert table.partitions() == after
+            assert sorted(asked) == after
+    assert table.partitions() == after
+    assert set(table.file_slices()) == _by_hudi(table)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("partitions", [2, 20])
 def test_hudis_planner_goes_by_the_reader_that_is_open(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
-from jobs.hudi import hashing_config, upgrade_backup
+from jobs.hudi import hashing_config, hashing_metadata, upgrade_backup
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
@@ -43,6 +43,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the instant": (WriteClient, "start_replacement"),
     "inflight": (WriteClient, "begin_replacement"),
     "the hashing config": (hashing_config, "write"),
+    "the hashing metadata": (hashing_metadata, "save"),
     "the commit": (WriteClient, "commit_replacement"),
     "the compaction": (WriteClient, "begin_compaction"),
     "the taking over": (WriteClient, "take_compacted"),
@@ -136,13 +137,14 @@ class Death:
         setattr(owner, name, wrapped)
 
 
-def telling_its_steps(context: JobContext, death: Death, hold: str | None) -> None:
+def telling_its_steps(context: JobContext, death: Death, jvm: int, hold: str | None) -> None:
     """Makes the context print each step; at the step `hold` it waits once for a line of input."""
     begin, held = context.step, [hold]
 
     def step(name: str, *, bytes_total: int = 0) -> None:
         begin(name, bytes_total=bytes_total)
         tell("step", name)
+        tell_memory(jvm)
         if held[0] and name.startswith(held[0]):
             held[0] = None
             tell("held")
@@ -152,9 +154,19 @@ def telling_its_steps(context: JobContext, death: Death, hold: str | None) -> No
     context.step = step
 
 
-def main(jars: str, java_options: str, storage_options: dict[str, str]) -> None:
+def tell_memory(jvm: int) -> None:
+    tell("memory", f"{most_memory(os.getpid())} {most_memory(jvm)}")
+
+
+def most_memory(process: int) -> int:
+    """Returns the most MiB that a process has had in memory, by /proc."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+
+
+def main(jars: str, *, java_options: str, heap: str, storage: dict[str, str]) -> None:
     spark = start_session(
-        driver_memory="1g",
+        driver_memory=heap,
         # The session has no Ivy and no optimizing compiler, because a process that lives for seconds should start fast.
         conf={
             "spark.jars.packages": "",
@@ -162,7 +174,7 @@ def main(jars: str, java_options: str, storage_options: dict[str, str]) -> None:
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC " + java_options,
         },
-        storage_options=storage_options,
+        storage_options=storage,
     )
     spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).collect()
     tell("ready")
@@ -181,14 +193,14 @@ def main(jars: str, java_options: str, storage_options: dict[str, str]) -> None:
         return HeartbeatAnswer.CONTINUE
 
     attempt = Attempt(spark, plan, LEASE_SECONDS, beat, permissions=Permissions.of_environment(os.environ))
-    telling_its_steps(attempt.context, death, order.get("hold"))
+    telling_its_steps(attempt.context, death, gateway.proc.pid, order.get("hold"))
     death.comes("start")
     result = attempt.run()
+    tell_memory(gateway.proc.pid)
     tell("ended", json.dumps(result.to_json()))
     death.comes("end")
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    more = json.loads(sys.argv[2])
-    main(sys.argv[1], more["java"], more["storage"])
+    main(sys.argv[1], **json.loads(sys.argv[2]))

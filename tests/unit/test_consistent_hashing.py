@@ -7,6 +7,8 @@ import json
 import pytest
 
 from jobs.format.consistent_hashing import BASELINE, DamagedMetadataError, HashingMetadata, Versions
+from service.lake.consistent_hashing import with_ranges
+from service.lake.snapshot import PartitionState
 
 FIRST, SECOND = "75cbeb97-532d-335f-9472-dcb06e01a9b5", "f778d35a-185e-3537-9844-4fcd8287d214"
 RESIZE = "20261128023926992"
@@ -64,3 +66,25 @@ def test_other_content_is_damaged(damaged: str) -> None:
 )
 def test_the_latest_committed_metadata_are_in_force(names: list[str], completed: set[str], expected: Versions) -> None:
     assert Versions.of(names, completed.__contains__) == expected
+
+
+@pytest.mark.parametrize(
+    ("sizes", "largest", "neighbours"),
+    [
+        ([5, 1, 9, 2], 9, 5),  # The last range has the first one as its neighbour.
+        ([7, 9, 3, 1], 9, 3),
+        ([1, None, 2, None], 2, None),  # A bucket without files is between them.
+        ([None, None, None, None], 0, None),
+        ([4, 4], 4, 4),
+        ([4], 4, None),
+    ],
+)
+def test_the_sizes_of_ranges_are_compared_with_their_neighbours(
+    sizes: list[int | None], largest: int, neighbours: int | None
+) -> None:
+    ids = tuple(f"id-{number}-0" for number in range(len(sizes)))
+    found = HashingMetadata(BASELINE, tuple(range(len(sizes))), ids)
+    known = {each: size for each, size in zip(ids, sizes, strict=True) if size is not None}
+    state = with_ranges(PartitionState("dt=1"), found, known)
+    assert (state.num_buckets, state.largest_range_bytes, state.neighbours_bytes) == (len(sizes), largest, neighbours)
+    assert with_ranges(PartitionState("dt=1"), None, known) == PartitionState("dt=1")

@@ -86,6 +86,22 @@ def test_the_entry_point_starts_an_executor_as_spark_on_kubernetes_asks_for_it(p
     ]
 
 
+def test_the_entry_point_starts_a_driver_as_spark_on_kubernetes_asks_for_it(programs: Path) -> None:
+    (programs / "bin").mkdir()
+    (programs / "java").rename(programs / "bin" / "spark-submit")
+    asked = {
+        "SPARK_HOME": str(programs),
+        "GROUNDSKEEPER_JARS": "/jars",
+        "SPARK_DRIVER_BIND_ADDRESS": "10.0.0.1",
+    }
+    of_spark = ("--properties-file", "/opt/spark/conf/spark.properties", "--class", "a.B", "local:///a b.py", "worker")
+    assert _entered(programs, "driver", *of_spark, **asked)[1:] == [
+        *("--deploy-mode", "client", "--conf", "spark.driver.bindAddress=10.0.0.1"),
+        *("--driver-class-path", "/jars/*", "--driver-java-options", "-XX:+ExitOnOutOfMemoryError"),
+        *of_spark,
+    ]
+
+
 @pytest.fixture
 def answering() -> Iterator[HTTPServer]:
     class Answer(BaseHTTPRequestHandler):

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind
 from jobs.errors import RefusedError
+from jobs.format.adopted_index import ADOPTED_KEY, is_given_up
 from jobs.format.file_names import bucket_of
+from jobs.kinds.results import Cure
 from jobs.protocol import preflight
 from jobs.services.checks.finding import Examined, Finding, named
-from jobs.services.checks.row_counts import count_rows
+from jobs.services.checks.row_counts import count_rows, in_logs_alone, writers_of_misplaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from jobs.hudi.table import HudiTable
+    from jobs.services.checks.row_counts import PartitionRows
 
 
 def file_groups(examined: Examined) -> Iterator[Finding]:
@@ -60,23 +66,33 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
         )
 
 
+def given_up(examined: Examined) -> Iterator[Finding]:
+    """Finds rows that only logs have, by writers that go on with the bucket index after the table has given it up.
+    Reads the keys of the slices that have logs."""
+    marks = [number for number, commit in enumerate(examined.commits) if ADOPTED_KEY in commit.extra]
+    if examined.table.declared.index or not marks or not is_given_up(examined.commits[marks[-1]].extra):
+        return
+    since = {commit.write.instant for commit in examined.commits[marks[-1] :]}
+    slices = [item for item in examined.slices if item.log_files]
+    if hidden := {each: count for each, count in in_logs_alone(examined.table, slices).items() if each in since}:
+        yield Finding(
+            "rows-in-logs-alone",
+            "A writer has added rows to logs, where no Bloom or simple index looks for them",
+            {instant: f"{count} rows of {instant}" for instant, count in hidden.items()},
+            "The next write of such a key adds a second row.",
+            "A writer goes on with the bucket index that the table has given up. Give it the options of the table's"
+            " index, then run a `compaction`: afterwards every index finds these rows. An audit counts keys that exist"
+            " twice by then.",
+        )
+
+
 def rows(examined: Examined) -> Iterator[Finding]:
     """Finds rows in the wrong bucket and keys that exist twice. Reads the key of every row. Raises RefusedError if the
     rows have no keys and the table has buckets."""
     if examined.rules and (refused := preflight.no_meta_fields(examined.table)):
         raise RefusedError(refused)
     found = count_rows(examined.table, examined.rules)
-    misplaced = {each.path: f"{each.misplaced} in '{each.path}'" for each in found if each.misplaced}
-    if misplaced:
-        yield Finding(
-            "rows-in-wrong-bucket",
-            "Rows are not in the bucket of their key",
-            misplaced,
-            "The next write of such a key adds a second row; a filter on the key may not find it (Hudi #13241).",
-            "A writer had another number of buckets, other hash fields or another index. Stop it. A"
-            " `repair` that names its commits moves their rows to their buckets, and keeps the newest row of each key."
-            " If no key exists twice, so does a `bucket_index` with `adopt`.",
-        )
+    yield from in_wrong_bucket(examined.table, found)
     if twice := {each.path: f"{each.duplicates} in '{each.path}'" for each in found if each.duplicates}:
         yield Finding(
             "duplicate-keys",
@@ -85,6 +101,28 @@ def rows(examined: Examined) -> Iterator[Finding]:
             "Readers see both rows; an update changes one of them.",
             "Decide which row is right, and write the partition again without the other (`insert_overwrite`).",
         )
+
+
+def in_wrong_bucket(table: HudiTable, found: Iterable[PartitionRows]) -> Iterator[Finding]:
+    """Finds counted rows in wrong buckets, and the commits that wrote them."""
+    rules = table.bucket_rules()
+    counts = {each.path: f"{each.misplaced} in '{each.path}'" for each in found if each.misplaced}
+    if rules is None or not counts:
+        return
+    by = writers_of_misplaced(table, rules, counts)
+    known = {commit.write.instant for commit in table.commits()}
+    yield Finding(
+        "rows-in-wrong-bucket",
+        "Rows are not in the bucket of their key",
+        {**counts, **{instant: f"written by {instant}" for instant in by}},
+        "The next write of such a key adds a second row; a filter on the key may not find it (Hudi #13241).",
+        "A writer had another number of buckets, other hash fields or another index. Give it the table's. A `repair`"
+        " that names its commits moves their rows to their buckets, and keeps the newest row of each key; it needs one"
+        " of them on the active timeline. If no key exists twice, a `bucket_index` with `adopt` moves all rows.",
+        Cure(kind=JobKind.REPAIR, params={"instants": [each for each in by if each in known]})
+        if known & {*by}
+        else None,
+    )
 
 
 def _in(partition: str, what: str) -> str:

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import FileMissingError
-from jobs.format.consistent_hashing import (
-    FOLDER,
-    MASK,
-    MAX_BYTES,
-    SUFFIX,
-    DamagedMetadataError,
-    HashingMetadata,
-    Versions,
-)
+from jobs.format.consistent_hashing import FOLDER, MASK, SUFFIX, DamagedMetadataError, HashingMetadata
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.hudi import hashing_metadata
 from jobs.hudi.jvm import translated
 from jobs.hudi.rows import current
 from jobs.services.checks.finding import Examined, Finding, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pyspark.sql import Column
 
+    from jobs.format.stale_writes import Group
     from jobs.hudi.table import HudiTable
 
-_HASH_FIELDS = "hoodie.bucket.index.hash.field"
+
+_JUDGED = (pa.string(), pa.string(), pa.bool_())
 
 
 def metadata(examined: Examined) -> Iterator[Finding]:
@@ -46,13 +42,13 @@ def metadata(examined: Examined) -> Iterator[Finding]:
     pending = {item.requested for item in examined.instants if item.state != "COMPLETED"}
     for partition, ids in file_ids.items():
         place = partition or "the table"
-        versions = _versions(table, partition)
+        versions = hashing_metadata.versions(table, partition)
         uncommitted += [f"{place}: {each}" for each in versions.uncommitted if each not in pending]
         if versions.in_force is None:
             missing.append(place)
             continue
         try:
-            known = set(_read(table, partition, versions.in_force).file_ids)
+            known = set(hashing_metadata.read(table, partition, versions.in_force).file_ids)
         except DamagedMetadataError as error:
             damaged[place] = f"{place}: {versions.in_force} ({error})"
             continue
@@ -96,31 +92,62 @@ def metadata(examined: Examined) -> Iterator[Finding]:
 
 
 def rows(examined: Examined) -> Iterator[Finding]:
-    """Finds rows whose key hashes into another bucket than that of their file. Reads the key of every row.
-
-    Hudi hashes the values of the hash fields without a separator (`HashID.getXXHash32`, called in the JVM). Partitions
-    whose metadata cannot be read are left out, because `metadata` names them.
-    """
+    """Finds rows whose key hashes into another bucket than that of their file. Reads the key of every row."""
     table = examined.table
     if not (table.has_consistent_hashing() and table.has_meta_fields):
         return
+    placed = rows_in_ranges(table, {item.partition for item in examined.slices}, every=True)
+    if found := misplaced(placed):
+        yield Finding(
+            "rows-in-wrong-hash-range",
+            "Rows are not in the bucket of their key",
+            {partition: f"{number} in '{partition}'" for partition, number in found.items()},
+            "The next write of such a key adds a second row.",
+            "A writer had another engine, other hash fields or hashing metadata that were rolled back. Stop it, and "
+            "write the partition again (`insert_overwrite`) with the right ones.",
+        )
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The rows of a file group, and how many of them are not in the bucket of their key."""
+
+    rows: int
+    misplaced: int
+
+
+def misplaced(placed: Mapping[Group, Placed]) -> dict[str, int]:
+    """Returns the number of misplaced rows of each partition that has any."""
+    found: Counter[str] = Counter()
+    for (partition, _), each in placed.items():
+        found[partition] += each.misplaced
+    return {partition: number for partition, number in sorted(found.items()) if number}
+
+
+def rows_in_ranges(table: HudiTable, partitions: Collection[str], *, every: bool = False) -> dict[Group, Placed]:
+    """Counts the rows of these partitions' file groups, with logs merged. Reads the key of every row.
+
+    Hudi hashes the values of the hash fields without a separator (`HashID.getXXHash32`, called in the JVM). Partitions
+    whose metadata cannot be read are left out, because `metadata` names them. `every`: these are all partitions.
+    """
     known: dict[str, HashingMetadata] = {}
-    for partition in sorted({item.partition for item in examined.slices}):
+    for partition in sorted(partitions):
         try:
-            if instant := _versions(table, partition).in_force:
-                known[partition] = _read(table, partition, instant)
+            if instant := hashing_metadata.versions(table, partition).in_force:
+                known[partition] = hashing_metadata.read(table, partition, instant)
         except DamagedMetadataError:
             continue
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             # Rows of logs name the file id only.
-            wrong = [
-                partition
+            judged = [
+                (partition, file_id := name.partition("_")[0], file_id != _file_id(found, code))
                 for partition, name, code in zip(*(each.to_pylist() for each in batch.columns), strict=True)
-                if (found := known.get(partition)) and name.partition("_")[0] != _file_id(found, code)
+                if (found := known.get(partition))
             ]
-            yield pa.RecordBatch.from_arrays([pa.array(wrong, pa.string())], names=["p"])
+            columns = [pa.array([each[place] for each in judged], kind) for place, kind in enumerate(_JUDGED)]
+            yield pa.RecordBatch.from_arrays(columns, names=["p", "f", "wrong"])
 
     with translated("hashing the record keys"):
         code = F.reflect(
@@ -128,17 +155,12 @@ def rows(examined: Examined) -> Iterator[Finding]:
         )
         # Without a name of its own, the column would be called as its expression, whose dots Spark cannot resolve.
         masked = code.cast("int").bitwiseAND(F.lit(MASK)).alias("code")
-        keys = current(table).select(PARTITION_PATH, FILE_NAME, masked)
-        found = keys.mapInArrow(judge, "p string").groupBy("p").count().collect()
-    if found:
-        yield Finding(
-            "rows-in-wrong-hash-range",
-            "Rows are not in the bucket of their key",
-            {each.p: f"{each['count']} in '{each.p}'" for each in found},
-            "The next write of such a key adds a second row.",
-            "A writer had another engine, other hash fields or hashing metadata that were rolled back. Stop it, and "
-            "write the partition again (`insert_overwrite`) with the right ones.",
-        )
+        wanted = current(table) if every else current(table).where(F.col(PARTITION_PATH).isin(*known))
+        keys = wanted.select(PARTITION_PATH, FILE_NAME, masked)
+        wrong = F.sum(F.col("wrong").cast("long")).alias("wrong")
+        judged = keys.mapInArrow(judge, "p string, f string, wrong boolean").groupBy("p", "f")
+        found = judged.agg(F.count("*").alias("rows"), wrong).collect()
+    return {(each.p, each.f): Placed(each["rows"], each["wrong"]) for each in found}
 
 
 def _file_id(found: HashingMetadata, code: int) -> str:
@@ -152,28 +174,10 @@ def _hashed(table: HudiTable) -> Column:
     """Returns the text that Hudi hashes: the values of the hash fields. A key of one field without a colon is the value
     itself (`KeyGenUtils.extractRecordKeysByFields`)."""
     every = table.record_key_fields
-    fields = [name for name in table.declared.hudi_options.get(_HASH_FIELDS, "").split(",") if name] or list(every)
     key = F.col(RECORD_KEY)
     pattern = "^" + ",".join(rf"\Q{name}\E:(.*)" for name in every) + "$"
     parts = []
-    for name in fields:
+    for name in hashing_metadata.hash_fields(table):
         part = F.regexp_extract(key, pattern, every.index(name) + 1)
         parts.append(F.when(part == "__empty__", "").when(part == "__null__", "null").otherwise(part))
     return F.when(key.rlike(pattern), F.concat(*parts)).otherwise(key)
-
-
-def _versions(table: HudiTable, partition: str) -> Versions:
-    completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
-    return Versions.of(
-        table.entries_in(f"{FOLDER}/{partition}".rstrip("/")),
-        lambda instant: instant in completed or table.was_archived(instant),
-    )
-
-
-def _read(table: HudiTable, partition: str, instant: str) -> HashingMetadata:
-    path = "/".join(filter(None, (table.base_path.rstrip("/"), FOLDER, partition, f"{instant}{SUFFIX}")))
-    try:
-        with translated(f"reading the hashing metadata of '{partition}'", expected=FileMissingError):
-            return HashingMetadata.from_json(instant, table.jvm.reads.text(table.storage, path, MAX_BYTES) or "")
-    except FileMissingError as error:
-        raise DamagedMetadataError("it is gone") from error

@@ -124,25 +124,45 @@ def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Seque
 
 
 class Later:
-    """Deletes in right buckets by commits after those that are repaired. They are read when this object is made, and
-    `read` under the table's lock reads only those of commits that came since, so that writers do not wait long."""
+    """Deletes in right buckets by commits after those that are repaired; and, if a field orders rows, earlier ones in
+    logs that are not compacted, because their ordering values hold against rows that come later. They are read when
+    this object is made, and `read` under the table's lock reads only those of commits that came since, so that writers
+    do not wait long."""
 
     def __init__(self, table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> None:
         self._table = table
-        self._read: dict[str, list[DeletedKey]] = {}
+        self._by_value = table.is_merge_on_read and table.orders_by_field
+        self._read: dict[tuple[str, bool], list[DeletedKey]] = {}
         self.read(instants, commits)
 
     def read(self, instants: Collection[str], commits: Sequence[Commit]) -> list[DeletedKey]:
-        """Returns the keys that commits after the first of these instants deleted in their right buckets."""
+        """Returns the keys that commits after the first of these instants deleted in their right buckets, and deletes
+        with ordering values before."""
         first = min(instants, default=None)
-        later = [
-            each for each in commits if first is not None and each.write.instant > first and each.write.brings_rows
-        ]
-        for each in later:
-            if each.write.instant not in self._read:
-                self._read[each.write.instant] = deleted_keys(self._table, each)
-        found = [key for each in later for key in self._read[each.write.instant]]
+        if first is None:
+            return []
+        found = []
+        logs = {name for item in self._table.file_slices() for name in item.log_files} if self._by_value else set()
+        for each in commits:
+            is_later = each.write.instant > first
+            if not each.write.brings_rows or not (is_later or each.file_names & logs):
+                continue
+            key = (each.write.instant, is_later)
+            if key not in self._read:
+                self._read[key] = deleted_keys(self._table, each if is_later else _only(each, logs))
+            found += [item for item in self._read[key] if is_later or item.ordering is not None]
         return _by_place(self._table, found, wrong=False)
+
+
+def _only(commit: Commit, names: Collection[str]) -> Commit:
+    """Returns the commit with the deletes of the file groups in which it wrote one of these files."""
+    written = {
+        (partition, file_id)
+        for partition, groups in commit.files.items()
+        for file_id, paths in groups.items()
+        if any(path.rpartition("/")[2] in names for path in paths)
+    }
+    return replace(commit, deleted={group: count for group, count in commit.deleted.items() if group in written})
 
 
 def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> list[DeletedKey]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from jobs.format.bucket_rules import BucketRules
+    from jobs.hudi.file_listing import ListedFile
     from jobs.hudi.records import Commit, FileSlice, Instant
     from jobs.hudi.table import HudiTable
 
@@ -71,6 +72,10 @@ class Examined:
     @cached_property
     def instants(self) -> list[Instant]:
         return self.table.instants()
+
+    @cached_property
+    def timeline_files(self) -> dict[str, ListedFile]:
+        return self.table.timeline_files()
 
     @cached_property
     def commits(self) -> list[Commit]:

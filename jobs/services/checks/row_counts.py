@@ -14,17 +14,18 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.dataplane import key_digest
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.format import bucket_hash
-from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
 from jobs.hudi.rows import current
 from jobs.services.checks import record_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column
 
     from jobs.format.bucket_rules import BucketRules
+    from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
 _HALF = 1 << 32
@@ -118,6 +119,37 @@ def count_rows(
             )
             for row in sorted(rows, key=itemgetter("p"))
         ]
+
+
+def in_logs_alone(table: HudiTable, slices: Sequence[FileSlice]) -> dict[str, int]:
+    """Returns the number of rows of these slices whose keys are in no base file of them, by the instants that wrote
+    the rows."""
+    if not slices:
+        return {}
+    files = [f"{table.base_path}/{item.partition}/{item.base_name}" for item in slices if item.base_file]
+    with translated("looking for rows that only logs have"):
+        rows = current(table).where(F.col(FILE_NAME).isin([item.file_id for item in slices]))
+        if files:
+            bases = table.jvm.spark.read.parquet(*files).select(PARTITION_PATH, RECORD_KEY)
+            rows = rows.join(bases, [PARTITION_PATH, RECORD_KEY], "left_anti")
+        return {str(row[0]): int(row[1]) for row in rows.groupBy(COMMIT_TIME).count().collect()}
+
+
+def writers_of_misplaced(table: HudiTable, rules: BucketRules, partitions: Collection[str]) -> list[str]:
+    """Returns the instants that wrote the misplaced rows of these partitions."""
+    index = table.declared.index
+    hash_fields = index.hash_fields if index else ()
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            partitions, keys, files, instants = batch.columns
+            wrong = pa.array(misplaced(keys, partitions, files, rules, hash_fields), pa.bool_())
+            yield pa.RecordBatch.from_arrays([instants.filter(wrong).unique()], names=["i"])
+
+    with translated("looking for the writers of misplaced rows"):
+        found = current(table).where(F.col(PARTITION_PATH).isin(sorted(partitions)))
+        written = found.select(PARTITION_PATH, RECORD_KEY, FILE_NAME, COMMIT_TIME).mapInArrow(judge, "i string")
+        return sorted(str(row[0]) for row in written.distinct().collect())
 
 
 def _identity(table: HudiTable) -> list[Column]:

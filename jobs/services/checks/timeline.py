@@ -28,7 +28,7 @@ def files(examined: Examined) -> Iterator[Finding]:
     """Finds instants whose files are unreadable, empty or missing, and instants that were rolled back after they had
     completed."""
     broken = examined.table.unreadable_instants()
-    listed = examined.table.timeline_files()
+    listed = examined.timeline_files
     states: dict[str, set[str]] = {}
     actions: dict[str, str] = {}
     completions: Counter[str] = Counter()
@@ -104,7 +104,7 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 def order(examined: Examined) -> Iterator[Finding]:
     """Finds instants that appeared after another one had completed, although their time is earlier."""
-    listed = examined.table.timeline_files()
+    listed = examined.timeline_files
     found = inversions(appearances({name: file.modified_ms for name, file in listed.items()}))
     if found:
         yield Finding(

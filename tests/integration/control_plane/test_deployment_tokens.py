@@ -5,13 +5,18 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
+import yaml
 
 from service.access import deployment_tokens, token_store
 from service.access.token import Bearer, Role
 from service.db.engine import open_engine, reading, writing
 from service.model.errors import SettingsError
+from tests.integration.serving import Serving
+from tests.support.commands import called
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,3 +77,25 @@ def test_the_first_token_never_replaces_a_file(sqlite: sa.Engine, clock: FakeClo
     with reading(sqlite) as connection:
         assert not token_store.exist(connection)
     assert file.read_text() == "of another database"
+
+
+def test_keda_finds_the_wanted_slots_with_the_token_and_the_address_of_the_manifests(tmp_path: Path) -> None:
+    printed = called(["manifests", "kubernetes", "--max-workers", "3"]).stdout
+    of_kind = {each["kind"]: each.get("spec") for each in yaml.safe_load_all(printed)}
+    (secret,) = of_kind["TriggerAuthentication"]["secretTargetRef"]
+    trigger = of_kind["ScaledObject"]["triggers"][0]["metadata"]
+    address = urlsplit(trigger["url"])
+    (port,) = of_kind["Service"]["ports"]
+    assert (address.hostname, address.port) == ("groundskeeper.default", port["port"])
+
+    tokens = {name: str(Bearer.new()) for name in ("GROUNDSKEEPER_ADMIN_TOKEN", secret["key"])}
+    settings = {name.removeprefix("GROUNDSKEEPER_"): token for name, token in tokens.items()}
+    with Serving(tmp_path, **settings) as service, httpx.Client(base_url=service.url) as keda:
+        asked = f"{address.path}?{address.query}"
+        assert keda.get(asked).status_code == 401
+        keda.headers["Authorization"] = f"Bearer {tokens[secret['key']]}"
+        found = keda.get(asked).json()
+        for name in trigger["valueLocation"].split("."):
+            found = found[name]
+        assert found == 0
+        assert keda.post("/v1/webhooks", json={"url": "https://example.com"}).status_code == 403

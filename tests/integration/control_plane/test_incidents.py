@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from jobs.contract import JobKind, Outcome, Result
 from jobs.format.markers import KEPT
-from jobs.format.stale_writes import KNOWN_KEY, REPAIRED_KEY, Doubt
+from jobs.format.stale_writes import KNOWN_KEY, REPAIRED_KEY, REPAIRS_KEY, Doubt
 from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.catalog import commit_store
@@ -428,11 +428,16 @@ def test_a_writer_that_keeps_its_index_after_an_adoption_is_suspected_by_a_file_
     ]
 
 
-def test_a_repair_that_takes_file_groups_without_a_bucket_out_of_use_is_no_adoption(story: Story) -> None:
+@pytest.mark.parametrize("polled", [True, False])
+def test_a_repair_that_takes_file_groups_without_a_bucket_out_of_use_is_no_adoption(
+    story: Story, *, polled: bool
+) -> None:
     story.register()
     story.commit({A: 30, B: 30})
-    story.commit({PLAIN: 4}, in_base=True)
-    story.replace((PLAIN,), ())
+    stray = story.commit({PLAIN: 4}, in_base=True)
+    story.replace((PLAIN,), (), extra={REPAIRS_KEY: stray})
+    if polled:
+        story.poll()
     late = story.commit({PLAIN.replace("1-0", "2-0"): 4}, in_base=True)
     story.poll()
     of = {each.instant: each for each in story.incidents}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -325,6 +326,30 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     # The table's own budget counts before that of the pattern.
     policy_registry.put_table(service.engine, clock, "tbl_2", {"budget": {"worker_hours_per_day": 5.0}})
     assert starts() == ["tbl_2", "tbl_3"]
+
+
+def test_a_worker_group_has_a_budget_that_its_tables_share(service: Service, clock: FakeClock) -> None:
+    for name in ("tbl_1", "tbl_2", "tbl_3"):
+        service.register(name)
+    for name in ("tbl_1", "tbl_2"):
+        policy_registry.put_table(service.engine, clock, name, {"worker_group": "night"})
+    service.config = replace(service.config, worker_hours_by_group={"night": 1.0, "other": 1.0})
+    with writing(service.engine) as connection:
+        attempt_figures.add(connection, "tbl_1", COMPACTION, Figures(succeeded=1, seconds=3600 * 1.9), clock())
+    # An hour of yesterday is left.
+    service.poll("tbl_2", commits=5)
+    assert [service.job(each).table_id for each in service.plan().jobs] == ["tbl_2"]
+    job = service.lease("night")
+    assert job is not None
+    service.end(job, log_files=1, log_bytes=1)
+    with writing(service.engine) as connection:
+        attempt_figures.add(connection, "tbl_1", COMPACTION, Figures(succeeded=1, seconds=3600 * 0.1), clock())
+    clock.advance(61)
+    for name in ("tbl_2", "tbl_3"):
+        service.poll(name, commits=5)
+    assert [service.job(each).table_id for each in service.plan().jobs] == ["tbl_3"]
+    because = service.decision(COMPACTION, "tbl_2").because
+    assert because.endswith("the tables of worker group 'night' have taken 2 worker-hours today, at most 2")
 
 
 def test_the_worth_of_a_job_that_waits_follows_its_table(service: Service, clock: FakeClock) -> None:

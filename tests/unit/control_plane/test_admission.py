@@ -29,8 +29,15 @@ from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Skip,
 from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-REPAIR, ROLLBACK, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, *_REST = DECIDED
-METADATA_TABLE, SYNC, DIAGNOSIS, AUDIT = _REST
+REPAIR = JobKind.REPAIR
+ROLLBACK = JobKind.ROLLBACK
+COMPACTION = JobKind.COMPACTION
+EXPANSION = JobKind.BUCKET_EXPANSION
+CONTRACTION = JobKind.BUCKET_CONTRACTION
+CLUSTERING = JobKind.CLUSTERING
+CLEANING = JobKind.CLEANING
+SYNC = JobKind.SYNC
+DIAGNOSIS = JobKind.DIAGNOSIS
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 

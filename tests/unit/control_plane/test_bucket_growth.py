@@ -8,7 +8,7 @@ import pytest
 
 from service.catalog.sample import Sample
 from service.policies.policy import Policy, Window
-from service.simulation.bucket_growth import Largest, foreseen, of_whole_days, quiet_at
+from service.scheduling.bucket_growth import Largest, by_hour, foreseen, of_whole_days, quiet_at, rate_of
 
 GIB = 1024**3
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -23,7 +23,7 @@ def samples(days: int, per_day: int, *, begin: int = 8 * GIB) -> list[Sample]:
 
 def test_a_growing_table_needs_more_buckets_at_a_day_that_is_said() -> None:
     # 8 GiB in 8 buckets became 16 GiB in 16 days: each bucket grows by an eighth of a GiB a day.
-    found = foreseen(samples(16, GIB // 2), Largest(2 * GIB, 8, 3 * GIB), NOW, NOW + timedelta(hours=15))
+    found = foreseen(rate_of(samples(16, GIB // 2)), Largest(2 * GIB, 8, 3 * GIB), NOW, NOW + timedelta(hours=15))
     assert found is not None
     assert found.bytes_per_day == pytest.approx(GIB / 16, rel=0.01)
     assert found.needed_at is not None
@@ -37,13 +37,13 @@ def test_a_growing_table_needs_more_buckets_at_a_day_that_is_said() -> None:
 
 
 def test_what_does_not_grow_needs_nothing_and_too_little_says_nothing() -> None:
-    still = foreseen(samples(20, 0), Largest(GIB, 8, 3 * GIB), NOW, NOW)
+    still = foreseen(rate_of(samples(20, 0)), Largest(GIB, 8, 3 * GIB), NOW, NOW)
     assert still is not None
     assert (still.needed_at, still.factor, still.quiet_at) == (None, 1, None)
     assert still.text == "8 buckets are enough for years"
-    assert foreseen(samples(2, GIB), Largest(GIB, 8, 3 * GIB), NOW, NOW) is None
-    assert foreseen([], Largest(GIB, 8, 3 * GIB), NOW, NOW) is None
-    full = foreseen(samples(20, 0), Largest(4 * GIB, 8, 3 * GIB), NOW, NOW)
+    assert foreseen(rate_of(samples(2, GIB)), Largest(GIB, 8, 3 * GIB), NOW, NOW) is None
+    assert foreseen(rate_of([]), Largest(GIB, 8, 3 * GIB), NOW, NOW) is None
+    full = foreseen(rate_of(samples(20, 0)), Largest(4 * GIB, 8, 3 * GIB), NOW, NOW)
     assert full is not None
     assert full.text.startswith("needs 16 buckets now: ")
 
@@ -57,7 +57,7 @@ def test_one_jump_and_one_loss_move_the_forecast_little() -> None:
         Sample(usual[20].at, 0, 1, 0, 8, 8, 0, 0, 0),
         *usual[21:],
     ]
-    rates = [foreseen(each, Largest(GIB, 8, 3 * GIB), NOW, NOW) for each in (usual, odd)]
+    rates = [foreseen(rate_of(each), Largest(GIB, 8, 3 * GIB), NOW, NOW) for each in (usual, odd)]
     assert rates[0] is not None
     assert rates[1] is not None
     assert rates[1].bytes_per_day == pytest.approx(rates[0].bytes_per_day, rel=0.1)
@@ -65,16 +65,28 @@ def test_one_jump_and_one_loss_move_the_forecast_little() -> None:
 
 def test_the_quiet_hour_is_that_of_the_window_or_that_with_the_fewest_commits() -> None:
     commits = [NOW - timedelta(hours=each) for each in range(24 * 7) if (NOW - timedelta(hours=each)).hour != 4]
-    assert quiet_at(Policy(), commits, NOW) == datetime(2026, 1, 2, 4, tzinfo=UTC)
+    hours = by_hour(commits, NOW)
+    assert quiet_at(Policy(), hours, NOW) == datetime(2026, 1, 2, 4, tzinfo=UTC)
+    running = datetime(2026, 1, 2, 4, 20, tzinfo=UTC)
+    assert quiet_at(Policy(), hours, running) == running
+    assert quiet_at(Policy(), hours, running + timedelta(hours=1)) == datetime(2026, 1, 3, 4, tzinfo=UTC)
     night = Policy(windows=(Window(time(22), time(23)),))
-    assert quiet_at(night, commits, NOW) == datetime(2026, 1, 1, 22, tzinfo=UTC)
+    assert quiet_at(night, hours, NOW) == datetime(2026, 1, 1, 22, tzinfo=UTC)
+
+
+def test_commits_of_the_running_hour_do_not_end_its_quiet() -> None:
+    commits = [NOW - timedelta(hours=each) for each in range(24 * 7) if (NOW - timedelta(hours=each)).hour != 4]
+    hour = datetime(2026, 1, 2, 4, tzinfo=UTC)
+    running = hour + timedelta(minutes=30)
+    burst = [hour + timedelta(minutes=each) for each in range(30)]
+    assert quiet_at(Policy(), by_hour([*burst, *commits], hour), running) == running
 
 
 def test_hours_before_the_oldest_known_commit_do_not_look_quiet() -> None:
     # The latest commits cover a day and a half: every hour has ten, but that from 3 o'clock on has nine.
     known = [NOW - timedelta(minutes=6 * each + 1) for each in range(360)]
     commits = [each for each in known if each.hour != 3 or each.minute >= 6]
-    assert quiet_at(Policy(), of_whole_days(commits, NOW), NOW) == datetime(2026, 1, 2, 3, tzinfo=UTC)
-    assert quiet_at(Policy(), commits, NOW) != datetime(2026, 1, 2, 3, tzinfo=UTC)
+    assert quiet_at(Policy(), by_hour(of_whole_days(commits, NOW), NOW), NOW) == datetime(2026, 1, 2, 3, tzinfo=UTC)
+    assert quiet_at(Policy(), by_hour(commits, NOW), NOW) != datetime(2026, 1, 2, 3, tzinfo=UTC)
     few = commits[:50]
     assert of_whole_days(few, NOW) == few

@@ -12,8 +12,10 @@ from jobs.contract import JobKind, WriterEngine
 from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.policies.settings import ExpansionSettings, Mode
+from service.policies.settings import ContractionSettings, ExpansionSettings, Mode
+from service.scheduling import bucket_contraction
 from service.scheduling.bucket_expansion import decide, factor_for
+from service.scheduling.bucket_growth import BucketGrowth, Largest, foreseen
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from service.scheduling.writer_hazard import NO_HAZARD, writer_hazard
@@ -164,3 +166,59 @@ def test_dataframes_alone_are_no_hazard() -> None:
     trips = Registration("t", "/lake/trips", "trips", NOW, NOW, writers=Writers(engines=(WriterEngine.SPARK,)))
     assert writer_hazard(trips, {}, has_hashing_config=True) == NO_HAZARD
     assert writer_hazard(trips, {}, has_hashing_config=False) == NO_HAZARD
+
+
+def growing(largest: float, per_day: float, quiet_hours: float) -> BucketGrowth:
+    """Returns the forecast of a bucket of so many MiB, which grows by so many MiB a day."""
+    found = foreseen(
+        per_day / largest, Largest(int(largest * MIB), 4, 100 * MIB), NOW, NOW + timedelta(hours=quiet_hours)
+    )
+    assert found
+    return found
+
+
+def test_an_expansion_starts_in_the_quiet_hour_before_the_limit_and_lasts_for_90_days() -> None:
+    before = table(partition("", 96))
+    # The limit is reached in 16 hours, and in 90 days there would be 636 MiB.
+    waits = decide(AUTO, before, PLAIN, growth=growing(96, 6, 5))
+    assert isinstance(waits, Skip)
+    assert (waits.code, waits.until) == ("not-quiet", NOW + timedelta(hours=5))
+    runs = decide(AUTO, before, PLAIN, growth=growing(96, 6, 0))
+    assert isinstance(runs, Run)
+    assert runs.params == {"factor": 8, **HOW}
+    assert runs.because == (
+        "bucket 2 of the table has 96.0 MiB, 100.0 MiB are allowed and expected by 2026-01-02 04:00 UTC;"
+        " 8 times as many everywhere, which last for 90 days"
+    )
+    assert isinstance(decide(SUGGEST, before, PLAIN, growth=growing(96, 6, 5)), Suggest)
+
+
+def test_a_limit_that_is_days_ahead_waits_and_one_that_is_far_exceeded_does_not() -> None:
+    early = decide(AUTO, table(partition("", 80)), PLAIN, growth=growing(80, 2, 0))
+    assert isinstance(early, Skip)
+    assert (early.code, early.until) == ("small-enough", NOW + timedelta(days=9))
+    assert isinstance(decide(AUTO, table(partition("", 110)), PLAIN, growth=growing(110, 2, 5)), Skip)
+    urgent = decide(AUTO, table(partition("", 130)), PLAIN, growth=growing(130, 2, 5))
+    assert isinstance(urgent, Run)
+    assert urgent.params == {"factor": 4, **HOW}
+
+
+def test_a_schedule_counts_more_than_the_quiet_hour() -> None:
+    scheduled = TriggerContext(NOW, Calendar(is_due=True))
+    assert isinstance(decide(AUTO, table(partition("", 110)), scheduled, growth=growing(110, 2, 5)), Run)
+
+
+@pytest.mark.parametrize("per_day", [0.5, 2, 6, 20])
+def test_buckets_for_90_days_are_not_merged_again(per_day: float) -> None:
+    found = decide(AUTO, table(partition("", 100)), PLAIN, growth=growing(100, per_day, 0))
+    assert isinstance(found, Run)
+    factor = found.params["factor"]
+    after = replace(partition("", 100 / factor), buckets=4 * factor, num_buckets=4 * factor, base_bytes=400 * MIB)
+    contraction = bucket_contraction.decide(
+        ContractionSettings(mode=Mode.AUTO, min_bucket_bytes=90 * MIB),
+        table(after),
+        PLAIN,
+        limit=100 * MIB,
+        growth=growing(100 / factor, per_day / factor, 0),
+    )
+    assert isinstance(contraction, Skip)

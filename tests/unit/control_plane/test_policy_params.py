@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from service.policies.settings import (
     Mode,
     PartitionTtlSettings,
     RepairSettings,
+    ResizeSettings,
     SyncSettings,
 )
 from service.scheduling import (
@@ -30,6 +32,7 @@ from service.scheduling import (
     audit,
     bucket_contraction,
     bucket_expansion,
+    bucket_resize,
     cleaning,
     clustering,
     compaction,
@@ -76,6 +79,11 @@ ANSWERS = [
         a_snapshot(LARGE, SMALL, num_buckets=4),
         DUE,
         limit=10**6,
+    ),
+    bucket_resize.decide(
+        ResizeSettings(mode=Mode.AUTO, merge_bytes=0),
+        a_snapshot(replace(LARGE, largest_range_bytes=1 << 30), replace(SMALL, largest_range_bytes=1)),
+        DUE,
     ),
     archival.decide(ArchivalSettings(enabled=True), a_snapshot(timeline_commits=61), DUE),
     diagnosis.decide(DiagnosisSettings(enabled=True), DUE),

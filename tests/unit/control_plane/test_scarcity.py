@@ -3,6 +3,7 @@ same order if it knew how often each table is read."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -68,13 +69,17 @@ def check(tables: int, days: float, seed: int, share: float, slowness: float) ->
 
     needed = run(known, 10_000).seconds / (days * DAY)
     slots = max(1, round(share * needed))
-    ours, clairvoyant, blind = run(known, slots), run(true, slots), run(known, slots, first_come)
+    began = time.process_time()
+    ours = run(known, slots)
+    seconds = time.process_time() - began
+    clairvoyant, blind = run(true, slots), run(known, slots, first_come)
     return {
         "needed": needed,
         "slots": slots,
         "regret": paid(ours, true) / paid(clairvoyant, true) - 1,
         "first come": paid(blind, true) / paid(clairvoyant, true) - 1,
         "longest wait": ours.longest_wait or 0.0,
+        "seconds": seconds,
     }
 
 

@@ -121,7 +121,22 @@ def test_skipping_commits_that_change_no_decision_changes_no_outcome(
     growth = Growth(kept=0.2, new_files=rng.choice([0.0, 3.0]), small_files=rng.choice([0.0, 2.0]))
     fleet = [replace(each, policy=a_policy(rng), growth=growth) for each in a_fleet(7, 0.5, seed=seed)[2:]]
     fleet.append(a_past(99, policy=a_policy(rng), first_commit_at=None))
-    given: dict[str, Any] = {"slots": {"default": rng.choice([1, 2])}, "limits": Limits(active=rng.choice([2, 100]))}
+    _check_that_skipping_changes_nothing(monkeypatch, fleet, rng)
+
+
+def test_skipping_while_the_limit_is_reached_changes_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = a_fleet(12, 0.5, seed=7)
+    limited = _check_that_skipping_changes_nothing(monkeypatch, fleet, Random(0), Limits(active=3))
+    assert limited.jobs < outcome(fleet, 0.5, slots={"default": 4}).jobs
+
+
+def _check_that_skipping_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, fleet: Sequence[TablePast], rng: Random, limits: Limits | None = None
+) -> Outcome:
+    given: dict[str, Any] = {
+        "slots": {"default": rng.choice([1, 2])},
+        "limits": limits or Limits(active=rng.choice([2, 100])),
+    }
     skipping = outcome(fleet, 0.5, **given)
 
     class NothingLasts(dict[JobKind, Any]):
@@ -136,9 +151,16 @@ def test_skipping_commits_that_change_no_decision_changes_no_outcome(
         def likely_idle(self) -> None:
             return None
 
+        def still_limited(self, now: float) -> None:
+            return None
+
+        def _commits_to_go(self, kind: JobKind) -> int:
+            return 0
+
     monkeypatch.setattr(simulator, "SimulatedTable", Slow)
     assert outcome(fleet, 0.5, **given) == skipping
     assert skipping.jobs
+    return skipping
 
 
 def test_a_kind_that_is_switched_off_is_not_awaited_at_its_scheduled_times() -> None:

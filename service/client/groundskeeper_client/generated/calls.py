@@ -21,6 +21,7 @@ from groundskeeper_client.generated.models import (
     BucketContractionIn,
     BucketCountIn,
     BucketExpansionIn,
+    BucketResizeIn,
     BucketsOut,
     BulkOut,
     CalendarOut,
@@ -161,6 +162,7 @@ SubmitJobBody = (
     | BucketExpansionIn
     | BucketContractionIn
     | BucketCountIn
+    | BucketResizeIn
     | ParamsBucketIndexIn
     | FinishExpansionIn
     | RepairIn

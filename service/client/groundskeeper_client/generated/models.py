@@ -1079,6 +1079,133 @@ class BucketOut(Model, frozen=True, kw_only=True):
     """Number of rows; null if it is not known"""
 
 
+class BucketResizeIn(Model, frozen=True, kw_only=True):
+    """Splits large buckets of a table with consistent hashing, and merges small ones."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: the limit in the table's policy, else the service's limit"""
+    kind: Literal["bucket_resize"] = "bucket_resize"
+    """Kind of job"""
+    params: BucketResizeParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class BucketResizeParams(Model, frozen=True, kw_only=True):
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
+    """
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment to commit"""
+    lock_seconds: int | UnsetType = UNSET
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
+    """
+    split_bytes: int | UnsetType = UNSET
+    """A bucket whose files have more bytes is split into two"""
+    merge_bytes: int | UnsetType = UNSET
+    """Neighbouring buckets whose files have at most so many bytes each are merged; at most a fourth of
+    `split_bytes`. 0: none is merged
+    """
+    min_buckets: int | UnsetType = UNSET
+    """A partition keeps so many buckets at least"""
+    max_buckets: int | UnsetType = UNSET
+    """A partition gets so many buckets at most"""
+    partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Paths of partitions, relative to the base path"""
+
+
+class BucketResizeResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `bucket_resize`"""
+
+    changes: list[ResizedBuckets] | UnsetType = UNSET
+    """What is split and merged: the first 100 changes"""
+    split: int | UnsetType = UNSET
+    """Buckets that were split into two"""
+    merged_away: int | UnsetType = UNSET
+    """Buckets that no longer exist, because they were merged with a neighbour"""
+    partitions: int | UnsetType = UNSET
+    """Partitions whose buckets were changed"""
+    proof: KeyProof | UnsetType = UNSET
+    """The comparison of the rows before and after"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: FileGroupNumbers | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Files that were written by copying row groups, without decoding rows"""
+    merged: SlicesMerged | UnsetType = UNSET
+    """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """The engine that would merge file slices with logs, as far as the dry run can tell; only in a dry run"""
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
+    """Why Hudi's readers would merge them; only in a dry run"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were rewritten again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were rewritten again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out because writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """All reasons for which the job would be refused; only in a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """Facts that the owner should check; only in a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only in a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only in a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only in a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What this means for the job, in sentences; only in a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """The estimated cost of the work; only in a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """Result of the audit's checks that were made after the job had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there was nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The completed instant of an earlier attempt, so that nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline says about the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
+
+
 class BucketRulesChange(Model, frozen=True, kw_only=True):
     """Rules of the hashing config before and after a job"""
 
@@ -2863,7 +2990,7 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     factor: int
     """Factor of an expansion that lasts for 90 days; 1 if none is needed"""
     quiet_at: datetime | None
-    """The next hour with the fewest commits, or the next window; null if none is needed"""
+    """The hour with the fewest commits or the window, the present or the next one; null if none is needed"""
     text: str
     """The same in words"""
 
@@ -3361,6 +3488,7 @@ class JobKind(Word):
     BUCKET_EXPANSION = "bucket_expansion"
     BUCKET_CONTRACTION = "bucket_contraction"
     BUCKET_COUNT = "bucket_count"
+    BUCKET_RESIZE = "bucket_resize"
     BUCKET_INDEX = "bucket_index"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
@@ -3525,6 +3653,7 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
         | BucketExpansionIn
         | BucketContractionIn
         | BucketCountIn
+        | BucketResizeIn
         | ParamsBucketIndexIn
         | FinishExpansionIn
         | RepairIn
@@ -4524,6 +4653,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets more buckets"""
     bucket_contraction: ContractionPolicyIn | UnsetType = UNSET
     """When a table gets fewer buckets"""
+    bucket_resize: ResizePolicyIn | UnsetType = UNSET
+    """When buckets of consistent hashing are split and merged"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
     rollback: RollbackPolicyIn | UnsetType = UNSET
@@ -4706,6 +4837,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets more buckets"""
     bucket_contraction: ContractionPolicyIn | UnsetType = UNSET
     """When a table gets fewer buckets"""
+    bucket_resize: ResizePolicyIn | UnsetType = UNSET
+    """When buckets of consistent hashing are split and merged"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
     rollback: RollbackPolicyIn | UnsetType = UNSET
@@ -5224,6 +5357,52 @@ class RequestsBucketIndexIn(Model, frozen=True, kw_only=True):
     """Number of buckets; 0 without a bucket index"""
     hash_fields: list[str]
     """Fields whose hash decides the bucket"""
+
+
+class ResizePolicyIn(Model, frozen=True, kw_only=True):
+    mode: Mode | UnsetType = UNSET
+    """`suggest` only records what it would do"""
+    split_bytes: int | UnsetType = UNSET
+    """Parameter of the job"""
+    merge_bytes: int | UnsetType = UNSET
+    """Parameter of the job; 0: none is merged"""
+    min_buckets: int | UnsetType = UNSET
+    """A partition keeps so many buckets at least"""
+    max_buckets: int | UnsetType = UNSET
+    """A partition gets so many buckets at most"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
+    """
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment to commit"""
+    lock_seconds: int | UnsetType = UNSET
+    """How long writers may have to wait while the job rewrites slices that they have changed"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
+    """
+
+
+class ResizedBuckets(Model, frozen=True, kw_only=True):
+    """A bucket that is split, or neighbours that become one"""
+
+    partition: str | UnsetType = UNSET
+    """Path of the partition"""
+    change: str | UnsetType = UNSET
+    """`split` or `merge`"""
+    file_ids: list[str] | UnsetType = UNSET
+    """File groups that are replaced"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    because: str | UnsetType = UNSET
+    """Why"""
 
 
 class RestoreIn(Model, frozen=True, kw_only=True):

@@ -10,30 +10,23 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.spec import Documented, Spec
-from service.catalog import commit_store, sample_store, snapshot_store
 from service.model.formatting import size
-from service.policies import policy_registry, windows
-from service.policies.settings import Mode
-from service.scheduling.bucket_expansion import MAX_FACTOR
+from service.policies import windows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Connection
-
-    from service.catalog.registration import Registration
     from service.catalog.sample import Sample
     from service.policies.policy import Policy
 
 AHEAD = timedelta(days=90)
 
-_PAST = timedelta(days=60)
+MAX_FACTOR = 8
+"""Largest factor of one job (see `BucketExpansionParams`); a table that needs more is expanded again later."""
+
 _LEAST_DAYS = 3.0
 _MOST_POINTS = 60
-_MOST_COMMITS = 20_000
 _DAY = 86_400.0
-# The largest bucket grows like the table only if most of the table is in its partition.
-_MOST_OF_TABLE = 0.8
 
 
 @dataclass(frozen=True)
@@ -50,9 +43,14 @@ class BucketGrowth(Documented):
     in_90_days: Annotated[int, Spec("Number of buckets that is needed in 90 days", examples=(32,))]
     factor: Annotated[int, Spec("Factor of an expansion that lasts for 90 days; 1 if none is needed", examples=(4,))]
     quiet_at: Annotated[
-        datetime | None, Spec("The next hour with the fewest commits, or the next window; null if none is needed")
+        datetime | None,
+        Spec("The hour with the fewest commits or the window, the present or the next one; null if none is needed"),
     ]
     text: Annotated[str, Spec("The same in words", examples=("needs 16 buckets by 3 March; 32 in 90 days",))]
+
+    def grown(self, size: float) -> float:
+        """Returns what a bucket of so many bytes has in 90 days."""
+        return size * (1 + self.bytes_per_day * AHEAD.days / max(1, self.largest_bytes))
 
 
 @dataclass(frozen=True)
@@ -64,37 +62,23 @@ class Largest:
     most: int
 
 
-def of_table(connection: Connection, table: Registration, now: datetime) -> BucketGrowth | None:
-    """Returns how the largest bucket grows; None without a bucket index, or while that is not known."""
-    stored = snapshot_store.find(connection, table.id)
-    if stored is None or not stored.snapshot.num_buckets:
-        return None
-    snapshot = stored.snapshot
-    policy, large, totals = policy_registry.effective_of(connection, table).policy, snapshot.large, snapshot.totals
-    whole = totals.base_bytes + totals.log_bytes
-    if not large or policy.bucket_expansion.mode is Mode.OFF:
-        return None
-    if large.base_bytes + large.log_bytes < _MOST_OF_TABLE * whole:
-        return None
-    samples = sample_store.of_table(connection, table.id, now, since=now - _PAST, limit=4000)
-    largest = Largest(
-        large.largest_bucket_bytes, large.num_buckets or snapshot.num_buckets, policy.bucket_expansion.max_bucket_bytes
-    )
-    commits = commit_store.completed_since(connection, table.id, now - timedelta(days=7), _MOST_COMMITS)
-    if len(commits) == _MOST_COMMITS:
-        commits = of_whole_days(commits, now)
-    return foreseen(samples, largest, now, quiet_at(policy, commits, now))
-
-
-def foreseen(samples: Sequence[Sample], largest: Largest, now: datetime, quiet: datetime) -> BucketGrowth | None:
-    """Returns the forecast by the median of the slopes between samples, which jumps and single losses do not move."""
+def rate_of(samples: Sequence[Sample]) -> float | None:
+    """Returns by which share of its size the table grows in a day: by the median of the slopes between samples, which
+    jumps and single losses do not move. None while too little is known."""
     points = [(each.at.timestamp() / _DAY, each.base_bytes + each.log_bytes) for each in samples]
     points = points[:: max(1, len(points) // _MOST_POINTS)]
     if not points or points[-1][0] - points[0][0] < _LEAST_DAYS or not points[-1][1]:
         return None
     slopes = [(after[1] - before[1]) / (after[0] - before[0]) for before, after in combinations(points, 2)]
+    return max(0.0, median(slopes) / points[-1][1])
+
+
+def foreseen(rate_of_table: float | None, largest: Largest, now: datetime, quiet: datetime) -> BucketGrowth | None:
+    """Returns the forecast by the table's rate (`rate_of`); None if that is not known."""
+    if rate_of_table is None:
+        return None
     # Every bucket has the same share of what comes, so the largest one grows like the table.
-    rate = max(0.0, median(slopes) * largest.bytes / points[-1][1])
+    rate = rate_of_table * largest.bytes
     later = largest.bytes + rate * (AHEAD.total_seconds() / _DAY)
     factor = 1
     while later > largest.most * factor and factor < MAX_FACTOR:
@@ -109,12 +93,18 @@ def foreseen(samples: Sequence[Sample], largest: Largest, now: datetime, quiet: 
         when = "now" if days == 0 else f"by {needed_at.day} {needed_at:%B %Y}"
         text = f"needs {needed} buckets {when}: the largest has {size(largest.bytes)}, {size(largest.most)} are allowed"
         if factor > 1:
-            text += f"; {lasting} last for {AHEAD.days} days, best at {quiet:%Y-%m-%d %H:%M} UTC"
+            when = "now" if quiet <= now else f"at {quiet:%Y-%m-%d %H:%M} UTC"
+            text += f"; {lasting} last for {AHEAD.days} days, best {when}"
     return BucketGrowth(
         *(largest.bytes, int(rate), largest.num_buckets, needed, needed_at, lasting, factor),
         quiet if factor > 1 else None,
         text,
     )
+
+
+def hour_of(now: datetime) -> datetime:
+    """Returns the beginning of the hour that is running."""
+    return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def of_whole_days(commits: list[datetime], now: datetime) -> list[datetime]:
@@ -124,12 +114,18 @@ def of_whole_days(commits: list[datetime], now: datetime) -> list[datetime]:
     return [each for each in commits if each > now - timedelta(days=days)] if days else commits
 
 
-def quiet_at(policy: Policy, commits: Sequence[datetime], now: datetime) -> datetime:
-    """Returns the next opening of a maintenance window, or else the next hour of the day with the fewest commits."""
+def by_hour(commits: Sequence[datetime], hour: datetime) -> Mapping[int, int]:
+    """Returns the number of commits in each hour of the day before `hour`. The hour that is running does not count: if
+    it did, it could never be found quiet until its end, and another one would be the quietest each time."""
+    return Counter(each.astimezone(UTC).hour for each in commits if each < hour)
+
+
+def quiet_at(policy: Policy, commits: Mapping[int, int], now: datetime) -> datetime:
+    """Returns `now` in a maintenance window, or in the hour of the day with the fewest commits; else the next time at
+    which one of them begins. `commits` has the commits of each hour."""
     if policy.windows and windows.closes_at(policy.windows, policy.time_zone, now) is None:
         return windows.opens_at(policy.windows, policy.time_zone, now) or now
     if policy.windows:
         return now
-    by_hour = Counter(each.astimezone(UTC).hour for each in commits)
-    hours = [(now + timedelta(hours=ahead)).replace(minute=0, second=0, microsecond=0) for ahead in range(1, 25)]
-    return min(hours, key=lambda at: (by_hour[at.hour], at))
+    hours = [hour_of(now) + timedelta(hours=ahead) for ahead in range(24)]
+    return max(now, min(hours, key=lambda at: (commits.get(at.hour, 0), at)))

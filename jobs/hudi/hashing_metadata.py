@@ -1,0 +1,152 @@
+"""Hashing metadata of consistent hashing (`jobs.format.consistent_hashing`) on a table: read, written by Hudi's own
+code, and removed.
+
+Metadata whose instant was rolled back must be removed. `ConsistentBucketIndexUtils.recommitMetadataFile` (1.2.0) takes
+them for committed if a file group of theirs has a base file, which is so for each bucket that a resize leaves alone.
+While the instant is pending, Hudi ignores them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import FileMissingError, HudiError
+from jobs.format.consistent_hashing import (
+    COMMITTED,
+    FOLDER,
+    MAX_BYTES,
+    SUFFIX,
+    DamagedMetadataError,
+    HashingMetadata,
+    Versions,
+)
+from jobs.format.hashing_config import BASELINE
+from jobs.hudi import hashing_config
+from jobs.hudi.file_listing import listed_below
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jobs.hudi.opened_table import OpenedTable
+    from jobs.hudi.table import HudiTable
+
+_HASH_FIELDS = "hoodie.bucket.index.hash.field"
+
+PARTITION, NODES, SEQUENCE = (
+    "clustering.group.partition",
+    "clustering.group.child.node",
+    "clustering.group.sequence.no",
+)
+"""Members of the extra metadata of a clustering group (`BaseConsistentHashingBucketClusteringPlanStrategy`)."""
+
+
+def hash_fields(table: HudiTable) -> list[str]:
+    """Returns the fields that writers hash, by the declared options; by default all fields of the record key."""
+    declared = table.declared.hudi_options.get(_HASH_FIELDS, "")
+    return [name for name in declared.split(",") if name] or list(table.record_key_fields)
+
+
+def index_options(table: HudiTable, num_buckets: int) -> dict[str, str]:
+    """Returns the options of a client with this index. `num_buckets` are those of a new partition."""
+    return {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
+        _HASH_FIELDS: ",".join(hash_fields(table)),
+        "hoodie.bucket.index.num.buckets": str(num_buckets),
+    }
+
+
+def versions(table: HudiTable, partition: str) -> Versions:
+    completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
+    return Versions.of(
+        table.entries_in(f"{FOLDER}/{partition}".rstrip("/")),
+        lambda instant: instant in completed or table.was_archived(instant),
+    )
+
+
+def read(table: HudiTable, partition: str, instant: str) -> HashingMetadata:
+    """Raises `DamagedMetadataError`."""
+    path = "/".join(filter(None, (table.base_path.rstrip("/"), FOLDER, partition, f"{instant}{SUFFIX}")))
+    try:
+        with translated(f"reading the hashing metadata of '{partition}'", expected=FileMissingError):
+            return HashingMetadata.from_json(instant, table.jvm.reads.text(table.storage, path, MAX_BYTES) or "")
+    except FileMissingError as error:
+        raise DamagedMetadataError("it is gone") from error
+
+
+def save(table: HudiTable, config: Any, instant: str, groups: Sequence[Mapping[str, str]]) -> None:
+    """Writes the metadata of `instant` for clustering groups, by their extra metadata. The lock must be held, and the
+    instant be pending. Does what `HoodieSparkConsistentBucketIndex.updateLocation` (1.2.0) does for a clustering whose
+    plan is on the timeline. Raises HudiError if the metadata have changed since the plan."""
+    with translated("writing the hashing metadata"):
+        jvm, utils, hoodie_table = _opened(table, config)
+        model = jvm.hudi.common.model
+        for partition in sorted({each[PARTITION] for each in groups}):
+            own = [each for each in groups if each[PARTITION] == partition]
+            present = utils.loadMetadata(hoodie_table, partition).get()
+            number = int(present.getSeqNo())
+            if {int(each[SEQUENCE]) for each in own} != {number}:
+                raise HudiError(f"The hashing metadata of '{partition}' have changed since the plan")
+            children = [node for each in own for node in json.loads(each[NODES])]
+            present.setChildrenNodes(model.ConsistentHashingNode.fromJsonString(json.dumps(children)))
+            nodes = jvm.hudi.index.bucket.ConsistentBucketIdentifier(present).getNodes()
+            content = {
+                "version": int(present.getVersion()),
+                "partitionPath": present.getPartitionPath(),
+                "instant": instant,
+                "numBuckets": int(present.getNumBuckets()),
+                "seqNo": number + 1,
+                "nodes": [
+                    {"value": int(node.getValue()), "fileIdPrefix": node.getFileIdPrefix(), "tag": "NORMAL"}
+                    for node in jvm.items(nodes.stream())
+                ],
+            }
+            made = model.HoodieConsistentHashingMetadata.fromBytes(bytearray(json.dumps(content).encode()))
+            if not utils.saveMetadata(hoodie_table, made):
+                raise HudiError(f"The hashing metadata of '{partition}' could not be written")
+
+
+def confirm(table: HudiTable, config: Any, partitions: Sequence[str]) -> None:
+    """Lets Hudi write the missing `COMMITTED` files of completed instants, by which writers of any version find them
+    after the instants were archived."""
+    table.reload()
+    with translated("confirming the hashing metadata"):
+        _, utils, hoodie_table = _opened(table, config)
+        for partition in partitions:
+            utils.loadMetadata(hoodie_table, partition)
+
+
+def _opened(table: HudiTable, config: Any) -> tuple[Any, Any, Any]:
+    jvm = table.jvm
+    hoodie_table = jvm.hudi.table.HoodieSparkTable.create(config, jvm.engine_context, table.meta)
+    return jvm, jvm.hudi.index.bucket.ConsistentBucketIndexUtils, hoodie_table
+
+
+def forget(table: HudiTable, instant: str) -> None:
+    """Removes what an instant has said about buckets: its hashing metadata, and its hashing config
+    (`jobs.hudi.hashing_config`). The lock must be held."""
+    for path in _files(table) if table.has_consistent_hashing() else ():
+        if path.rpartition("/")[2] in {f"{instant}{COMMITTED}", f"{instant}{SUFFIX}"}:
+            with translated("removing hashing metadata"):
+                # Hudi fails if the commit of metadata is there without them; it is first in the order.
+                table.storage.deleteFile(table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{FOLDER}/{path}"))
+    hashing_config.remove(table, instant)
+
+
+def dangling(table: HudiTable) -> list[str]:
+    """Returns the instants of hashing metadata and hashing configs that never completed and are not pending."""
+    found = set(hashing_config.dangling(table))
+    files = _files(table) if table.has_consistent_hashing() else []
+    committed = {path.removesuffix(COMMITTED) for path in files if path.endswith(COMMITTED)}
+    suspects = {path.removesuffix(SUFFIX) for path in files if path.endswith(SUFFIX)} - committed
+    known = {item.requested for item in table.instants()} | {BASELINE}
+    instants = {path.rpartition("/")[2] for path in suspects} - known
+    return sorted(found | {each for each in instants if each.isdigit() and not table.was_archived(each)})
+
+
+def _files(table: OpenedTable) -> list[str]:
+    with translated("listing the hashing metadata"):
+        return sorted(listed_below(table.jvm, table.storage, f"{table.base_path}/{FOLDER}"))

@@ -1,0 +1,142 @@
+"""Bucket resize: splits and merges buckets of consistent hashing by Hudi's own plan and execution (1.2.0), committed by
+`Replacement`.
+
+The new hashing metadata are written with the lock held, right before the commit. A worker that is killed leaves
+
+- before the metadata: a pending replacecommit, whose files the next attempt removes;
+- between metadata and commit: the same, and metadata that Hudi ignores while the instant is pending. They are removed
+  before the instant (`hashing_metadata.forget`);
+- after the commit: a complete resize. Hudi's next reader of the metadata, or the next attempt, confirms them.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from jobs.contract import Outcome, Result
+from jobs.errors import refuse
+from jobs.format.bucket_rules import Selection
+from jobs.hudi import rows
+from jobs.hudi.lock import TableLock
+from jobs.kinds.bucket_resize import BucketResizeParams, BucketResizeResult
+from jobs.problems.bucket_resizes import (
+    HASHING_METADATA_NOT_SOUND,
+    NO_CONSISTENT_HASHING,
+)
+from jobs.problems.tables import BASE_FILES_NOT_PARQUET
+from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
+from jobs.protocol.file_group_change import Switch
+from jobs.protocol.replacement import Replacement
+from jobs.protocol.replacement_config import ReplacementConfig
+from jobs.services import repair, resize_plan
+from jobs.services.checks import consistent_hashing
+from jobs.services.checks.finding import Examined
+from jobs.services.group_rewrite import HOLDING
+from jobs.services.held_groups import Held
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from jobs.contract import Problem, WorkOrder
+    from jobs.format.stale_writes import Group
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+    from jobs.kinds.results import KindResult
+    from jobs.services.checks.consistent_hashing import Placed
+    from jobs.services.resize_plan import ResizePlan
+
+
+def run(table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobContext) -> Result[KindResult]:
+    """Splits and merges buckets. Raises the `JobError`s of `Replacement.run`, and RowsDifferError."""
+    context.step("planning")
+    problems = _of_table(table)
+    if problems:
+        return _refused(order, problems)
+    if done := recovery.settle_replacement(table, order, context):
+        with resize_plan.client(table, order.params) as client:
+            client.clusterings.confirm_hashing(sorted({item.partition for item in table.file_slices()}))
+        return done
+    slices = table.file_slices()
+    selection = None if order.params.partitions is None else Selection.of(order.params.partitions)
+    held = Held.of(table, [item for item in slices if selection is None or item.partition in selection], HOLDING)
+    problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
+    problems += [*_of_writers(table, order, held), *_of_metadata(table)]
+    due = resize_plan.due(held.free, order.params)
+    if problems:
+        return _refused(order, problems)
+    with resize_plan.client(table, order.params, due) as client:
+        plan = resize_plan.make(table, client, order, context) if due else None
+        if plan is None:
+            idle = BucketResizeResult(nothing_to_do=True, split=0, merged_away=0, notes=held.notes())
+            return Result(Outcome.SUCCEEDED, details=idle)
+        problems += [*_of_rows(plan.read_rows()), *unique_keys.refusals(table, plan.partitions)]
+        if order.dry_run or problems:
+            return _refused(order, problems, plan.forecast(table.file_slices()).having(notes=held.notes()))
+        return _resize(table, order, context, plan)
+
+
+def _resize(
+    table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobContext, plan: ResizePlan
+) -> Result[KindResult]:
+    lock = TableLock(table, order.job_id)
+    replaced = Replacement(
+        table,
+        # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs, and fails as it
+        # reads the number of a bucket from the file ids of ranges (`BucketIndexConcurrentFileWrites...`, 1.2.0).
+        ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True, starts_alone=True),
+        context,
+        lock,
+        choose=plan.choose,
+        rewrite=plan.rewrite,
+        before_commit=plan.save,
+        unit=plan.unit,
+    ).run()
+    plan.confirm(replaced)
+    switch = Switch(replaced.file_groups)
+    watched = repair.after_switch(table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced)
+    done = plan.counted(watched.result(replaced.measured(BucketResizeResult)), replaced)
+    return Result(Outcome.SUCCEEDED, instants=(replaced.instant, *watched.instants), details=done)
+
+
+def _refused(
+    order: WorkOrder[BucketResizeParams], problems: Sequence[Problem], found: BucketResizeResult | None = None
+) -> Result[KindResult]:
+    """Returns the result of a dry run; raises RefusedError in a job."""
+    if not order.dry_run:
+        refuse(problems)
+    details = (found or BucketResizeResult()).having(refusals=tuple(problems))
+    return Result(Outcome.SUCCEEDED, details=details)
+
+
+# -- refusals
+
+
+def _of_table(table: HudiTable) -> list[Problem]:
+    if not table.has_consistent_hashing():
+        return [NO_CONSISTENT_HASHING.because()]
+    problems: list[Problem] = []
+    if table.properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
+        problems.append(BASE_FILES_NOT_PARQUET.because())
+    return [*problems, *preflight.no_meta_fields(table), *preflight.of_lock(table), *rows.not_readable(table)]
+
+
+def _of_writers(table: HudiTable, order: WorkOrder[BucketResizeParams], held: Held) -> Iterator[Problem]:
+    yield from older_hudi.against_merging_by_hudi(table, held.free)
+    yield from writer_engines.of_running_flink(table, order)
+    if older_hudi.without_hashing_config(table):
+        # Hudi before 1.1 may start an instant without the table's lock, and read the ranges just before they change.
+        yield from preflight.writers_not_stopped(table, order)
+    yield from held.refusals(table)
+
+
+def _of_metadata(table: HudiTable) -> list[Problem]:
+    with ExitStack() as opened:
+        found = list(consistent_hashing.metadata(Examined(table, opened)))
+    return [HASHING_METADATA_NOT_SOUND.because(f"{each.type}: {each.detail}") for each in found]
+
+
+def _of_rows(placed: Mapping[Group, Placed]) -> list[Problem]:
+    found = consistent_hashing.misplaced(placed)
+    named = ", ".join(f"{number} in '{partition}'" for partition, number in list(found.items())[:5])
+    return [HASHING_METADATA_NOT_SOUND.because(f"rows-in-wrong-hash-range: {named}")] if found else []

@@ -1,0 +1,77 @@
+"""Policy of bucket resize: whether buckets of consistent hashing are to be split or merged, and in which partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from jobs.kinds.bucket_resize import MARGIN
+from service.model.formatting import count, size
+from service.policies.settings import Mode
+from service.scheduling.decision import Run, Skip, Suggest
+from service.scheduling.trigger_context import by_calendar
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import PartitionState, TableSnapshot
+    from service.policies.settings import ResizeSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
+    from service.scheduling.trigger_context import TriggerContext
+
+_MOST_PARTITIONS = 10_000
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.bucket_resize, inputs.snapshot, inputs.context)
+
+
+def decide(settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Suggest | Skip:
+    """Returns the proposal; it is `Run` only in the mode `auto`."""
+    if settings.mode is Mode.OFF:
+        return Skip("off", "bucket resize is switched off")
+    known = [each for each in snapshot.partitions if each.largest_range_bytes]
+    if not known:
+        return Skip("no-consistent-hashing", "the table has no consistent-hashing bucket index")
+    if settings.min_buckets > settings.max_buckets or settings.merge_bytes * MARGIN > settings.split_bytes:
+        return Skip(
+            "bounds-contradict", "merge_bytes is above a fourth of split_bytes, or min_buckets above max_buckets"
+        )
+    if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
+        return Skip("not-yet", timing.because, timing.until)
+    large = [each for each in known if _is_large(each, settings)]
+    small = [each for each in known if _is_small(each, settings)]
+    finding = _finding(large, small, settings)
+    if finding is None:
+        return Skip(
+            "sizes-right", "no bucket is large enough to be split, and no neighbours are small enough to be merged"
+        )
+    if any(item.is_plan for item in snapshot.pending):
+        return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
+    paths = sorted({each.path for each in (*large, *small)})
+    params = settings.job_params(partitions=None if len(paths) == len(known) else paths[:_MOST_PARTITIONS])
+    kind = JobKind.BUCKET_RESIZE
+    return Run(kind, params, finding) if settings.mode is Mode.AUTO else Suggest(kind, params, finding)
+
+
+def _is_large(partition: PartitionState, settings: ResizeSettings) -> bool:
+    return partition.largest_range_bytes > settings.split_bytes and partition.num_buckets < settings.max_buckets
+
+
+def _is_small(partition: PartitionState, settings: ResizeSettings) -> bool:
+    least = partition.neighbours_bytes
+    return least is not None and least <= settings.merge_bytes and partition.num_buckets > settings.min_buckets
+
+
+def _finding(large: list[PartitionState], small: list[PartitionState], settings: ResizeSettings) -> str | None:
+    found = []
+    if large:
+        worst = max(large, key=lambda each: each.largest_range_bytes)
+        found.append(
+            f"a bucket of {worst.place} has {size(worst.largest_range_bytes)}, {size(settings.split_bytes)} are allowed"
+            f" ({count(len(large), 'partition')} with such a bucket)"
+        )
+    if small:
+        found.append(
+            f"{count(len(small), 'partition')} with neighbouring buckets of at most {size(settings.merge_bytes)} each"
+        )
+    return "; ".join(found) or None

@@ -1,0 +1,49 @@
+"""The maintenance windows of a simulated table."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Self
+
+from service.policies import windows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.policies.policy import Policy, Window
+
+_AFTERWARDS = 15 * 86_400.0
+_YEAR = 366 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindows:
+    """When the windows open and close, in seconds since the epoch. `begins` is None if jobs may always start."""
+
+    begins: Sequence[float] | None
+    ends: Sequence[float] = ()
+
+    @classmethod
+    def of(cls, policy: Policy, begin: float, end: float) -> Self:
+        return cls(*_spans(policy.windows, policy.time_zone, begin, end)) if policy.windows else cls(None)
+
+    def closed_until(self, now: float) -> datetime | None:
+        """Returns when the next window opens; None while one is open."""
+        if self.begins is None:
+            return None
+        number = bisect_right(self.begins, now)
+        if number and now < self.ends[number - 1]:
+            return None
+        # The simulation ends before the opening after the last known one.
+        opens_at = self.begins[number] if number < len(self.begins) else now + _YEAR
+        return datetime.fromtimestamp(opens_at, UTC)
+
+
+@lru_cache(maxsize=64)
+def _spans(opened: Sequence[Window], time_zone: str, begin: float, end: float) -> tuple[list[float], list[float]]:
+    first, last = (datetime.fromtimestamp(each, UTC) for each in (begin, end + _AFTERWARDS))
+    found = windows.spans(opened, time_zone, first, last)
+    return [start.timestamp() for start, _ in found], [stop.timestamp() for _, stop in found]

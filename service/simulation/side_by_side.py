@@ -1,0 +1,55 @@
+"""Calls two functions at the same time, on two processor cores."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from service.lake.reader_pool import end_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+def both(first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
+    """Returns both results. `first` is called in a forked process if this one has no other threads, whose locks a fork
+    would keep for ever; it must use no connection, and its result must be picklable."""
+    if threading.active_count() > 1 or len(os.sched_getaffinity(0)) < 2:
+        return first(), second()
+    source, target = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.close(source)
+        _answer(first, target, parent)
+    os.close(target)
+    try:
+        with os.fdopen(source, "rb") as pipe:
+            other = second()
+            reply = pipe.read()
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        _, status = os.waitpid(child, 0)
+    # Where the memory is too small for both, the child is the one that ends, or that is ended.
+    return (pickle.loads(reply) if status == 0 else first()), other  # noqa: S301 - our own child wrote it
+
+
+def _answer(function: Callable[[], object], target: int, parent: int) -> None:
+    """Writes the result, and ends this process without the code that ends its parent."""
+    status = 1
+    try:
+        end_with_parent()
+        # The parent may have ended before.
+        if os.getppid() == parent:
+            with os.fdopen(target, "wb") as pipe:
+                pickle.dump(function(), pipe)
+            status = 0
+    finally:
+        os._exit(status)

@@ -1,0 +1,152 @@
+"""A history of very many instants: archived in rounds, compacted by Hudi, interrupted anywhere, and read whole."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.contract import JobKind, WorkOrder
+from jobs.errors import HudiError
+from service.lake.history import archived_since
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from service.model.storage_errors import FileDamagedError
+from tests.integration import tables
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
+
+RETAIN = {"retain": 2}
+HISTORY = {6: ".hoodie/archived", 9: ".hoodie/timeline/history"}
+# Hudi compacts ten files of one level of the history to one of the next level.
+ROUNDS = 11
+
+
+def add_commits(base: Path, version: int, first: int, count: int) -> list[str]:
+    """Copies the first commit to so many instants of the year 2001, which the table then has before all others."""
+    folder = base / ".hoodie" / ("timeline" if version > 6 else "")
+    done = min(path for path in folder.iterdir() if path.suffix == ".deltacommit")
+    own = done.name[:17]
+    added = []
+    for number in range(first, first + count):
+        began = datetime(2001, 1, 1) + timedelta(minutes=number)
+        instant, completed = (f"{each:%Y%m%d%H%M%S}000" for each in (began, began + timedelta(seconds=1)))
+        for path in folder.glob(f"{own}*.deltacommit*"):
+            name = path.name.replace(own, instant, 1)
+            if "_" in name:
+                name = f"{instant}_{completed}.deltacommit"
+            shutil.copyfile(path, folder / name)
+        added.append(instant)
+    return added
+
+
+def archived(base: Path) -> tuple[list[str], bool]:
+    """Returns the archived commits as the service reads them, each as often as it is there, and whether it read all."""
+    storage = open_storage(str(base), {})
+    found, is_whole = archived_since(storage, read_table_config(storage), "")
+    return [each.instant.requested_time for each in found if each.instant.action == "deltacommit"], is_whole
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("version", "each_round"), [(9, 20), (9, 1000), (6, 1000)])
+def test_a_long_history_is_archived_compacted_and_read_whole(
+    spark: SparkSession, tmp_path: Path, version: int, each_round: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, updates=2, metadata=False, version=version)
+    rows = proved(spark, base, 4)
+    added: list[str] = []
+    for number in range(ROUNDS):
+        added += add_commits(base, version, number * each_round, each_round)
+        done = run_job(spark, base, "archival", RETAIN).details
+        assert done["archived"] >= each_round
+
+    found, is_whole = archived(base)
+    assert is_whole
+    assert found[: len(added)] == added
+    if version > 6:
+        levels = {path.stem.rpartition("_")[2] for path in (base / HISTORY[9]).glob("*.parquet")}
+        assert "1" in levels
+    table = hudi_table(spark, base, INDEX)
+    assert all(table.was_archived(each) for each in (added[0], added[-1]))
+    assert proved(spark, base, 4) == rows
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70
+
+
+KILLS = {
+    "before the file": {"at": "before", "name": "the archival"},
+    "file": {"at": "file", "name": f"{HISTORY[9]}/*_0.parquet"},
+    "manifest": {"at": "file", "name": f"{HISTORY[9]}/manifest_*"},
+    "instants going": {"at": "file", "name": f"{HISTORY[9]}/manifest_*", "delay": 0.3},
+    "compacted file": {"at": "file", "name": f"{HISTORY[9]}/*_1.parquet"},
+    "manifest of the compaction": {"at": "file", "name": f"{HISTORY[9]}/manifest_*", "nth": 2},
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kill", KILLS)
+def test_a_worker_that_is_killed_while_it_archives_leaves_no_gap(
+    spark: SparkSession, tmp_path: Path, spares: Spares, kill: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, updates=2, metadata=False)
+    rows = proved(spark, base, 4)
+    added: list[str] = []
+    for number in range(ROUNDS - 2 if "compact" in kill else 1):
+        added += add_commits(base, 9, number * 20, 20)
+        run_job(spark, base, "archival", RETAIN)
+    added += add_commits(base, 9, len(added), 20)
+    order = WorkOrder("job_killed", 1, JobKind.ARCHIVAL, hudi_table(spark, base, INDEX).declared, RETAIN)
+    death = spares.take(is_last=True).run(order, KILLS[kill])
+    assert death.result is None
+    # What is on the timeline counts as well: nothing is in neither of them.
+    left = {item.requested for item in hudi_table(spark, base, INDEX).instants()}
+    assert set(added) <= {*archived(base)[0], *left}
+
+    run_job(spark, base, "archival", RETAIN, job_id="job_killed")
+
+    found, is_whole = archived(base)
+    assert is_whole
+    assert found[: len(added)] == added
+    assert proved(spark, base, 4) == rows
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70
+
+
+@pytest.mark.parametrize("is_named", [pytest.param(False, id="not named yet"), pytest.param(True, id="named")])
+def test_a_manifest_that_was_half_written(spark: SparkSession, tmp_path: Path, is_named: bool) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=60, updates=2, metadata=False)
+    added = add_commits(base, 9, 0, 20)
+    run_job(spark, base, "archival", RETAIN)
+    history = base / HISTORY[9]
+    version = int((history / "_version_").read_text())
+    whole = (history / f"manifest_{version}").read_bytes()
+    broken = history / f"manifest_{version if is_named else version + 1}"
+    broken.write_bytes(whole[: len(whole) // 2])
+    broken.with_name(f".{broken.name}.crc").unlink(missing_ok=True)
+    added += add_commits(base, 9, 20, 20)
+
+    if is_named:
+        with pytest.raises(FileDamagedError):
+            archived(base)
+        with pytest.raises(HudiError):
+            run_job(spark, base, "archival", RETAIN)
+        broken.write_bytes(whole)
+    done = run_job(spark, base, "archival", RETAIN).details
+
+    assert done["archived"] >= 20
+    found, is_whole = archived(base)
+    assert is_whole
+    assert found[: len(added)] == added

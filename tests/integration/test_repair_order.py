@@ -1,0 +1,93 @@
+"""A repair's own rows and deletes count as of the writes that it repairs, and not as of its commits, when another
+stale write is repaired after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.hudi.stale_slices import deleted_keys
+from tests.integration import tables
+from tests.integration.hidden import hidden
+from tests.integration.run import hudi_table, run_job
+from tests.integration.test_bucket_count import count_buckets, index_of
+from tests.integration.test_contraction import proved_by
+from tests.integration.test_repair_beside_writers import newest, texts, write_stale
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+BY_COMMIT = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
+DELETE = {"hoodie.datasource.write.operation": "delete"}
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version", "more"),
+    [
+        (MOR, 9, {}),
+        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9, BY_COMMIT), (MOR, 6, {})]),
+    ],
+)
+def test_a_delete_that_is_repaired_takes_no_row_of_a_later_stale_write(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, more: dict[str, str]
+) -> None:
+    base = tmp_path / "trips"
+    shape = {"table_type": table_type, "version": version, **more}
+    options = tables.write_table(spark, base, count=300, **shape)
+    count_buckets(spark, base, 4, 7)
+    change = newest(base)
+    deleted = write_stale(tables.rows(spark, 0, 60), base, {**options, **DELETE})
+    # Writers with the new number: a row that comes after the delete, and deletes of others.
+    again = tables.rows(spark, 0, 20, ts=6)
+    tables.upsert(again, base, options)
+    tables.upsert(tables.rows(spark, 290, 300), base, {**options, **DELETE})
+    # A writer that does not know of the replacement goes on with its file groups.
+    late = tables.rows(spark, 40, 80, ts=5)
+    with hidden(base, change, tmp_path / "away"):
+        write_stale(late, base, options)
+
+    # The deletes are repaired first.
+    result = run_job(spark, base, "repair", {"instants": [deleted]}).details
+
+    assert deleted in result["repaired"]
+    found, expected = texts(spark, base, again, late, tables.rows(spark, 80, 290))
+    assert found == expected
+    assert len(proved_by(spark, base, 7, index_of(4))) == 270
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_delete_with_an_event_time_keeps_it_when_it_is_repaired(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    marker = {"hoodie.payload.delete.field": "region", "hoodie.payload.delete.marker": "gone"}
+    options = {**tables.write_table(spark, base, count=300, version=version), **marker}
+    tables.upsert(tables.rows(spark, 299, 300, ts=1), base, options)
+    count_buckets(spark, base, 4, 7)
+    change = newest(base)
+    deleted = write_stale(tables.rows(spark, 0, 60, ts=7).withColumn("region", F.lit("gone")), base, options)
+    earlier, later = tables.rows(spark, 20, 40, ts=6), tables.rows(spark, 40, 80, ts=8)
+    with hidden(base, change, tmp_path / "away"):
+        write_stale(earlier.union(later), base, options)
+
+    result = run_job(spark, base, "repair", {"instants": [deleted]}).details
+
+    assert deleted in result["repaired"]
+    left = tables.rows(spark, 80, 299).union(tables.rows(spark, 299, 300, ts=1))
+    found, expected = texts(spark, base, later, left)
+    assert found == expected
+    table = hudi_table(spark, base, tables.INDEX)
+    values = [each.ordering for commit in table.commits() for each in deleted_keys(table, commit)]
+    assert set(values) == {"7"}
+    # Hudi holds the value against rows that come later.
+    tables.upsert(tables.rows(spark, 0, 10, ts=6).union(tables.rows(spark, 10, 20, ts=9)), base, options)
+    found, expected = texts(spark, base, tables.rows(spark, 10, 20, ts=9), later, left)
+    assert found == expected
+    run_job(spark, base, "compaction")
+    assert len(proved_by(spark, base, 7, index_of(4))) == 270

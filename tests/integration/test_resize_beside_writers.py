@@ -1,0 +1,153 @@
+"""Writers beside a resize, and older ones after it, lose no row and write none twice."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import ExpansionStep
+from jobs.errors import RefusedError, WritersActiveError
+from jobs.protocol.replacement import Replacement
+from tests.integration.old_writer import OldWriter
+from tests.integration.run import run_job
+from tests.integration.tables import duplicates, rows, snapshot, upsert
+from tests.integration.test_bucket_resize import MERGE, SPLIT, resize
+from tests.integration.test_consistent_hashing import findings, num_buckets, write
+from tests.integration.test_consistent_hashing import resize as of_hudi
+from tests.integration.writers import At, HeldWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+_STRATEGIES = "org.apache.hudi.client.clustering.update.strategy"
+UPDATES = "hoodie.clustering.updates.strategy"
+WRITERS = {
+    "rejects its own updates": {},
+    "writes twice": {UPDATES: f"{_STRATEGIES}.SparkConsistentBucketDuplicateUpdateStrategy"},
+    "rolls clusterings back": {"hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true"},
+    "simple conflicts": {
+        "hoodie.write.lock.conflict.resolution.strategy": "org.apache.hudi.client.transaction"
+        ".SimpleConcurrentFileWritesConflictResolutionStrategy"
+    },
+}
+PARAMS = {"split": SPLIT, "merge": MERGE}
+
+
+def _right(spark: SparkSession, base: Path, *, newest: int, count: int) -> None:
+    found = spark.read.format("hudi").load(str(base))
+    assert (len(snapshot(spark, base)), len(snapshot(spark, base, metadata=False))) == (count, count)
+    assert found.where(f"ts = {newest}").count() == count
+    assert (duplicates(spark, base), findings(spark, base)) == (0, {})
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("change", PARAMS)
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_batch_that_begins_during_a_resize_is_waited_for_and_kept(
+    spark: SparkSession, tmp_path: Path, writer: str, change: str
+) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base) | WRITERS[writer]
+    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options, tmp_path / "gate")
+
+    def let_go_later() -> None:
+        threading.Timer(2, held.let_go).start()
+
+    context = At("comparing the record keys", lambda: held.start() and None, (ExpansionStep.DRAINING, let_go_later))
+    done = resize(spark, base, PARAMS[change], context=context)
+    held.finish()
+    assert done["rewritten_again"] + done["left_out"] > 0
+    # The writer continues with its old state of the table.
+    upsert(rows(spark, 0, 400, ts=6, partitions=2), base, options)
+    _right(spark, base, newest=6, count=400)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_batch_that_began_before_the_instant_of_the_resize_is_kept(
+    spark: SparkSession, tmp_path: Path, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base) | WRITERS[writer]
+    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options, tmp_path / "gate")
+    real = Replacement.run
+
+    def later(self: Replacement) -> Any:
+        held.start().let_go_after(8)
+        return real(self)
+
+    monkeypatch.setattr(Replacement, "run", later)
+    resize(spark, base, SPLIT)
+    held.finish()
+    upsert(rows(spark, 0, 400, ts=6, partitions=2), base, options)
+    _right(spark, base, newest=6, count=400)
+
+
+@pytest.mark.exhaustive
+def test_rows_and_partitions_that_are_committed_during_a_resize_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base)
+
+    def lands() -> None:
+        upsert(rows(spark, 0, 350, ts=5, partitions=2), base, options)
+        upsert(rows(spark, 1000, 1050, ts=6, partitions=5), base, options)
+
+    done = resize(spark, base, SPLIT, context=At("comparing the record keys", lands))
+    assert done["rewritten_again"] > 0
+    upsert(rows(spark, 0, 350, ts=6, partitions=2), base, options)
+    _right(spark, base, newest=6, count=400)
+
+
+@pytest.mark.exhaustive
+def test_a_write_that_stays_in_flight_prevents_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base)
+    held = HeldWriter(rows(spark, 0, 300, ts=5, partitions=2), base, options, tmp_path / "gate").start()
+    with pytest.raises(WritersActiveError):
+        run_job(spark, base, "bucket_resize", {**SPLIT, "wait_seconds": 2}, index=None)
+    held.finish()
+    assert num_buckets(base) == 4
+    _right(spark, base, newest=5, count=300)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("hudi", "version"), [("0.15.0", 6), ("1.0.2", 8), ("1.1.1", 9)])
+def test_an_older_writer_goes_on_after_a_resize(spark: SparkSession, tmp_path: Path, hudi: str, version: int) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base, version=version)
+    declared = {"writers_hudi_version": hudi}
+    with OldWriter(hudi) as old:
+        old.upsert(base, options, 0, 300, ts=1)
+        if version < 9:
+            with pytest.raises(RefusedError) as refused:
+                run_job(spark, base, "bucket_resize", SPLIT, index=None, declared=declared)
+            assert refused.value.problem().type == "writers-not-stopped"
+        for number, params in enumerate((SPLIT, MERGE), 2):
+            before = snapshot(spark, base)
+            resize(spark, base, params, declared={**declared, "writers_stopped": True})
+            assert snapshot(spark, base) == before
+            assert len(old.snapshot(base)) == len(before)
+            old.upsert(base, options, 0, 300 + 20 * number, ts=number)
+            assert len(old.snapshot(base)) == 300 + 20 * number
+        _right(spark, base, newest=3, count=360)
+
+
+@pytest.mark.exhaustive
+def test_a_partition_with_a_pending_plan_of_hudi_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base)
+
+    def plans() -> None:
+        of_hudi(spark, base, completes=None)
+
+    done = resize(spark, base, SPLIT, dry_run=True)
+    assert done["partitions"] == 2
+    with pytest.raises(WritersActiveError):
+        resize(spark, base, SPLIT, context=At("comparing the record keys", plans))
+    assert resize(spark, base, SPLIT)["nothing_to_do"]
+    upsert(rows(spark, 1000, 1100, ts=1, partitions=5), base, options)
+    assert (num_buckets(base), duplicates(spark, base), len(snapshot(spark, base))) == (4, 0, 400)

@@ -1,0 +1,93 @@
+"""Rows that a writer with another index has put into file groups without a bucket: no repair loses one, also if it dies
+half way and the cleaner of a writer keeps nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.contract import JobKind, Table, WorkOrder
+from jobs.errors import RefusedError
+from tests.integration import tables
+from tests.integration.hidden import hidden
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import run_job
+from tests.integration.test_bucket_index import COW, MOR, adopt, bucketed, plain_table, proved
+from tests.integration.test_repair_beside_writers import newest, texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
+
+_CLEANS_AT_ONCE = {
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.async.enabled": "false",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.parquet.small.file.limit": "0",
+}
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9), (MOR, 6), (COW, 6)])],
+)
+def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_not_written(
+    spark: SparkSession, tmp_path: Path, spares: Spares, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=table_type, version=version, partitioned=False)
+    result = adopt(spark, base, num_buckets=4)
+    cleaning = {**old, **_CLEANS_AT_ONCE}
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, cleaning)
+    first = newest(base)
+    # The next version of the file group has the rows of the first one, which is cleaned.
+    tables.upsert(tables.rows(spark, 330, 333, ts=6), base, cleaning)
+    tables.upsert(tables.rows(spark, 333, 335, ts=6), base, cleaning)
+    declared = Table(str(base), "trips", tables.INDEX, writers_hudi_version="1.2.0")
+    plan = WorkOrder("job_r", 1, JobKind.REPAIR, declared, {"instants": [first]})
+
+    death = spares.take(is_last=True).run(plan, {"at": "step", "name": "reading the rows of stale writes"})
+
+    for ts in (7, 8, 9):
+        tables.upsert(tables.rows(spark, 335, 338, ts=ts), base, cleaning)
+    again = {"job_id": "job_r", "earlier_instants": tuple(death.stored)}
+    repaired = run_job(spark, base, "repair", {"instants": [first]}, **again).details
+    assert first in repaired["repaired"]
+    parts = [tables.rows(spark, 0, 280), tables.rows(spark, 280, 330, ts=5), tables.rows(spark, 330, 335, ts=6)]
+    found, expected = texts(spark, base, *parts, tables.rows(spark, 335, 338, ts=9), tables.rows(spark, 338, 340, ts=5))
+    assert found == expected
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert run_job(spark, base, "savepoint", {"action": "list"}).details["savepoints"] == []
+    # A writer with the bucket index cleans what the savepoint has held.
+    tables.upsert(tables.rows(spark, 320, 360, ts=10), base, bucketed(cleaning, result))
+    assert len(proved(spark, base, tables.INDEX)) == 360
+
+
+def test_a_dry_run_names_rows_that_a_repair_could_not_keep(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    old = plain_table(spark, base, table_type=COW, partitioned=False, metadata=False)
+    adopt(spark, base, num_buckets=4)
+    old["hoodie.parquet.small.file.limit"] = "0"
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    first = newest(base)
+    tables.upsert(tables.rows(spark, 330, 340, ts=6), base, old)
+    second = newest(base)
+    ready = run_job(spark, base, "repair", {"instants": [second]}, dry_run=True).details
+    assert (ready["refusals"], ready["stale"]) == ([], [first, second])
+    # The active timeline no longer has the commit that wrote most of the rows.
+    with hidden(base, first, tmp_path / "away"):
+        before = tables.snapshot(spark, base)
+        held = spark.read.format("hudi").load(str(base)).where(f"_hoodie_commit_time = '{first}'").count()
+        assert held
+        plan = run_job(spark, base, "repair", {"instants": [second]}, dry_run=True).details
+        assert [(each["type"], each["detail"]) for each in plan["refusals"]] == [
+            ("rows-of-unknown-commits", f"{held} rows of {first}")
+        ]
+        with pytest.raises(RefusedError) as caught:
+            run_job(spark, base, "repair", {"instants": [second]})
+        assert caught.value.problem().type == "rows-of-unknown-commits"
+        assert tables.snapshot(spark, base) == before

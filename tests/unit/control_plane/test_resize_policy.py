@@ -1,0 +1,72 @@
+"""Tests when buckets of consistent hashing are split or merged, and in which partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.contract import JobKind
+from service.lake.snapshot import PartitionState
+from service.policies.settings import Mode, ResizeSettings
+from service.scheduling.bucket_resize import decide
+from service.scheduling.decision import Run, Skip, Suggest
+from service.scheduling.trigger_context import Calendar, TriggerContext
+from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
+
+AUTO = {"mode": Mode.AUTO, "split_bytes": 100 * MIB, "merge_bytes": 10 * MIB}
+PLAIN = TriggerContext(NOW)
+
+
+def partition(path: str, largest: int, neighbours: int | None = None, *, buckets: int = 4) -> PartitionState:
+    """Returns a partition; sizes are in MiB."""
+    least = None if neighbours is None else neighbours * MIB
+    return PartitionState(path, num_buckets=buckets, largest_range_bytes=largest * MIB, neighbours_bytes=least)
+
+
+def answer(*partitions: PartitionState, pending: Any = (), **settings: Any) -> Run | Suggest | Skip:
+    return decide(ResizeSettings(**{**AUTO, **settings}), a_snapshot(*partitions, pending=pending), PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "chosen"),
+    [
+        ([partition("a", 101), partition("b", 100, 11)], ["a"]),
+        ([partition("a", 50, 10), partition("b", 100, 11)], ["a"]),
+        ([partition("a", 50, 10), partition("b", 101), partition("c", 50, 50)], ["a", "b"]),
+        ([partition("a", 101), partition("b", 50, 1)], None),
+    ],
+)
+def test_a_job_resizes_the_partitions_that_need_it(partitions: list[PartitionState], chosen: list[str] | None) -> None:
+    found = answer(*partitions)
+    assert isinstance(found, Run)
+    assert (found.kind, found.params.get("partitions")) == (JobKind.BUCKET_RESIZE, chosen)
+    assert (found.params["split_bytes"], found.params["merge_bytes"]) == (100 * MIB, 10 * MIB)
+    assert isinstance(answer(*partitions, mode=Mode.SUGGEST), Suggest)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "more", "code"),
+    [
+        ([partition("a", 101)], {"mode": Mode.OFF}, "off"),
+        ([PartitionState("a", num_buckets=4, largest_bucket_bytes=101 * MIB)], {}, "no-consistent-hashing"),
+        ([partition("a", 100, 11)], {}, "sizes-right"),
+        ([partition("a", 101, buckets=8)], {"max_buckets": 8}, "sizes-right"),
+        ([partition("a", 9, 1, buckets=2)], {"min_buckets": 2}, "sizes-right"),
+        ([partition("a", 101)], {"merge_bytes": 26 * MIB}, "bounds-contradict"),
+        ([partition("a", 101)], {"min_buckets": 9, "max_buckets": 8}, "bounds-contradict"),
+        ([partition("a", 101)], {"pending": (plan(),)}, "plans-pending"),
+    ],
+)
+def test_it_says_why_it_starts_none(partitions: list[PartitionState], more: dict[str, Any], code: str) -> None:
+    found = answer(*partitions, **more)
+    assert isinstance(found, Skip)
+    assert found.code == code
+
+
+def test_with_a_calendar_sizes_are_checked_at_its_times() -> None:
+    for is_due in (False, True):
+        found = decide(
+            ResizeSettings(**AUTO), a_snapshot(partition("a", 101)), TriggerContext(NOW, Calendar(is_due=is_due))
+        )
+        assert isinstance(found, Run) is is_due
