@@ -195,7 +195,10 @@ def _rank(problems: Sequence[HealthProblem]) -> float:
     if not problems:
         return _LAST
     worst = problems[0].severity
-    return RANKS[worst] * 1e6 - min(sum(each.severity is worst for each in problems), 10**5)
+    # Most tables have problems of one severity only.
+    is_only = problems[-1].severity is worst
+    number = len(problems) if is_only else sum(each.severity is worst for each in problems)
+    return RANKS[worst] * 1e6 - min(number, 10**5)
 
 
 def _text(key: _Key, order: Order) -> str:

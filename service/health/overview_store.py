@@ -166,18 +166,12 @@ def tables(connection: Connection, busy: Collection[str]) -> Listing:
     of_watch = (_w.c.looked_at.is_not(None).label("is_polled"), _w.c.failures, error)
     query: sa.Select[Any] = sa.select(*of_table, *of_watch).outerjoin(_w, _w.c.table_id == _t.c.id)
     types = {each.value: each for each in TableType}
+    # Unpacking takes a fraction of the time of reading a row's attributes.
     found = [
         ListedTable(
-            id=row.id,
-            name=row.name,
-            base_path=row.base_path,
-            registered_at=row.created_at,
-            state=_state(row, busy),
-            type=types.get(row.type),
-            owner=row.owner,
-            tags=_tags(row.tags),
+            table_id, name, base_path, at, _state(table_id in busy, *of_watch), types.get(type_), owner, _tags(tags)
         )
-        for row in connection.execute(query)
+        for table_id, name, base_path, at, owner, tags, type_, *of_watch in connection.execute(query)
     ]
     return Listing(found)
 
@@ -223,15 +217,15 @@ def _tags(text: str) -> Mapping[str, str]:
     return tags
 
 
-def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
-    if row.failures:
-        error = Problem.from_json(row.error) if row.error else None
+def _state(is_busy: bool, is_polled: bool, failures: int, error: Any) -> TableState:
+    if failures:
+        problem = Problem.from_json(error) if error else None
         # A single failure of the storage does not count, as in `service.health.problem_facts`.
-        if error and row.failures >= (UNHEALTHY_AFTER if error.retriable else 1):
+        if problem and failures >= (UNHEALTHY_AFTER if problem.retriable else 1):
             return TableState.UNREADABLE
-    if not row.is_polled:
+    if not is_polled:
         return TableState.UNPOLLED
-    return TableState.BUSY if row.id in busy else TableState.IDLE
+    return TableState.BUSY if is_busy else TableState.IDLE
 
 
 def _past(row: sa.Row[Any]) -> PastJob:

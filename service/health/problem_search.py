@@ -108,7 +108,7 @@ class ProblemSearch:
         state = round_.run()
         self._last = state
         rest, failed = _of_the_rest(engine, now)
-        found = problems.in_order([*state.of_tables, *rest.problems])
+        found = problems.with_more(state.of_tables, rest.problems)
         of_tables = {(table_id, kind) for table_id, each in state.tables.items() for kind in each.part.failed}
         return Search(Found(found, NotComputed(round_.unread, of_tables, {*rest.failed, *failed})), state.tables)
 
@@ -198,7 +198,7 @@ class _Round:
         new = [
             each for table_id in self._changed & self._tables.keys() for each in self._tables[table_id].part.problems
         ]
-        return problems.in_order([*kept, *new])
+        return problems.with_more(kept, new)
 
     def _rest(self, tables: int, began: float) -> None:
         self._seen += tables

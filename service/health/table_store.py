@@ -152,12 +152,12 @@ def versions(
     """Returns the next `limit` tables in the order of their ids, after the table with the id `after`. `decided` is the
     result of the function of this name. The time of a table's next poll is part of the version only if it is
     overdue."""
-    return [
-        Version(row[0], row[1], row[2], row[3], row[4], hash((tuple(row), decided.get(row[0]))))
-        for row in connection.execute(
-            _versions(connection.dialect.name), {"after": after, "overdue": now - OVERDUE, "most": limit}
-        )
-    ]
+    given = {"after": after, "overdue": now - OVERDUE, "most": limit}
+    found = connection.execute(_versions(connection.dialect.name), given)
+    # The values are compared as the driver returns them, which takes half the time of SQLAlchemy's rows.
+    rows = found.cursor.fetchall() if found.cursor else ()
+    found.close()
+    return [Version(row[0], row[1], row[2], row[3], row[4], hash((row, decided.get(row[0])))) for row in rows]
 
 
 def rare(connection: Connection, now: datetime, table_ids: Collection[str] | None = None) -> RareFacts:
