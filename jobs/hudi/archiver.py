@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jobs.hudi.table import HudiTable
+
+_UNFINISHED = re.compile(r"manifest_\d+\..+", re.ASCII)
+_OLD_SECONDS, _POLL_SECONDS = 30.0, 0.5  # a living archiver writes a few kilobytes, and renames the file
 
 
 def keeping(commits: int) -> dict[str, str]:
@@ -27,6 +35,29 @@ def keeping(commits: int) -> dict[str, str]:
         # Hudi's default only logs an error, and deletes the instants nevertheless.
         "hoodie.archive.fail.on.error": "true",
     }
+
+
+def remove_unfinished(table: HudiTable, checkpoint: Callable[[], None]) -> None:
+    """Deletes the manifests of the history that dead archivers have not renamed yet (`HoodieStorage`,
+    `createImmutableFileInPath`). Beside one, each later archival of a job or a writer fails, because Hudi takes the
+    rest of its name for a number (`LSMTimeline.getManifestVersion`, 1.2.0). A new one may be a living archiver's, so it
+    is awaited; `checkpoint` is called meanwhile."""
+    if table.version < WITH_COMPLETION_TIMES:
+        return
+    folder = str(table.meta.getArchivePath().toString())
+    while True:
+        with translated("looking for unfinished manifests of the history"):
+            found = {
+                name: each for name, each in listed(table.jvm, table.storage, folder).items() if _UNFINISHED.match(name)
+            }
+            for name, each in list(found.items()):
+                if (table.now() - table.moment(each.modified_ms)).total_seconds() >= _OLD_SECONDS:
+                    table.storage.deleteFile(table.jvm.hudi.storage.StoragePath(f"{folder}/{name}"))
+                    del found[name]
+        if not found:
+            return
+        checkpoint()
+        time.sleep(_POLL_SECONDS)
 
 
 class Archiver:

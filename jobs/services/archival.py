@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from jobs.contract import Outcome, Result
 from jobs.errors import HudiError, refuse
-from jobs.hudi.archiver import keeping
+from jobs.hudi.archiver import keeping, remove_unfinished
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -47,6 +47,7 @@ def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     context.step("archiving")
+    remove_unfinished(table, context.checkpoint)
     with lock.held(context.checkpoint):
         table.reload()
         planned, keep = _planned(table, order.params)
