@@ -106,6 +106,8 @@ def _dag(dag_id: str):  # its class differs by version
 
         bag = DagBag(DAGS, include_examples=False)
         assert not bag.import_errors, bag.import_errors
+        # Airflow notes events only of datasets that its database knows.
+        bag.sync_to_db()
         return bag.dags[dag_id]
     from airflow.dag_processing.bundles.manager import DagBundlesManager
 

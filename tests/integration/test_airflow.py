@@ -31,14 +31,17 @@ from airflow.sdk import DAG
 from groundskeeper_client.airflow.operator import GroundskeeperJobOperator
 from groundskeeper_client.airflow.sensors import CommitSeenSensor, TableHealthySensor
 
+in_worker = dict(kind="audit", deferrable=False, poll_seconds=0.2)
 with DAG("in_worker", start_date=datetime(2026, 1, 1), schedule=None) as dag:
-    of_services = dict(table="orders", of_services=True, deferrable=False, poke_interval=1, timeout=5)
+    of_services = dict(table="orders", of_services=True, deferrable=False, poke_interval=1, timeout=60)
     seen = CommitSeenSensor(task_id="seen", instant="20260101120000000", **of_services)
-    audit = GroundskeeperJobOperator(
-        task_id="audit", table="{{ dag_run.conf['table'] }}", kind="audit", deferrable=False, poll_seconds=0.2
-    )
+    # After a failed audit the table has a warning, and this sensor would wait.
     strict = TableHealthySensor(task_id="strict", table="orders", deferrable=False, strict=True)
-    seen >> audit
+    audit = GroundskeeperJobOperator(task_id="audit", table="{{ dag_run.conf['table'] }}", **in_worker)
+    seen >> strict >> audit
+
+with DAG("killed", start_date=datetime(2026, 1, 1), schedule=None):
+    GroundskeeperJobOperator(task_id="audit", table="orders", **in_worker)
 """
 
 
@@ -63,6 +66,7 @@ class Airflow:
     def __init__(self, environment: ToolEnvironment, version: str, service: ToolService) -> None:
         self.environment = environment
         self._token = service.token(Role.OPERATOR)
+        self.started: list[Any] = []
         self.variables = {
             "AIRFLOW_HOME": str(environment.folder / "home"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
@@ -87,7 +91,13 @@ class Airflow:
         self.variables[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
 
     def start(self, *arguments: str) -> Any:
-        return self.environment.start(RUNS, *arguments, **self.variables)
+        self.started.append(self.environment.start(RUNS, *arguments, **self.variables))
+        return self.started[-1]
+
+    def end(self) -> None:
+        """Kills what a failed test has left, which would otherwise work on in the next one."""
+        while self.started:
+            self.started.pop().kill()
 
     def run(self, *arguments: str) -> Any:
         return json.loads(self.environment.run(RUNS, *arguments, **self.variables).splitlines()[-1])
@@ -111,6 +121,7 @@ def airflow(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def work(service: ToolService, airflow: Airflow) -> Iterator[Work]:
     work = Work(service)
     yield work
+    airflow.end()
     work.close()
 
 
@@ -155,8 +166,10 @@ def test_tasks_run_in_the_worker_too_and_a_failed_job_fails_its_task(
 
 def test_a_task_that_is_killed_cancels_its_job(airflow: Airflow, service: ToolService, work: Work) -> None:
     work.result = lambda _order: None
-    process = airflow.start("run", "in_worker", json.dumps({"table": service.table.id}))
-    assert eventually(lambda: bool(work.orders), 120)
+    process = airflow.start("run", "killed", "{}")
+    if not eventually(lambda: bool(work.orders), 120):
+        process.kill()
+        raise AssertionError(process.communicate()[0][-6000:])
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     ended = service.client.wait_for(work.orders[0].job_id, seconds=30, poll_seconds=0.2, check=False)

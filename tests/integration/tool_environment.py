@@ -7,8 +7,10 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from jobs.hudi.java import CACHE
 from tests.support.guides import ROOT
@@ -45,9 +47,10 @@ class ToolEnvironment:
         return cls(python, site, folder)
 
     def start(self, *arguments: object, log: IO[str] | None = None, **variables: str) -> subprocess.Popen[str]:
-        """Starts a command. `log` gets its errors; without `log` they are part of its output."""
+        """Starts a command. `log` gets its errors; without `log` they are part of its output, which is then read from
+        the start on: a tool that logs much would wait for its reader."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
-        return subprocess.Popen(
+        return (subprocess.Popen if log else _Read)(
             [str(self.python), *map(str, arguments)],
             cwd=self.folder,
             env={**kept, "PYTHONPATH": str(self.site), "NO_PROXY": "127.0.0.1", **variables},
@@ -63,6 +66,29 @@ class ToolEnvironment:
             out, _ = process.communicate(timeout=600)
         assert process.returncode == 0, out[-6000:]
         return out
+
+
+class _Read(subprocess.Popen[str]):
+    """A process whose output is read in the background."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
+        assert self.stdin is not None
+        with suppress(BrokenPipeError):
+            self.stdin.write(input or "")
+            self.stdin.close()
+        self.wait(timeout)
+        self._reader.join()
+        return "".join(self._lines), ""
+
+    def _read(self) -> None:
+        assert self.stdout is not None
+        self._lines.extend(self.stdout)
 
 
 def _run(*command: object) -> None:
