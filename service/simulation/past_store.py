@@ -60,7 +60,7 @@ class Past:
 
 
 class TooManyCommits(Exception):  # noqa: N818 - it becomes an error of the API
-    """More commits than MOST_COMMITS."""
+    """More commits than may be read."""
 
 
 @dataclass(slots=True)
@@ -91,12 +91,14 @@ def read(
     now: datetime,
     *,
     points: int = 168,
+    most: int = MOST_COMMITS,
 ) -> Past:
-    """Returns the past of these tables; tables that were never polled are left out. Raises TooManyCommits."""
+    """Returns the past of these tables; tables that were never polled are left out. Raises TooManyCommits if they have
+    more than `most` commits, those of services and of the day before `begin` included."""
     past = Past(begin, end)
     ids = list(tables)
     snapshots = _snapshots(connection, ids)
-    commits, rewritten = _commits(connection, ids, begin - LOOK_BACK, end)
+    commits, rewritten = _commits(connection, ids, begin - LOOK_BACK, end, most)
     samples = sample_store.of_tables(connection, ids, begin, end, now, before=LOOK_BACK)
     ended = _ended(connection, ids, begin)
     known = {
@@ -128,7 +130,7 @@ def _snapshots(connection: Connection, ids: Sequence[str]) -> dict[str, TableSna
 
 
 def _commits(
-    connection: Connection, ids: Sequence[str], since: datetime, until: datetime
+    connection: Connection, ids: Sequence[str], since: datetime, until: datetime, most: int
 ) -> tuple[dict[str, list[_Commit]], dict[str, int]]:
     """Returns the commits in the order of their completion, and the bytes that services wrote in the period itself."""
     found: defaultdict[str, list[_Commit]] = defaultdict(list)
@@ -142,7 +144,7 @@ def _commits(
                 _c.c.table_id.in_(ids[part : part + _AT_ONCE]), _c.c.completed_at >= since, _c.c.completed_at < until
             )
             .order_by(_c.c.table_id, _c.c.completed_at, _c.c.id)
-            .limit(MOST_COMMITS + 1 - number)
+            .limit(most + 1 - number)
         )
         for table_id, action, operation, at, size, groups in connection.execute(query):
             number += 1
@@ -152,7 +154,7 @@ def _commits(
             found[table_id].append(_Commit(at.timestamp(), run, size or 0, groups))
             if run is not None and at >= since + LOOK_BACK:
                 rewritten[table_id] += size or 0
-        if number > MOST_COMMITS:
+        if number > most:
             raise TooManyCommits
     return found, rewritten
 

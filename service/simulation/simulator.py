@@ -34,6 +34,8 @@ _POINTS = 168
 _MOST_JOBS = 2**60
 # A table is polled again when one of its jobs has ended.
 _SEEN_AFTER = 1.0
+# After this share of the time for which a job has waited, it is weighed anew.
+_SELDOM = 0.1
 _MUTATES = {kind: mutates(kind, dry_run=False) for kind in SIMULATED}
 
 Order = Callable[[Candidate, float, float], tuple[float, ...]]
@@ -66,6 +68,7 @@ class _Queued:
     taken: Taken | None = None
     leased_at: float = 0.0
     gib: float = 0.0
+    ticket: int = 0  # The number of its last entry among the ready jobs; earlier entries do not count.
 
 
 @dataclass(slots=True)
@@ -105,6 +108,8 @@ class _Simulation:
         # Jobs by the time from which they go before others.
         self.urgent: defaultdict[str, list[tuple[float, int, _Queued]]] = defaultdict(list)
         self.ready: defaultdict[str, list[tuple[tuple[float, ...], int, _Queued]]] = defaultdict(list)
+        # Jobs that wait for a slot, and whose worth follows their tables, by the number of the table.
+        self.weighed: dict[int, _Queued] = {}
         self.busy: set[str] = set()
         self.blocked: defaultdict[str, list[_Queued]] = defaultdict(list)
         self.active: Counter[tuple[JobKind, str]] = Counter()
@@ -145,6 +150,9 @@ class _Simulation:
     def _decide(self, number: int, now: float) -> None:
         table = self.tables[number]
         table.advance(now)
+        if (queued := self.weighed.get(number)) is not None:
+            self._renew(number, queued, now)
+            return
         if (likely := table.likely_idle()) is not None:
             later = self._polled_after(number, likely)
             # A table whose logs grow may be due now and not later, by the share of old versions.
@@ -161,6 +169,8 @@ class _Simulation:
         if any(_MUTATES[each.kind] for each in table.active):
             # The end of that job wakes the table; until then no other job of it can start.
             self.wakes[number] = 0.0
+            if number in self.weighed:
+                self._sleep(number, now, None, now)
             return
         if answer.is_limited and number not in self.is_limited:
             self.is_limited.add(number)
@@ -191,26 +201,34 @@ class _Simulation:
             Candidate(job.id, job.table_id, job.priority, since, since, _MUTATES[job.kind], 0.0, is_last=True),
             group,
         )
-        if job.kind in WEIGHED:
-            self._weigh(queued, now)
+        if job.kind in WEIGHED and (worth := self._worth(queued, now)) is not None:
+            queued.candidate.worth = worth
+            queued.candidate.starts_by = queued.table.starts_by(now) - self.begin
+            self.counter += 1
+            heapq.heappush(self.urgent[group], (queued.candidate.starts_by, self.counter, queued))
+            self.weighed[number] = queued
         self._offer(queued, now)
         self._lease(group, now)
 
-    def _weigh(self, queued: _Queued, now: float) -> None:
-        """Gives the job its worth (`scheduling.worth`)."""
+    def _worth(self, queued: _Queued, now: float) -> float | None:
+        """Returns the worth of the job (`scheduling.worth`); None if it has none."""
         table, job = queued.table, queued.job
         gain = gain_of(job.kind, table.files.cost_of_reads(), table.past.objective.reads)
         if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
-            return
+            return None
         work = copy(table.files).begin(job.kind, table.policy, now).work
-        seconds = self.expected(job.table_id, job.kind.value, work, dry_run=False).seconds
-        queued.candidate.worth = gain.per_second(seconds)
-        queued.candidate.starts_by = table.starts_by(now) - self.begin
-        self.counter += 1
-        heapq.heappush(self.urgent[queued.group], (queued.candidate.starts_by, self.counter, queued))
+        return gain.per_second(self.expected(job.table_id, job.kind.value, work, dry_run=False).seconds)
+
+    def _renew(self, number: int, queued: _Queued, now: float) -> None:
+        """Weighs a waiting job anew, as the service does at each poll: logs grow. Jobs that have waited for long are
+        weighed more seldom, since the logs of a few polls change little."""
+        queued.candidate.worth = self._worth(queued, now) or 0.0
+        self._offer(queued, now)
+        self._sleep(number, now, None, now + _SELDOM * (now - self.begin - queued.candidate.created))
 
     def _offer(self, queued: _Queued, now: float) -> None:
         self.counter += 1
+        queued.ticket = self.counter
         heapq.heappush(self.ready[queued.group], (self._key(queued, now), self.counter, queued))
 
     def _key(self, queued: _Queued, now: float) -> tuple[float, ...]:
@@ -222,9 +240,9 @@ class _Simulation:
         while urgent and urgent[0][0] <= now - self.begin:
             self._offer(heapq.heappop(urgent)[2], now)
         while ready and self.free[group] > 0:
-            key, _, queued = heapq.heappop(ready)
+            key, ticket, queued = heapq.heappop(ready)
             table_id = queued.job.table_id
-            if queued.taken is not None:
+            if queued.taken is not None or ticket != queued.ticket:
                 continue
             if queued.candidate.mutating and table_id in self.busy:
                 self.blocked[table_id].append(queued)
@@ -235,6 +253,9 @@ class _Simulation:
 
     def _start(self, queued: _Queued, now: float) -> None:
         table_id = queued.job.table_id
+        if self.weighed.pop(number := self.numbers[table_id], None):
+            # The end of the job wakes the table.
+            self.wakes[number] = 0.0
         self.free[queued.group] -= 1
         if queued.candidate.mutating:
             self.busy.add(table_id)

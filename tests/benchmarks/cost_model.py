@@ -1,6 +1,6 @@
 """Measures how well the cost model expects the cost of jobs on tables that it does not know.
 
-    python tests/benchmarks/cost_model.py [--tables 50] [--warm-up 8] [--keep jobs.json] [--json]
+    python tests/benchmarks/cost_model.py [--tables 50] [--warm-up 8] [--shapes b1,f4] [--keep jobs.json] [--json]
     python tests/benchmarks/cost_model.py --read jobs.json
 
 Each table, a copy of one of several shapes, gets a compaction, a cleaning, a clustering and an expansion, one job after
@@ -63,10 +63,10 @@ class Measured:
     cpu_seconds: float
 
 
-def measure(folder: Path, tables: int, warm_up: int) -> list[Measured]:
+def measure(folder: Path, tables: int, warm_up: int, shapes: list[str]) -> list[Measured]:
     fleet.SHAPES.update(SHAPES)
     spark = start_session(master="local[2,4]", app_name="cost_model", driver_memory=fleet.MEMORY)
-    models = fleet.Fleet(spark, folder / "models", list(SHAPES))
+    models = fleet.Fleet(spark, folder / "models", shapes)
     copies = models.copies(fleet.COMPACTION, folder / "tables", tables + warm_up)
     spark.stop()
     cpu: dict[tuple[str, str], float] = {}
@@ -81,7 +81,7 @@ def measure(folder: Path, tables: int, warm_up: int) -> list[Measured]:
                     daemon.succeed(table, kind, **fleet.PARAMS.get(kind, {}))
                 cpu[table, kind] = cost.cpu_seconds
             if number >= warm_up:
-                places[table] = list(SHAPES)[number % len(SHAPES)], number // len(SHAPES)
+                places[table] = shapes[number % len(shapes)], number // len(shapes)
             print(f"table {number + 1} of {len(copies)}, load {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)
         daemon.call("GET", "/v1/models/cost").raise_for_status()
     return [
@@ -140,6 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=50)
     parser.add_argument("--warm-up", type=int, default=8, help="tables whose jobs do not count")
+    parser.add_argument("--shapes", type=lambda text: text.split(","), default=list(SHAPES))
     parser.add_argument("--keep", type=Path, help="a file for the jobs")
     parser.add_argument("--read", type=Path, help="jobs of an earlier run, in place of new ones")
     parser.add_argument("--json", action="store_true", help="prints the result as JSON on the last line")
@@ -148,7 +149,7 @@ def main() -> None:
         jobs = [Measured(**each) for each in json.loads(given.read.read_text())]
     else:
         with tempfile.TemporaryDirectory(prefix="cost-") as folder:
-            jobs = measure(Path(folder).resolve(), given.tables, given.warm_up)
+            jobs = measure(Path(folder).resolve(), given.tables, given.warm_up, given.shapes)
     if given.keep:
         given.keep.write_text(json.dumps([asdict(each) for each in jobs]))
     result = tell(jobs)

@@ -88,6 +88,13 @@ def test_readers_pay_less_than_if_the_first_job_came_first() -> None:
     assert found["regret"] < 0.02 < found["first come"]
 
 
+def test_the_worth_of_a_waiting_job_follows_its_table() -> None:
+    # If it did not, jobs with few logs at first would wait for a day, and the first job had better come first.
+    found = check(30, 1.0, seed=1, share=0.5, slowness=3.0)
+    assert found["first come"] > 0
+    assert found["longest wait"] < DAY
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("share", "most"), [(0.5, 0.5), (1.0, 0.05), (2.0, 0.01)])
 @pytest.mark.parametrize("seed", [1, 2, 3])

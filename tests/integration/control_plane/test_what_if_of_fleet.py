@@ -1,0 +1,183 @@
+"""Tests that a simulation foresees half an hour of a running fleet, whose jobs share one slot, before it happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import JobKind
+from service.catalog import commit_store, sample_store
+from service.catalog.sample import Sample
+from service.db.engine import reading, writing
+from service.lake.commit import COMPACTION, Commit
+from service.lake.snapshot import PartitionState, Since, TableSnapshot, Totals
+from service.lake.table import TableType
+from service.policies import policy_registry
+from service.simulation.edit import Edit
+from service.simulation.simulator import Fleet
+from service.simulation.what_if import Period, what_if
+from tests.integration.control_plane.planning import Service, save_poll
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from service.queue.job import Job
+    from tests.integration.control_plane.conftest import FakeClock
+
+MIB = 1024**2
+TICK = 5
+NEW = {"compaction": {"commits": 8}}
+
+
+@dataclass
+class Written:
+    """A merge-on-read table to which a writer commits `size` bytes every `every` seconds. A compaction rewrites all of
+    its four base files."""
+
+    id: str
+    every: int
+    size: int
+    base_bytes: int
+    seconds: int  # Of each of its jobs.
+    log_bytes: int = 0
+    freed: int = 0
+    commits: int = 0
+    last: dict[JobKind, tuple[int, datetime]] = field(default_factory=dict)
+
+    def snapshot(self, now: datetime) -> TableSnapshot:
+        files = PartitionState(
+            "",
+            file_groups=4,
+            base_files=4,
+            base_bytes=self.base_bytes,
+            log_files=4 if self.log_bytes else 0,
+            log_bytes=self.log_bytes,
+            freed_files=min(self.freed, 9),
+            freed_bytes=self.freed,
+        )
+        since = {kind: Since(self.commits - number, 0, at) for kind, (number, at) in self.last.items()}
+        return TableSnapshot(
+            *(self.id, now, TableType.MERGE_ON_READ, (files,)),
+            last_commit="1",
+            last_commit_at=now,
+            first_commit_at=now - timedelta(days=9),
+            since_compaction=since.get(JobKind.COMPACTION, Since(self.commits)),
+            since_cleaning=since.get(JobKind.CLEANING, Since(self.commits)),
+            totals=Totals.of([files]),
+        )
+
+
+class World:
+    """The writers, the polls once a minute, the scheduler, and a worker with one slot."""
+
+    def __init__(self, service: Service, clock: FakeClock, tables: list[Written]) -> None:
+        self.service, self.clock = service, clock
+        self.tables = {each.id: each for each in tables}
+        self.running: tuple[Job, datetime] | None = None
+        self.done: list[Job] = []
+        self.peak = self.rewritten = 0
+
+    def run(self, minutes: int) -> None:
+        end = self.clock() + timedelta(minutes=minutes)
+        while self.clock() < end:
+            second = int(self.clock().timestamp())
+            for each in self.tables.values():
+                if second % each.every == 0:
+                    each.commits, each.log_bytes = each.commits + 1, each.log_bytes + each.size
+                    self.record(each, "deltacommit", "UPSERT", each.size)
+            self.peak = max(self.peak, sum(each.log_bytes for each in self.tables.values()))
+            if second % 60 == 0:
+                for each in self.tables.values():
+                    self.poll(each)
+            self.work()
+            self.service.plan()
+            self.clock.advance(TICK)
+
+    def work(self) -> None:
+        if self.running and self.running[1] <= self.clock():
+            self.end(self.running[0])
+            self.running = None
+        if self.running is None and (job := self.service.lease()):
+            self.running = job, self.clock() + timedelta(seconds=self.tables[job.table_id].seconds)
+
+    def end(self, job: Job) -> None:
+        table = self.tables[job.table_id]
+        began = job.leased_at or self.clock()
+        if job.kind is JobKind.COMPACTION:
+            # What was committed meanwhile stays.
+            meanwhile = sum(1 for at in range(int(began.timestamp()) + 1, int(self.clock().timestamp()) + 1)
+                            if at % table.every == 0)  # fmt: skip
+            left = meanwhile * table.size
+            table.freed += table.base_bytes + table.log_bytes - left
+            table.log_bytes = left
+            table.last[job.kind] = (table.commits - meanwhile, self.clock())
+            self.record(table, "commit", COMPACTION, table.base_bytes)
+            self.rewritten += table.base_bytes
+        elif job.kind is JobKind.CLEANING:
+            table.freed = 0
+            table.last[job.kind] = (table.commits, self.clock())
+            self.record(table, "clean", None, 0)
+        self.service.end(job)
+        self.done.append(job)
+        self.poll(table)
+
+    def record(self, table: Written, action: str, operation: str | None, size: int) -> None:
+        now = self.clock()
+        instant = f"{now:%Y%m%d%H%M%S}{len(self.done) % 1000:03}"
+        found = Commit(table.id, instant, action, None, now, now, operation, 9, 0, size, file_groups=4)
+        with writing(self.service.engine) as connection:
+            commit_store.record(connection, [found], now)
+
+    def poll(self, table: Written) -> None:
+        snapshot = table.snapshot(self.clock())
+        with writing(self.service.engine) as connection:
+            save_poll(connection, snapshot)
+            sample_store.record(connection, {table.id: Sample.of(snapshot)})
+
+
+def fleet() -> list[Written]:
+    """Returns tables whose jobs need about two thirds of the slot."""
+    return [
+        Written("t0", 30, 3 * MIB, 500 * MIB, 30),
+        Written("t1", 60, 2 * MIB, 300 * MIB, 20),
+        Written("t2", 60, 8 * MIB, 900 * MIB, 40),
+        Written("t3", 120, 20 * MIB, 400 * MIB, 25),
+        Written("t4", 240, MIB, 100 * MIB, 10),
+    ]
+
+
+@pytest.mark.mostly_sqlite
+def test_half_an_hour_of_a_fleet_is_foreseen(engine: sa.Engine, clock: FakeClock) -> None:
+    service = Service(engine, clock)
+    world = World(service, clock, fleet())
+    for each in world.tables:
+        service.register(each)
+    world.run(30)
+    begin = clock()
+    world.run(30)
+    now = clock()
+    with reading(engine) as connection:
+        edit = Edit(NEW, table_ids=tuple(world.tables))
+        found = what_if(connection, edit, Period(begin, now, now), Fleet())
+    # The new policy is then made, and the same writes come again.
+    for each in world.tables:
+        policy_registry.put_table(engine, clock, each, NEW)
+    world.done, world.peak, world.rewritten = [], 0, 0
+    world.run(30)
+
+    def jobs(of: Any) -> dict[str, int]:
+        return {table_id: each.jobs for table_id, each in of.items()}
+
+    really = {name: sum(job.table_id == name for job in world.done) for name in world.tables}
+    foreseen = jobs(found.new.tables)
+    # A compaction and a cleaning of each table may be one more or less.
+    assert {name for name in really if abs(really[name] - foreseen[name]) > 2} == set()
+    by_kind = {each.kind: each.jobs for each in found.new.kinds}
+    for kind in (JobKind.COMPACTION, JobKind.CLEANING):
+        assert abs(by_kind[kind] - sum(job.kind is kind for job in world.done)) <= 2
+    assert found.new.rewritten_bytes == pytest.approx(world.rewritten, rel=0.1)
+    assert max(each.log_bytes for each in found.new.points) == pytest.approx(world.peak, rel=0.15)
+    assert sum(foreseen.values()) < sum(jobs(found.now.tables).values())
