@@ -29,8 +29,8 @@ from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Skip,
 from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-REPAIR, ROLLBACK, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, *_REST = DECIDED
-METADATA_TABLE, SYNC, DIAGNOSIS, AUDIT = _REST
+REPAIR, ROLLBACK, COMPACTION, EXPANSION, RESIZE, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, *_REST = DECIDED
+ARCHIVAL, METADATA_TABLE, SYNC, DIAGNOSIS, AUDIT = _REST
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 
@@ -74,6 +74,7 @@ def waits(admissions: dict[JobKind, Admission]) -> dict[JobKind, str]:
         ({COMPACTION, EXPANSION}, COMPACTION),
         ({CLEANING, EXPANSION}, EXPANSION),
         ({CONTRACTION, EXPANSION}, EXPANSION),
+        ({CONTRACTION, RESIZE}, RESIZE),
         ({CLUSTERING, CONTRACTION}, CONTRACTION),
         ({CLEANING, CLUSTERING}, CLUSTERING),
         (set(DECIDED) - {REPAIR}, ROLLBACK),
