@@ -70,7 +70,7 @@ KIND = Kind(
     "Splits large buckets of a table with consistent hashing, and merges small ones.",
     BucketResizeParams,
     {"params": {}, "dry_run": True},
-    policy=Policy(45, "When buckets of consistent hashing are split and merged", {"enabled": True}),
+    policy=Policy(45, "When buckets of consistent hashing are split and merged", {"mode": "auto"}),
     works_on=WorksOn.EVERYTHING,
     rewrites=True,
     stops_flink=True,

@@ -71,8 +71,8 @@ class PartitionState:
     files are not counted. `base_sizes` counts the base files of each size class (`SIZE_BOUNDS`); it is empty in a state
     that an earlier version of the service has stored.
 
-    With consistent hashing, `largest_range_bytes` is the size of the largest bucket, and `neighbours_bytes` the least
-    size that no bucket of some pair of neighbours exceeds (None without such a pair).
+    `largest_range_bytes` is the size of the largest bucket of consistent hashing, and `neighbours_bytes` the least size
+    that no bucket of some pair of neighbours exceeds (None without such a pair).
     """
 
     path: str

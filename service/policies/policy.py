@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from jobs.contract import DEFAULT_GROUP
 from jobs.spec import Documented, Spec
 from service.policies.objective import AdviceSettings, BudgetSettings, ObjectiveSettings
+from service.policies.resize_settings import ResizeSettings
 from service.policies.settings import (
     ArchivalSettings,
     AuditSettings,
@@ -24,7 +25,6 @@ from service.policies.settings import (
     MetadataTableSettings,
     PartitionTtlSettings,
     RepairSettings,
-    ResizeSettings,
     RollbackSettings,
     Section,
     SyncSettings,

@@ -23,7 +23,6 @@ from jobs.kinds.archival import ArchivalParams
 from jobs.kinds.audit import AuditParams
 from jobs.kinds.bucket_contraction import BucketContractionParams
 from jobs.kinds.bucket_expansion import BucketExpansionParams, RescaleParams
-from jobs.kinds.bucket_resize import BucketResizeParams
 from jobs.kinds.cleaning import CleaningParams
 from jobs.kinds.clustering import ClusteringParams
 from jobs.kinds.compaction import CompactionParams
@@ -46,7 +45,6 @@ GIB = 1024**3
 # Instances with the defaults of the jobs' parameters. The values of required parameters are not used.
 _ARCHIVAL, _CLEANING, _CLUSTERING = ArchivalParams(), CleaningParams(), ClusteringParams()
 _EXPANSION, _TTL = BucketExpansionParams(factor=2), PartitionTtlParams(days_retain=1)
-_RESIZE = BucketResizeParams()
 _SYNC = SyncParams(metastore_uris="")
 
 
@@ -225,26 +223,6 @@ class ContractionSettings(RescaleSettings):
     min_bucket_bytes: Annotated[
         int, Spec("Size below which the average bucket of a partition is too small", ge=1024, lt=2**53)
     ] = 32 * MIB
-
-
-@dataclass(frozen=True)
-class ResizeSettings(Section):
-    """Resizes a table with consistent hashing when a bucket has more than `split_bytes`, or two neighbours have at most
-    `merge_bytes` each. If `cron` is set, sizes are checked only at its times."""
-
-    params = BucketResizeParams
-
-    mode: SuggestOr = Mode.OFF
-    split_bytes: Annotated[int, Spec("Parameter of the job", ge=MIB, lt=2**53)] = _RESIZE.split_bytes
-    merge_bytes: Annotated[int, Spec("Parameter of the job; 0: none is merged", ge=0, lt=2**53)] = _RESIZE.merge_bytes
-    min_buckets: int = _RESIZE.min_buckets
-    max_buckets: int = _RESIZE.max_buckets
-    cron: Cron = None
-    min_interval_seconds: Interval = 86_400
-    on_active_writers: OnActiveWriters = _RESIZE.on_active_writers
-    wait_seconds: int = _RESIZE.wait_seconds
-    lock_seconds: int = _RESIZE.lock_seconds
-    hand_over_seconds: int = _RESIZE.hand_over_seconds
 
 
 @dataclass(frozen=True)

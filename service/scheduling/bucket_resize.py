@@ -13,7 +13,7 @@ from service.scheduling.trigger_context import by_calendar
 
 if TYPE_CHECKING:
     from service.lake.snapshot import PartitionState, TableSnapshot
-    from service.policies.settings import ResizeSettings
+    from service.policies.resize_settings import ResizeSettings
     from service.scheduling.decision import Proposal
     from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext

@@ -39,7 +39,7 @@ def write(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
 
 
 def resize(spark: SparkSession, base: Path, *, completes: bool | None = True) -> None:
-    """Splits buckets by Hudi's own plan and execution, as an owner does. With `completes=None` it only plans."""
+    """Splits buckets by Hudi's own plan and execution, as an owner does. `completes=None` only plans."""
     table, classes = hudi_table(spark, base, None), "org.apache.hudi.client.clustering"
     kind = "SparkConsistentBucket"
     clustering = {

@@ -12,6 +12,7 @@ from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout, CompactionEngine, TtlStrategy
 from service.api.params import JobIn, as_json
 from service.lake.snapshot import PartitionState
+from service.policies.resize_settings import ResizeSettings
 from service.policies.settings import (
     ArchivalSettings,
     AuditSettings,
@@ -24,7 +25,6 @@ from service.policies.settings import (
     Mode,
     PartitionTtlSettings,
     RepairSettings,
-    ResizeSettings,
     SyncSettings,
 )
 from service.scheduling import (

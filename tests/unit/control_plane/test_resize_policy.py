@@ -8,7 +8,8 @@ import pytest
 
 from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState
-from service.policies.settings import Mode, ResizeSettings
+from service.policies.resize_settings import ResizeSettings
+from service.policies.settings import Mode
 from service.scheduling.bucket_resize import decide
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext
