@@ -47,8 +47,7 @@ def json_of(value: object) -> Any:
 def converted(value: object, kind: type[Converted], *, strict: bool = True, from_attributes: bool = False) -> Converted:
     """Returns a value as this struct or dataclass. Raises msgspec.ValidationError.
 
-    msgspec 0.22 builds its description of a type at the first use. A second thread that uses the type meanwhile reads a
-    half-built description, and the interpreter crashes. So a lock guards the first use of each type.
+    msgspec 0.22 describes a type at its first use. A second thread that uses the type then crashes the interpreter.
     """
     if kind not in _described:
         with _describing, suppress(msgspec.ValidationError):

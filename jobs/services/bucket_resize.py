@@ -24,8 +24,9 @@ from jobs.problems.bucket_resizes import (
     HASHING_METADATA_NOT_SOUND,
     NO_CONSISTENT_HASHING,
 )
+from jobs.problems.rescales import FLINK_MAY_BE_RUNNING
 from jobs.problems.tables import BASE_FILES_NOT_PARQUET
-from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
+from jobs.protocol import older_hudi, preflight, recovery, unique_keys
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
@@ -123,7 +124,12 @@ def _of_table(table: HudiTable) -> list[Problem]:
 
 def _of_writers(table: HudiTable, order: WorkOrder[BucketResizeParams], held: Held) -> Iterator[Problem]:
     yield from older_hudi.against_merging_by_hudi(table, held.free)
-    yield from writer_engines.of_running_flink(table, order)
+    if evidence := table.may_have_flink:
+        yield FLINK_MAY_BE_RUNNING.because(
+            evidence,
+            title="It is not proved that a Flink job goes on with the ranges of a resize",
+            hint='If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.',
+        )
     if older_hudi.without_hashing_config(table):
         # Hudi before 1.1 may start an instant without the table's lock, and read the ranges just before they change.
         yield from preflight.writers_not_stopped(table, order)
