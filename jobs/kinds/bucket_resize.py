@@ -74,6 +74,7 @@ KIND = Kind(
     works_on=WorksOn.EVERYTHING,
     rewrites=True,
     stops_flink=True,
+    refuses_flink=True,
     needs_every_partition=True,
     audited=True,
     rolls_back_dead=True,

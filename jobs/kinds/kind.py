@@ -68,6 +68,8 @@ class Kind:
     stops_flink: bool = False
     """Whether it replaces or drops file groups, or removes commits. Flink jobs keep file groups in memory whatever the
     index, so they have to be stopped first."""
+    refuses_flink: bool = False
+    """Whether it refuses every table that Flink may write, so that nobody has to stop Flink for it."""
     changes_bucket_number: bool = False
     examines: bool = False
     """Whether its result lists damages."""

@@ -96,7 +96,6 @@ class ReplacingParams(Parameters, frozen=True, kw_only=True):
         int,
         Spec("How long writers may have to wait while the job rewrites slices that they have changed", ge=0, le=600),
     ] = LOCK_SECONDS
-    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
 
 
 class ActiveWriterParams(ReplacingParams, frozen=True, kw_only=True):
@@ -110,3 +109,4 @@ class ActiveWriterParams(ReplacingParams, frozen=True, kw_only=True):
             " proved. `hudi`: always Hudi's readers"
         ),
     ] = None
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS

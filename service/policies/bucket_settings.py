@@ -73,4 +73,3 @@ class ResizeSettings(Section):
     on_active_writers: OnActiveWriters = _RESIZE.on_active_writers
     wait_seconds: int = _RESIZE.wait_seconds
     lock_seconds: int = _RESIZE.lock_seconds
-    hand_over_seconds: int = _RESIZE.hand_over_seconds

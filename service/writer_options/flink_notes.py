@@ -21,10 +21,12 @@ def of(target: Target) -> list[str]:
         "Flink ignores hoodie.write.num.retries.on.conflict.failures: a batch that is rolled back under a Flink job"
         " after its checkpoint is lost. So Groundskeeper never fences a Flink writer.",
     ]
+    if target.has_consistent_hashing:
+        notes.append("A bucket_resize is refused as long as Flink may write the table, because Flink keeps its ranges.")
     if (target.index or target.has_consistent_hashing) and not target.is_non_blocking:
         notes.append(
-            "A Flink job reads the number of buckets and the file groups only once. A bucket expansion or resize, or a"
-            " clustering inside buckets, waits until the job has been stopped with a savepoint (see `writers.flink` of"
+            "A Flink job reads the number of buckets and the file groups only once. A bucket expansion or a"
+            " clustering waits until the job has been stopped with a savepoint (see `writers.flink` of"
             " the table, and POST /v1/jobs/{id}/writers-stopped). Afterwards submit it again with the options shown"
             " then."
         )

@@ -40,6 +40,8 @@ def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committ
     """
     if not replaces_file_groups(job.kind) or not has_flink(table, sightings):
         return False
+    if KINDS[job.kind].refuses_flink:
+        return False
     is_clustering = job.kind is JobKind.CLUSTERING
     if is_clustering and refusal(KINDS[job.kind].read(job.params), has_index=table.index is not None):
         return False  # The worker will refuse this job, so writers need not be stopped for it.

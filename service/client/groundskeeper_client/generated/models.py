@@ -560,14 +560,14 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites slices that they have changed"""
-    hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
-    does, the job fails (`writers-not-stopped`) and has changed nothing
-    """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
     proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not proved.
     `hudi`: always Hudi's readers
+    """
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     num_buckets: int | UnsetType | None = UNSET
     """The new number, a divisor of the current one; partitions that have it already are left unchanged"""
@@ -688,14 +688,14 @@ class BucketCountParams(Model, frozen=True, kw_only=True):
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites slices that they have changed"""
-    hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
-    does, the job fails (`writers-not-stopped`) and has changed nothing
-    """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
     proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not proved.
     `hudi`: always Hudi's readers
+    """
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     num_buckets: int
     """The new number; partitions that have it already are left unchanged"""
@@ -825,14 +825,14 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites slices that they have changed"""
-    hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
-    does, the job fails (`writers-not-stopped`) and has changed nothing
-    """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
     proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not proved.
     `hudi`: always Hudi's readers
+    """
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     num_buckets: int | UnsetType | None = UNSET
     """The new number, a multiple of the current one"""
@@ -1103,10 +1103,6 @@ class BucketResizeParams(Model, frozen=True, kw_only=True):
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites slices that they have changed"""
-    hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
-    does, the job fails (`writers-not-stopped`) and has changed nothing
-    """
     split_bytes: int | UnsetType = UNSET
     """A bucket whose files have more bytes is split into two"""
     merge_bytes: int | UnsetType = UNSET
@@ -1709,14 +1705,14 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites slices that they have changed"""
-    hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
-    does, the job fails (`writers-not-stopped`) and has changed nothing
-    """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
     proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not proved.
     `hudi`: always Hudi's readers
+    """
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     sort_by: list[str] | UnsetType | None = UNSET
     """Columns, the most important one first"""
@@ -5384,10 +5380,6 @@ class ResizePolicyIn(Model, frozen=True, kw_only=True):
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites slices that they have changed"""
-    hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
-    does, the job fails (`writers-not-stopped`) and has changed nothing
-    """
 
 
 class ResizedBuckets(Model, frozen=True, kw_only=True):
