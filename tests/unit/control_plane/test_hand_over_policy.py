@@ -37,6 +37,7 @@ def a_job(kind: JobKind = JobKind.BUCKET_EXPANSION, **changes: Any) -> Job:
         (JobKind.BUCKET_EXPANSION, True, True),
         (JobKind.BUCKET_EXPANSION, False, True),
         (JobKind.BUCKET_CONTRACTION, True, True),
+        (JobKind.BUCKET_RESIZE, False, False),  # The worker refuses it.
         (JobKind.CLUSTERING, True, True),
         (JobKind.CLUSTERING, False, True),
         (JobKind.PARTITION_TTL, False, True),
