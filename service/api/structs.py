@@ -6,6 +6,7 @@ The struct is made from the model, so an answer cannot differ from the document.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
@@ -44,8 +45,12 @@ def made(model: type[_Model], source: object, **members: Any) -> _Model:
 
 
 def as_json(answer: object) -> bytes:
-    """Returns an answer of structs and models as JSON."""
-    return _encoder.encode(answer)
+    """Returns an answer of structs and models as JSON. Half of a surrogate pair, as in the name of a file, which UTF-8
+    cannot encode, is escaped."""
+    try:
+        return _encoder.encode(answer)
+    except UnicodeEncodeError:
+        return json.dumps(as_members(answer), separators=(",", ":")).encode()
 
 
 def as_members(answer: object) -> Any:

@@ -11,7 +11,7 @@ from service.policies.policy import PatternPolicy, TableLevel
 from service.policies.precedence import PATTERN, Effective, Subject, effective, effective_of_each
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     from sqlalchemy import Connection, Engine
@@ -29,9 +29,12 @@ def subjects(connection: Connection) -> dict[str, Subject]:
     return {row.id: Subject.of(row) for row in table_store.owned(connection)}
 
 
-def effective_of_all(connection: Connection, patterns: Sequence[PatternPolicy]) -> dict[str, tuple[str, Effective]]:
-    """Returns by table id the name and the effective policy under these patterns, in the order of registration."""
-    known = subjects(connection)
+def effective_of_all(
+    connection: Connection, patterns: Sequence[PatternPolicy], only: Collection[str] | None = None
+) -> dict[str, tuple[str, Effective]]:
+    """Returns by table id the name and the effective policy under these patterns, in the order of registration. `only`
+    are the ids that are wanted; None: all."""
+    known = {key: each for key, each in subjects(connection).items() if only is None or key in only}
     policies = effective_of_each(patterns, store.of_tables(connection), known)
     return {table_id: (known[table_id].name, policy) for table_id, policy in policies.items()}
 

@@ -55,10 +55,14 @@ def read(
     groups: dict[str, set[str]] = {}
     known = store.every(connection)
     patterns = [each for each in known if each.settings.get("budget")]
+    used = _Used(connection)
     if worker_hours_by_group:
+        # Only tables with figures count, and to merge the policies of all tables would take long.
+        first_day = today - BudgetSettings.carry_over_days * _DAY
+        busy = {**used.of(today, today + 2 * _DAY), **used.of(first_day, today)}
         for group, hours in worker_hours_by_group.items():
             levels[_of_group(group)], groups[_of_group(group)] = {_WORKER_HOURS: hours}, set()
-        for table_id, (_, effective) in policy_registry.effective_of_all(connection, known).items():
+        for table_id, (_, effective) in policy_registry.effective_of_all(connection, known, busy).items():
             if effective.policy.worker_group in worker_hours_by_group:
                 groups[_of_group(effective.policy.worker_group)].add(table_id)
     if patterns:
@@ -72,7 +76,6 @@ def read(
             groups[_own(table_id)] = {table_id}
     if not levels:
         return Budgets()
-    used = _Used(connection)
     spent: dict[tuple[str, str], str] = {}
     for level, settings in levels.items():
         days = settings.get("carry_over_days", BudgetSettings.carry_over_days)

@@ -28,7 +28,7 @@ from service.queue.hand_over import wait_for_writers
 from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job
 from service.queue.job_events import job_ended, job_queued
-from service.scheduling import decision_store, delegated
+from service.scheduling import budgets, decision_store, delegated
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import frozen_by, inputs_of, paused
@@ -136,7 +136,8 @@ def evaluate(database: Database, table_id: str, config: SchedulerConfig) -> Eval
 
 def evaluated(connection: Connection, table_id: str, now: datetime, config: SchedulerConfig) -> Evaluation:
     """Does the same as `evaluate`, in a transaction of the caller."""
-    inputs = inputs_of(connection, table_id, now)
+    spent = budgets.read(connection, now, [table_id], config.worker_hours_by_group)
+    inputs = inputs_of(connection, table_id, now, spent)
     if inputs is None:
         return Evaluation()
     admissions = admit(inputs.proposals, inputs.situation, config.limits, Load(job_store.count_active(connection)))

@@ -338,7 +338,7 @@ def test_without_a_key_old_secrets_stay_unencrypted_and_the_log_names_their_tabl
 def test_a_local_worker_does_not_inherit_the_secrets_of_the_service(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in ("DATABASE", "SECRET_KEYS", "CALLBACK_KEY", "MASTER"):
+    for name in ("DATABASE", "SECRET_KEYS", "CALLBACK_KEY", "READER_TOKEN", "MASTER"):
         monkeypatch.setenv(f"GROUNDSKEEPER_{name}", HUSH)
     seen = tmp_path / "seen"
     program = f"import os, pathlib, time; pathlib.Path({str(seen)!r}).write_text(str(dict(os.environ))); time.sleep(60)"

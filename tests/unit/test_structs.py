@@ -59,3 +59,9 @@ def test_a_value_of_another_type_is_refused() -> None:
         made(Inner, None, number=1.0)
     with pytest.raises(NotImplementedError, match="object cannot be a part of an answer"):
         as_json(struct_of(Outer)(colour=Colour.RED, by_colour={}, anything=object()))
+
+
+def test_half_of_a_surrogate_pair_is_escaped() -> None:
+    assert as_json(struct_of(Outer)(colour=Colour.RED, by_colour={}, some=None, anything="x\ud800")) == (
+        b'{"colour":"red","by_colour":{},"some":null,"anything":"x\\ud800"}'
+    )
