@@ -350,6 +350,9 @@ def test_a_worker_group_has_a_budget_that_its_tables_share(service: Service, clo
     assert [service.job(each).table_id for each in service.plan().jobs] == ["tbl_3"]
     because = service.decision(COMPACTION, "tbl_2").because
     assert because.endswith("the tables of worker group 'night' have taken 2 worker-hours today, at most 2")
+    # A decision that is only shown is the same.
+    found = scheduler.evaluate(service.database, "tbl_2", service.config).decisions
+    assert [each.because for each in found if each.kind is COMPACTION] == [because]
 
 
 def test_the_worth_of_a_job_that_waits_follows_its_table(service: Service, clock: FakeClock) -> None:
