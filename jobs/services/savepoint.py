@@ -67,7 +67,13 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
             earlier = [item for item in table.pending() if item.requested < instant]
             if not earlier:
                 with WriteClient(table, UNDER_OUR_LOCK) as client:
-                    if client.savepoints.find(instant) is None:
+                    found = client.savepoints.find(instant)
+                    if found is not None and found.is_of_repair:
+                        # A repair removes its own savepoints at its end, but never one of a user.
+                        lock.verify()
+                        client.savepoints.delete(instant)
+                        found = None
+                    if found is None:
                         lock.verify()
                         client.savepoints.create(instant, BY, order.params.comment)
                     if client.savepoints.find(instant) is None:
