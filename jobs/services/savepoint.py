@@ -26,7 +26,7 @@ POLL_SECONDS = 0.1
 
 def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext) -> Result[SavepointResult]:
     """Creates, lists or deletes savepoints, by `action`. Creating an existing savepoint or deleting a missing one
-    changes nothing."""
+    changes nothing, but a savepoint that a repair has made becomes the user's."""
     context.step("planning")
     action = order.params.action
     problems = [] if action == LIST else _problems(table, order.params, action)

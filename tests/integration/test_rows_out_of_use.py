@@ -15,7 +15,7 @@ from tests.integration import tables
 from tests.integration.hidden import hidden
 from tests.integration.run import hudi_table, run_job
 from tests.integration.test_bucket_index import COW, adopt, bucketed, plain_table, proved
-from tests.integration.test_repair_beside_writers import newest, texts, write_stale
+from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.writers import At, let_heartbeat_expire
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def test_a_row_that_cannot_be_read_fails_the_repair_before_readers_miss_others(
     base = tmp_path / "trips"
     old, _ = adopted(spark, base)
     with hidden(base, newest(base), tmp_path / "away"):
-        gone = write_stale(tables.rows(spark, 0, 50, ts=5), base, old)
+        tables.upsert(tables.rows(spark, 0, 50, ts=5), base, old)
+        gone = newest(base)
     tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
     named = newest(base)
     for path in base.glob(f"*_{gone}.parquet"):
@@ -126,6 +127,9 @@ def test_rows_of_a_commit_that_is_archived_in_between_keep_the_savepoint(spark: 
     tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
     named = newest(base)
     tables.upsert(tables.rows(spark, 330, 335, ts=6), base, old)
+    second = newest(base)
+    # A write of keys that are in buckets.
+    tables.upsert(tables.rows(spark, 0, 3, ts=7), base, old)
     before = ids(spark, base)
     dies = At("reading the rows of stale writes", lose_the_lease)
     with pytest.raises(LeaseLostError):
@@ -135,6 +139,11 @@ def test_rows_of_a_commit_that_is_archived_in_between_keep_the_savepoint(spark: 
             run_job(spark, base, "repair", job_id="job_k")
         assert caught.value.problem().type == "rows-of-unknown-commits"
         assert savepoints(spark, base) == [OF_REPAIR]
+        with hidden(base, second, tmp_path / "away, too"):
+            with pytest.raises(RefusedError) as caught:
+                run_job(spark, base, "repair", job_id="job_k")
+            assert caught.value.problem().detail == f"rows of {named}, {second}"
+            assert savepoints(spark, base) == [OF_REPAIR]
     assert named in run_job(spark, base, "repair", job_id="job_k").details["repaired"]
     assert ids(spark, base) == before
     assert savepoints(spark, base) == []
