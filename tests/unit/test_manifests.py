@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from importlib.metadata import version
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -152,7 +154,7 @@ def test_keda_sets_the_number_of_workers_where_it_is_asked_to() -> None:
     )
 
 
-def test_only_callers_get_to_the_service_and_nobody_to_a_worker() -> None:
+def test_only_callers_get_to_the_service_and_only_executors_to_a_worker() -> None:
     assert "NetworkPolicy" not in {each["kind"] for each in _kubernetes()}
     manifests = _kubernetes(*EVERYTHING)
     policies = {each["metadata"]["name"]: each["spec"] for each in manifests if each["kind"] == "NetworkPolicy"}
@@ -160,10 +162,27 @@ def test_only_callers_get_to_the_service_and_nobody_to_a_worker() -> None:
     assert policies["groundskeeper"]["podSelector"]["matchLabels"] == service
     (rule,) = policies["groundskeeper"]["ingress"]
     assert rule["from"][1]["namespaceSelector"]["matchExpressions"][0]["values"] == ["keda", "monitoring"]
-    assert policies["groundskeeper-worker"] == {"podSelector": {"matchLabels": worker}, "policyTypes": ["Ingress"]}
+    assert policies["groundskeeper-worker"] == {
+        "podSelector": {"matchLabels": worker},
+        "policyTypes": ["Ingress"],
+        # At all ports, since Spark chooses them.
+        "ingress": [{"from": [{"podSelector": {"matchLabels": {"spark-role": "executor"}}}]}],
+    }
     spark = _of_kind("SparkApplication", *EVERYTHING)["spec"]
     assert spark["driver"]["labels"] == spark["executor"]["labels"]
-    assert policies["groundskeeper-spark"]["podSelector"]["matchLabels"] == spark["driver"]["labels"]
+    of_spark = policies["groundskeeper-spark"]
+    assert of_spark["podSelector"]["matchLabels"] == spark["driver"]["labels"]
+    assert of_spark["ingress"] == [{"from": [{"podSelector": of_spark["podSelector"]}]}]
+    # Otherwise a policy would keep a worker's executors, which have only Spark's labels, from their driver.
+    assert all("app.kubernetes.io/name" in each["podSelector"]["matchLabels"] for each in policies.values())
+
+
+def test_spark_gives_executors_the_label_by_which_a_worker_lets_them_in() -> None:
+    (jar,) = (Path(str(files("pyspark"))) / "jars").glob("spark-kubernetes_*.jar")
+    constants = zipfile.ZipFile(jar).read("org/apache/spark/deploy/k8s/Constants$.class")
+    # Strings in a class: their length in two bytes, then UTF-8.
+    assert b"\x00\x0aspark-role" in constants
+    assert b"\x00\x08executor" in constants
 
 
 def test_the_chart_has_the_options_of_the_command_and_no_other_value(tmp_path: Path) -> None:
