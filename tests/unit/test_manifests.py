@@ -154,6 +154,16 @@ def test_keda_sets_the_number_of_workers_where_it_is_asked_to() -> None:
     )
 
 
+@pytest.mark.parametrize(("options", "seconds"), [((), 300), (EVERYTHING, 3600)])
+def test_kubernetes_waits_longer_than_a_worker_for_its_jobs_and_longest_where_an_autoscaler_ends_it(
+    options: tuple[str, ...], seconds: int
+) -> None:
+    pod = _deployments(*options)[1]["spec"]["template"]["spec"]
+    drain = int(_variables(pod["containers"][0])["GROUNDSKEEPER_DRAIN_SECONDS"])
+    assert drain == seconds
+    assert drain < pod["terminationGracePeriodSeconds"] <= drain + 60
+
+
 def test_only_callers_get_to_the_service_and_only_executors_to_a_worker() -> None:
     assert "NetworkPolicy" not in {each["kind"] for each in _kubernetes()}
     manifests = _kubernetes(*EVERYTHING)
