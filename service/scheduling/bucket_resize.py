@@ -10,6 +10,7 @@ from service.model.formatting import count, size
 from service.policies.settings import Mode
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
+from service.scheduling.writer_hazard import NO_HAZARD, WRITERS_TOO_OLD, Obstacle, WriterHazard, unless_refused
 
 if TYPE_CHECKING:
     from service.lake.snapshot import PartitionState, TableSnapshot
@@ -22,11 +23,46 @@ _MOST_PARTITIONS = 10_000
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
-    return decide(inputs.policy.bucket_resize, inputs.snapshot, inputs.context)
+    return decide(
+        inputs.policy.bucket_resize,
+        inputs.snapshot,
+        inputs.context,
+        inputs.hazard,
+        has_flink=inputs.has_flink,
+    )
 
 
-def decide(settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Suggest | Skip:
-    """Returns the proposal; it is `Run` only in the mode `auto`."""
+def decide(
+    settings: ResizeSettings,
+    snapshot: TableSnapshot,
+    context: TriggerContext,
+    hazard: WriterHazard = NO_HAZARD,
+    *,
+    has_flink: bool = False,
+) -> Run | Suggest | Skip:
+    """Returns the proposal: `Run` only in the mode `auto`, and `Skip` where a job would be refused because of the
+    table's writers (`jobs.services.bucket_resize`)."""
+    return unless_refused(_decide(settings, snapshot, context), _obstacle(hazard, has_flink=has_flink))
+
+
+def _obstacle(hazard: WriterHazard, *, has_flink: bool) -> Obstacle | None:
+    """Returns what of the table's writers keeps it from a resize. SQL statements do not: they know the ranges."""
+    if has_flink:
+        return Obstacle(
+            "flink-may-be-running",
+            "Flink writes the table, or did, and it is not proved that it follows new ranges: when no Flink job writes"
+            " the table any more, declare the engines that do (`writers.engines`)",
+        )
+    if hazard.obstacle and hazard.obstacle.code == WRITERS_TOO_OLD:
+        return Obstacle(
+            WRITERS_TOO_OLD,
+            "writers older than Hudi 1.1 might use the old ranges: declare the version that all writers have"
+            " (`writers.hudi_version`), or stop them and declare that (`writers.stopped`)",
+        )
+    return None
+
+
+def _decide(settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Suggest | Skip:
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket resize is switched off")
     known = [each for each in snapshot.partitions if each.largest_range_bytes]

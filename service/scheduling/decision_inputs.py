@@ -146,6 +146,7 @@ def inputs_of(
         tried=_attempted(recent),
         hazard=writer_hazard(table, sightings, has_hashing_config=bool(stored.hashing_config)),
         consumers=consumer_store.of_table(connection, table_id),
+        has_flink=has_flink(table, sightings),
         must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
         growth=bucket_trends.near_limit(connection, snapshot, policy, now),

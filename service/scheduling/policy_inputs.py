@@ -29,6 +29,7 @@ class PolicyInputs:
     tried: Sequence[str]  # Instants in the parameters of the last successful repair.
     hazard: WriterHazard
     consumers: Sequence[Consumer]
+    has_flink: bool  # Whether Flink is a declared or detected writer, stopped or not.
     must_stop_flink: bool
     unproved: str | None  # Why no writer of the table can be proved dead.
     growth: BucketGrowth | None = None  # Of the largest bucket; None if no decision depends on it.

@@ -13,6 +13,7 @@ from service.policies.settings import Mode
 from service.scheduling.bucket_resize import decide
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.writer_hazard import NO_HAZARD, Obstacle, WriterHazard
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
 
 AUTO = {"mode": Mode.AUTO, "split_bytes": 100 * MIB, "merge_bytes": 10 * MIB}
@@ -71,3 +72,28 @@ def test_with_a_calendar_sizes_are_checked_at_its_times() -> None:
             ResizeSettings(**AUTO), a_snapshot(partition("a", 101)), TriggerContext(NOW, Calendar(is_due=is_due))
         )
         assert isinstance(found, Run) is is_due
+
+
+@pytest.mark.parametrize(
+    ("hazard", "has_flink", "code"),
+    [
+        (NO_HAZARD, False, None),
+        (NO_HAZARD, True, "flink-may-be-running"),
+        (WriterHazard(Obstacle("writers-too-old", "no version is declared")), False, "writers-too-old"),
+        # Statements by SQL miss rows with a hashing config, not with ranges.
+        (WriterHazard(Obstacle("sql-statements-lose-rows", "prune")), False, None),
+    ],
+)
+@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.SUGGEST])
+def test_no_job_is_started_or_suggested_that_would_be_refused(
+    hazard: WriterHazard, has_flink: bool, code: str | None, mode: Mode
+) -> None:
+    settings = ResizeSettings(**{**AUTO, "mode": mode})
+    found = decide(settings, a_snapshot(partition("a", 101)), PLAIN, hazard, has_flink=has_flink)
+    assert (found.code if isinstance(found, Skip) else None) == code
+    if code:
+        assert "101.0 MiB" in found.because
+        assert "declare" in found.because
+    fits = decide(settings, a_snapshot(partition("a", 100)), PLAIN, hazard, has_flink=has_flink)
+    assert isinstance(fits, Skip)
+    assert fits.code == "sizes-right"
