@@ -13,6 +13,8 @@ from service.scheduling.trigger_context import by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WRITERS_TOO_OLD, Obstacle, WriterHazard, unless_refused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from service.lake.snapshot import PartitionState, TableSnapshot
     from service.policies.bucket_settings import ResizeSettings
     from service.scheduling.decision import Proposal
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from service.scheduling.trigger_context import TriggerContext
 
 _MOST_PARTITIONS = 10_000
+_GROWN = 1.1
+"""A bucket whose last split was of no use is split again when it is larger than so many times its size then."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
@@ -29,6 +33,7 @@ def propose(inputs: PolicyInputs) -> Proposal:
         inputs.context,
         inputs.hazard,
         has_flink=inputs.has_flink,
+        one_sided=inputs.one_sided,
     )
 
 
@@ -39,10 +44,11 @@ def decide(
     hazard: WriterHazard = NO_HAZARD,
     *,
     has_flink: bool = False,
+    one_sided: Mapping[str, int] | None = None,
 ) -> Run | Suggest | Skip:
     """Returns the proposal: `Run` only in the mode `auto`, and `Skip` where a job would be refused because of the
-    table's writers (`jobs.services.bucket_resize`)."""
-    return unless_refused(_decide(settings, snapshot, context), _obstacle(hazard, has_flink=has_flink))
+    table's writers (`jobs.services.bucket_resize`). `one_sided` are the splits of no use (`one_sided_splits`)."""
+    return unless_refused(_decide(settings, snapshot, context, one_sided or {}), _obstacle(hazard, has_flink=has_flink))
 
 
 def _obstacle(hazard: WriterHazard, *, has_flink: bool) -> Obstacle | None:
@@ -62,7 +68,9 @@ def _obstacle(hazard: WriterHazard, *, has_flink: bool) -> Obstacle | None:
     return None
 
 
-def _decide(settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Suggest | Skip:
+def _decide(
+    settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerContext, one_sided: Mapping[str, int]
+) -> Run | Suggest | Skip:
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket resize is switched off")
     known = [each for each in snapshot.partitions if each.largest_range_bytes]
@@ -74,9 +82,19 @@ def _decide(settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerC
         )
     if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
         return Skip("not-yet", timing.because, timing.until)
-    large = [each for each in known if _is_large(each, settings)]
-    small = [each for each in known if _is_small(each, settings)]
+    # A job for such a partition would split the bucket again, so its small buckets are not merged either.
+    stuck = [each for each in known if each.largest_range_bytes <= _GROWN * one_sided.get(each.path, 0)]
+    changeable = [each for each in known if each not in stuck]
+    large = [each for each in changeable if _is_large(each, settings)]
+    small = [each for each in changeable if _is_small(each, settings)]
     finding = _finding(large, small, settings)
+    if finding is None and stuck:
+        worst = max(stuck, key=lambda each: each.largest_range_bytes)
+        return Skip(
+            "few-keys",
+            f"a bucket of {worst.place} has {size(worst.largest_range_bytes)}, but its last split left nearly all of it"
+            " in one bucket, because few hash keys have most of it; it is split again when it has grown by a tenth",
+        )
     if finding is None:
         return Skip(
             "sizes-right", "no bucket is large enough to be split, and no neighbours are small enough to be merged"

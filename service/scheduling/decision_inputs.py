@@ -17,6 +17,7 @@ from service.policies import freeze_store, pause_store, windows
 from service.policies.freeze import lasting, next_start
 from service.policies.policy_registry import effective_of
 from service.policies.precedence import Subject
+from service.policies.settings import Mode
 from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
@@ -25,7 +26,7 @@ from service.scheduling import bucket_trends, decision_store, delegated
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
-from service.scheduling.job_history import JobHistory, history_of, withheld_plans
+from service.scheduling.job_history import JobHistory, history_of, one_sided_splits, withheld_plans
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.table_objectives import table_objective
 from service.scheduling.trigger_context import Calendar, TriggerContext
@@ -55,6 +56,9 @@ POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
 }
 _REMEMBERED = 60
 """Number of a table's last jobs that are read for its job history."""
+
+_RESIZES = 20
+"""Number of a table's last resizes that are read for splits of no use."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,7 @@ def inputs_of(
         has_flink=has_flink(table, sightings),
         must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
+        one_sided=_one_sided(connection, snapshot, policy),
         growth=bucket_trends.near_limit(connection, snapshot, policy, now),
     )
     proposals = {
@@ -226,6 +231,15 @@ def _withdrawal(pause: str | None, frozen: Wait | None, *, is_closed: bool) -> P
 def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:
     found = with_misplaced_rows(unresolved)
     return f"rows of {count(len(found), 'commit')} are misplaced" if found else None
+
+
+def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) -> dict[str, int]:
+    """Returns the splits of no use; reads nothing if none is due."""
+    settings = policy.bucket_resize
+    largest = max((each.largest_range_bytes for each in snapshot.partitions), default=0)
+    if settings.mode is Mode.OFF or largest <= settings.split_bytes:
+        return {}
+    return one_sided_splits(job_store.succeeded(connection, snapshot.table_id, JobKind.BUCKET_RESIZE, _RESIZES))
 
 
 def _attempted(recent: Sequence[Job]) -> list[str]:
