@@ -83,7 +83,7 @@ def _resize(
     lock = TableLock(table, order.job_id)
     replaced = Replacement(
         table,
-        # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs. Its code
+        # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs. The code
         # reads the number of a bucket from file ids, and those of ranges have none
         # (`BucketIndexConcurrentFileWrites...` of 1.2.0; not observed).
         ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True, starts_alone=True),

@@ -230,7 +230,7 @@ def test_an_expansion_that_has_waited_waits_for_no_other_quiet_hour() -> None:
     near, later = table(partition("", 96)), growing(96, 6, 5)
     assert isinstance(decide(AUTO, near, PLAIN, growth=later), Skip)
     assert isinstance(decide(AUTO, near, replace(PLAIN, has_waited=True), growth=later), Run)
-    # That makes no expansion due which is not.
+    # An expansion that is not due stays so.
     small = decide(AUTO, table(partition("", 50)), replace(PLAIN, has_waited=True), growth=growing(50, 1, 5))
     assert isinstance(small, Skip)
 
