@@ -83,13 +83,14 @@ def _decide(
     if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
         return Skip("not-yet", timing.because, timing.until)
     # A job for such a partition would split the bucket again, so its small buckets are not merged either.
-    stuck = [each for each in known if each.largest_range_bytes <= _GROWN * one_sided.get(each.path, 0)]
-    changeable = [each for each in known if each not in stuck]
-    large = [each for each in changeable if _is_large(each, settings)]
+    large = [each for each in known if _is_large(each, settings)]
+    stuck = {each.path: each for each in large if each.largest_range_bytes <= _GROWN * one_sided.get(each.path, 0)}
+    changeable = [each for each in known if each.path not in stuck]
+    large = [each for each in large if each.path not in stuck]
     small = [each for each in changeable if _is_small(each, settings)]
     finding = _finding(large, small, settings)
     if finding is None and stuck:
-        worst = max(stuck, key=lambda each: each.largest_range_bytes)
+        worst = max(stuck.values(), key=lambda each: each.largest_range_bytes)
         return Skip(
             "few-keys",
             f"a bucket of {worst.place} has {size(worst.largest_range_bytes)}, but its last split left nearly all of it"
