@@ -124,16 +124,20 @@ def _of_table(table: HudiTable) -> list[Problem]:
 
 def _of_writers(table: HudiTable, order: WorkOrder[BucketResizeParams], held: Held) -> Iterator[Problem]:
     yield from older_hudi.against_merging_by_hudi(table, held.free)
-    if evidence := table.may_have_flink:
-        yield FLINK_MAY_BE_RUNNING.because(
-            evidence,
-            title="It is not proved that a Flink job goes on with the ranges of a resize",
-            hint='If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.',
-        )
+    yield from of_flink(table.may_have_flink)
     if older_hudi.without_hashing_config(table):
         # Hudi before 1.1 may start an instant without the table's lock, and read the ranges just before they change.
         yield from preflight.writers_not_stopped(table, order)
     yield from held.refusals(table)
+
+
+def of_flink(evidence: str | None) -> list[Problem]:
+    """Returns the refusal of a table that Flink may write, which no second attempt and no stop of Flink can avoid."""
+    if evidence is None:
+        return []
+    title = "It is not proved that a Flink job goes on with the ranges of a resize"
+    hint = 'If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.'
+    return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=hint, retriable=False)]
 
 
 def _of_metadata(table: HudiTable) -> list[Problem]:
