@@ -9,13 +9,16 @@ from msgspec import UNSET
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy, WorksOn
 from jobs.kinds.parameters import Spec
-from jobs.kinds.results import Count, KeyProof, Many, Maybe, Part, ReplacementResult
+from jobs.kinds.results import Count, KeyProof, Many, Maybe, Number, Part, ReplacementResult
 from jobs.kinds.words import Partitions, ReplacingParams
 
 _MIB = 1 << 20
 MARGIN = 4
 """The thresholds differ by this factor at least, so that halves of a split bucket are not merged again, and merged
 buckets are not split again."""
+
+ONE_SIDED = 0.9
+"""A split that leaves more than this share of the rows or bytes in one bucket is of no use: few keys have them."""
 
 
 class BucketResizeParams(ReplacingParams, frozen=True, kw_only=True):
@@ -47,11 +50,22 @@ class ResizedBuckets(Part, frozen=True, kw_only=True):
     file_ids: Annotated[tuple[str, ...], Spec("File groups that are replaced")]
     bytes: Annotated[int, Spec("Their size in bytes")]
     because: Annotated[str, Spec("Why")]
+    larger_share: Annotated[
+        Number,
+        Spec("After a split: the share of the rows or bytes, whichever is more, in the larger bucket", examples=(0.5,)),
+    ] = UNSET
+
+    @property
+    def is_one_sided(self) -> bool:
+        return self.larger_share is not UNSET and self.larger_share > ONE_SIDED
 
 
 class BucketResizeResult(ReplacementResult, frozen=True, kw_only=True):
     changes: Annotated[Many[ResizedBuckets], Spec("What is split and merged: the first 100 changes")] = UNSET
     split: Annotated[Count, Spec("Buckets that were split into two")] = UNSET
+    one_sided: Annotated[
+        Count, Spec("Splits of no use, since more than 90 % of the rows or bytes went into one of the two buckets")
+    ] = UNSET
     merged_away: Annotated[Count, Spec("Buckets that no longer exist, because they were merged with a neighbour")] = (
         UNSET
     )
@@ -60,7 +74,8 @@ class BucketResizeResult(ReplacementResult, frozen=True, kw_only=True):
 
     @property
     def has_gained(self) -> bool | None:
-        return False if self.nothing_to_do is True else None
+        is_useless = bool(self.one_sided) and self.one_sided == self.split and not self.merged_away
+        return False if self.nothing_to_do is True or is_useless else None
 
 
 KIND = Kind(

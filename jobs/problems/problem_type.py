@@ -29,14 +29,16 @@ class ProblemType:
         if _DECLARED.setdefault(self.type, self) is not self:
             raise ValueError(f"two problem types are named {self.type}")
 
-    def because(self, detail: str = "", *, title: str | None = None, hint: str | None = None) -> Problem:
+    def because(
+        self, detail: str = "", *, title: str | None = None, hint: str | None = None, retriable: bool | None = None
+    ) -> Problem:
         """Returns a problem of this type. `detail` says what was found in this case."""
         return Problem(
             self.type,
             self.title if title is None else title,
             detail,
             self.hint if hint is None else hint,
-            self.retriable,
+            self.retriable if retriable is None else retriable,
         )
 
 

@@ -83,8 +83,8 @@ def _resize(
     lock = TableLock(table, order.job_id)
     replaced = Replacement(
         table,
-        # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs. By its source
-        # (1.2.0; not observed) it reads the number of a bucket from file ids, and those of ranges have none.
+        # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs. The check
+        # reads the number of a bucket from file ids, and those of ranges have none (source of 1.2.0; not observed).
         ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True, starts_alone=True),
         context,
         lock,
@@ -124,16 +124,20 @@ def _of_table(table: HudiTable) -> list[Problem]:
 
 def _of_writers(table: HudiTable, order: WorkOrder[BucketResizeParams], held: Held) -> Iterator[Problem]:
     yield from older_hudi.against_merging_by_hudi(table, held.free)
-    if evidence := table.may_have_flink:
-        yield FLINK_MAY_BE_RUNNING.because(
-            evidence,
-            title="It is not proved that a Flink job goes on with the ranges of a resize",
-            hint='If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.',
-        )
+    yield from of_flink(table.may_have_flink)
     if older_hudi.without_hashing_config(table):
         # Hudi before 1.1 may start an instant without the table's lock, and read the ranges just before they change.
         yield from preflight.writers_not_stopped(table, order)
     yield from held.refusals(table)
+
+
+def of_flink(evidence: str | None) -> list[Problem]:
+    """Returns the refusal of a table that Flink may write, which no second attempt and no stop of Flink can avoid."""
+    if evidence is None:
+        return []
+    title = "It is not proved that a Flink job goes on with the ranges of a resize"
+    hint = 'If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.'
+    return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=hint, retriable=False)]
 
 
 def _of_metadata(table: HudiTable) -> list[Problem]:

@@ -12,19 +12,21 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from jobs.errors import RowsDifferError, WritersActiveError
 from jobs.format.bucket_rules import exactly
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, held_by_plans
-from jobs.kinds.bucket_resize import BucketResizeParams, BucketResizeResult, ResizedBuckets
+from jobs.kinds.bucket_resize import ONE_SIDED, BucketResizeParams, BucketResizeResult, ResizedBuckets
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers
 from jobs.services.checks import consistent_hashing
 from jobs.services.group_rewrite import PLANNING, STRATEGY, GroupRewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.format.stale_writes import Group
@@ -98,6 +100,14 @@ def make(
         time.sleep(_POLL_SECONDS)
 
 
+def larger_share(files: Sequence[WrittenFile]) -> float:
+    """Returns the share that the larger one of the new buckets of a split has: of the rows or of the bytes, whichever
+    is more. 0 without rows."""
+    rows = [each.rows for each in files]
+    sizes = [each.bytes for each in files]
+    return max(max(each) / sum(each) for each in (rows, sizes)) if sum(rows) and sum(sizes) else 0.0
+
+
 class ResizePlan:
     """Clustering groups that split a bucket or merge some, each with the ranges of its new buckets."""
 
@@ -147,7 +157,13 @@ class ResizePlan:
 
     def counted(self, found: BucketResizeResult, replaced: Replaced) -> BucketResizeResult:
         """Returns the result of a job with what it has split and merged."""
-        return self._described(found, replaced.slices).having(proof=self._work.proof_of(replaced))
+        written: dict[int, list[WrittenFile]] = {}
+        for file in replaced.written:
+            written.setdefault(self._groups.number_of[(file.partition, file.source)], []).append(file)
+        shares = {number: larger_share(files) for number, files in written.items() if self._is_split(number)}
+        described = self._described(found, replaced.slices, shares)
+        one_sided = sum(share > ONE_SIDED for share in shares.values())
+        return described.having(one_sided=one_sided, proof=self._work.proof_of(replaced))
 
     # -- what a `Replacement` calls
 
@@ -204,18 +220,22 @@ class ResizePlan:
         nodes = json.loads(self._groups.extra[number][hashing_metadata.NODES])
         return {f"{each['fileIdPrefix']}-0" for each in nodes if each["tag"] == "REPLACE"}
 
-    def _described(self, found: BucketResizeResult, slices: Sequence[FileSlice]) -> BucketResizeResult:
-        numbers = self._numbers(slices)
+    def _described(
+        self, found: BucketResizeResult, slices: Sequence[FileSlice], shares: Mapping[int, float] | None = None
+    ) -> BucketResizeResult:
+        shares = shares or {}
+        # The policy has to see the splits of no use, so they come first.
+        numbers = sorted(self._numbers(slices), key=lambda each: -shares.get(each, 0))
         merged = [self._groups.members(each) for each in numbers if not self._is_split(each)]
         by_group = self._by_group(slices)
         return found.having(
-            changes=tuple(self._change(each, by_group[each]) for each in numbers[:_MOST_SHOWN]),
+            changes=tuple(self._change(each, by_group[each], shares.get(each)) for each in numbers[:_MOST_SHOWN]),
             split=len(numbers) - len(merged),
             merged_away=sum(len(each) - 1 for each in merged),
             partitions=len({item.partition for item in slices}),
         )
 
-    def _change(self, number: int, slices: Sequence[FileSlice]) -> ResizedBuckets:
+    def _change(self, number: int, slices: Sequence[FileSlice], share: float | None) -> ResizedBuckets:
         sizes = [item.bytes for item in slices]
         if is_split := self._is_split(number):
             because = f"{sizes[0]} bytes are more than {self._params.split_bytes} (split_bytes)"
@@ -227,4 +247,5 @@ class ResizePlan:
             file_ids=tuple(item.file_id for item in slices),
             bytes=sum(sizes),
             because=because,
+            larger_share=UNSET if share is None else round(share, 3),
         )

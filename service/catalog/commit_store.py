@@ -190,9 +190,12 @@ def first_and_last(connection: Connection, table_id: str) -> tuple[Commit | None
     return _commit(first) if first else None, _commit(last) if last else None
 
 
-def completed_since(connection: Connection, table_id: str, since: datetime, limit: int) -> list[datetime]:
-    """Returns when the last commits since a time completed, at most `limit` of them."""
-    query = sa.select(_c.c.completed_at).where(_c.c.table_id == table_id, _c.c.completed_at >= since)
+def completed_between(
+    connection: Connection, table_id: str, since: datetime, before: datetime, limit: int
+) -> list[datetime]:
+    """Returns when the last commits of this time completed, the latest first, at most `limit` of them."""
+    is_between = sa.and_(_c.c.completed_at >= since, _c.c.completed_at < before)
+    query = sa.select(_c.c.completed_at).where(_c.c.table_id == table_id, is_between)
     return list(connection.execute(query.order_by(_c.c.completed_at.desc()).limit(limit)).scalars())
 
 

@@ -97,7 +97,12 @@ def helm(
         "$schema": "http://json-schema.org/draft-07/schema#",
         "type": "object",
         "properties": {
-            kubernetes_files.camel_case(name): _or_null(option.schema, values[name]) for name, option in options.items()
+            # Helm adds it to the values of each chart that another chart depends on.
+            "global": {"type": "object"},
+            **{
+                kubernetes_files.camel_case(name): _or_null(option.schema, values[name])
+                for name, option in options.items()
+            },
         },
         "additionalProperties": False,
     }
@@ -130,7 +135,8 @@ def _options_of_kubernetes() -> dict[str, _Option]:
         if name in patterns:
             one["pattern"] = f"^{patterns[name]}$"
         if list[str] in kinds:
-            one = {"type": "array", "items": one}
+            # An empty list would say nothing, such as: no callers, hence no NetworkPolicy.
+            one = {"type": "array", "items": one, "minItems": 1}
         found[name] = _Option(about.help, parameter.default, one)
     return found
 

@@ -140,6 +140,12 @@ def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
     return [Job.of_row(row) for row in rows]
 
 
+def succeeded(connection: Connection, table_id: str, kind: JobKind, limit: int) -> list[Job]:
+    """Returns the table's last `limit` successful jobs of a kind, without dry runs, newest first."""
+    chosen = _RECENT.where(_j.c.kind == kind.value, _j.c.state == JobState.SUCCEEDED.value)
+    return [Job.of_row(row) for row in connection.execute(chosen, {"of_table": table_id, "most": limit})]
+
+
 def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
     """Counts the active jobs of all tables by kind and worker group, without dry runs."""
     return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(_COUNT_ACTIVE)})

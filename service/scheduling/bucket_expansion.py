@@ -34,6 +34,8 @@ AHEAD_OF_NEED = timedelta(days=1)
 _URGENT = 1.25
 """A bucket that has more than so many times its limit waits for no quiet hour."""
 
+NOT_QUIET = "not-quiet"
+
 _MOST_PARTITIONS = 10_000
 """If there are more partitions than this, the job names none and covers the whole table."""
 
@@ -78,10 +80,12 @@ def _decide(
         allowed = size(settings.max_bucket_bytes)
         return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed", due_at)
     found = _split(settings, snapshot, large, known, growth)
-    is_urgent = any(each.largest_bucket_bytes > _URGENT * settings.max_bucket_bytes for each in large)
+    is_urgent = context.has_waited or any(
+        each.largest_bucket_bytes > _URGENT * settings.max_bucket_bytes for each in large
+    )
     quiet_at = growth.quiet_at if growth else None
     if isinstance(found, Run) and quiet_at and quiet_at > context.now and not is_urgent and not context.calendar:
-        return Skip("not-quiet", f"{found.because}; best at {quiet_at:%Y-%m-%d %H:%M} UTC, a quiet time", quiet_at)
+        return Skip(NOT_QUIET, f"{found.because}; best at {quiet_at:%Y-%m-%d %H:%M} UTC, a quiet time", quiet_at)
     return found
 
 

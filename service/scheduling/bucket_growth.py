@@ -27,6 +27,8 @@ MAX_FACTOR = 8
 _LEAST_DAYS = 3.0
 _MOST_POINTS = 60
 _DAY = 86_400.0
+_FEW = 1.1
+"""An hour is quiet if it has at most so many times the commits of the quietest one."""
 
 
 @dataclass(frozen=True)
@@ -107,25 +109,32 @@ def hour_of(now: datetime) -> datetime:
     return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def of_whole_days(commits: list[datetime], now: datetime) -> list[datetime]:
-    """Returns the commits, the latest first, of as many whole days as they cover: an hour that fewer days cover than
-    others would look quiet. Returns all if they cover less than a day."""
-    days = (now - commits[-1]) // timedelta(days=1)
-    return [each for each in commits if each > now - timedelta(days=days)] if days else commits
+def midnight_of(now: datetime) -> datetime:
+    """Returns the last midnight in UTC."""
+    return hour_of(now).replace(hour=0)
 
 
-def by_hour(commits: Sequence[datetime], hour: datetime) -> Mapping[int, int]:
-    """Returns the number of commits in each hour of the day before `hour`. The hour that is running does not count: if
-    it did, it could never be found quiet until its end, and another one would be the quietest each time."""
-    return Counter(each.astimezone(UTC).hour for each in commits if each < hour)
+def by_hour(commits: Sequence[datetime], midnight: datetime) -> Mapping[int, int]:
+    """Returns the number of commits in each hour of the day, in the whole days before `midnight`.
+
+    If the present day counted, the hours that have just passed would have newer commits than those ahead, and the
+    quietest hour of a table with fewer commits each day would always be ahead. `commits` are the latest first. Only as
+    many whole days count as they cover, because an hour that fewer days cover than others would look quiet. All count
+    if they cover less than a day.
+    """
+    past = [each for each in commits if each < midnight]
+    days = (midnight - past[-1]) // timedelta(days=1) if past else 0
+    oldest = midnight - timedelta(days=days) if days else None
+    return Counter(each.astimezone(UTC).hour for each in past if oldest is None or each >= oldest)
 
 
 def quiet_at(policy: Policy, commits: Mapping[int, int], now: datetime) -> datetime:
-    """Returns `now` in a maintenance window, or in the hour of the day with the fewest commits; else the next time at
-    which one of them begins. `commits` has the commits of each hour."""
+    """Returns `now` in a maintenance window, or in an hour of the day with few commits; else the next time at which one
+    of them begins. `commits` has the commits of each hour; an hour has few if it has a tenth more than the least."""
     if policy.windows and windows.closes_at(policy.windows, policy.time_zone, now) is None:
         return windows.opens_at(policy.windows, policy.time_zone, now) or now
     if policy.windows:
         return now
     hours = [hour_of(now) + timedelta(hours=ahead) for ahead in range(24)]
-    return max(now, min(hours, key=lambda at: (commits.get(at.hour, 0), at)))
+    least = min(commits.get(at.hour, 0) for at in hours)
+    return max(now, next(at for at in hours if commits.get(at.hour, 0) <= _FEW * least))

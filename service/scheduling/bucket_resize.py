@@ -10,8 +10,11 @@ from service.model.formatting import count, size
 from service.policies.settings import Mode
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
+from service.scheduling.writer_hazard import NO_HAZARD, WRITERS_TOO_OLD, Obstacle, WriterHazard, unless_refused
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from service.lake.snapshot import PartitionState, TableSnapshot
     from service.policies.bucket_settings import ResizeSettings
     from service.scheduling.decision import Proposal
@@ -19,14 +22,55 @@ if TYPE_CHECKING:
     from service.scheduling.trigger_context import TriggerContext
 
 _MOST_PARTITIONS = 10_000
+_GROWN = 1.1
+"""A bucket whose last split was of no use is split again when it is larger than so many times its size then."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
-    return decide(inputs.policy.bucket_resize, inputs.snapshot, inputs.context)
+    return decide(
+        inputs.policy.bucket_resize,
+        inputs.snapshot,
+        inputs.context,
+        inputs.hazard,
+        has_flink=inputs.has_flink,
+        one_sided=inputs.one_sided,
+    )
 
 
-def decide(settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Suggest | Skip:
-    """Returns the proposal; it is `Run` only in the mode `auto`."""
+def decide(
+    settings: ResizeSettings,
+    snapshot: TableSnapshot,
+    context: TriggerContext,
+    hazard: WriterHazard = NO_HAZARD,
+    *,
+    has_flink: bool = False,
+    one_sided: Mapping[str, int] | None = None,
+) -> Run | Suggest | Skip:
+    """Returns the proposal: `Run` only in the mode `auto`, and `Skip` where a job would be refused because of the
+    table's writers (`jobs.services.bucket_resize`). `one_sided` are the splits of no use (`one_sided_splits`)."""
+    return unless_refused(_decide(settings, snapshot, context, one_sided or {}), _obstacle(hazard, has_flink=has_flink))
+
+
+def _obstacle(hazard: WriterHazard, *, has_flink: bool) -> Obstacle | None:
+    """Returns what of the table's writers keeps it from a resize. SQL statements do not: they know the ranges."""
+    if has_flink:
+        return Obstacle(
+            "flink-may-be-running",
+            "Flink writes the table, or did, and it is not proved that it follows new ranges: when no Flink job writes"
+            " the table any more, declare the engines that do (`writers.engines`)",
+        )
+    if hazard.obstacle and hazard.obstacle.code == WRITERS_TOO_OLD:
+        return Obstacle(
+            WRITERS_TOO_OLD,
+            "writers older than Hudi 1.1 might use the old ranges: declare the version that all writers have"
+            " (`writers.hudi_version`), or stop them and declare that (`writers.stopped`)",
+        )
+    return None
+
+
+def _decide(
+    settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerContext, one_sided: Mapping[str, int]
+) -> Run | Suggest | Skip:
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket resize is switched off")
     known = [each for each in snapshot.partitions if each.largest_range_bytes]
@@ -38,9 +82,20 @@ def decide(settings: ResizeSettings, snapshot: TableSnapshot, context: TriggerCo
         )
     if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
         return Skip("not-yet", timing.because, timing.until)
+    # A job for such a partition would split the bucket again, so its small buckets are not merged either.
     large = [each for each in known if _is_large(each, settings)]
-    small = [each for each in known if _is_small(each, settings)]
+    stuck = {each.path: each for each in large if each.largest_range_bytes <= _GROWN * one_sided.get(each.path, 0)}
+    changeable = [each for each in known if each.path not in stuck]
+    large = [each for each in large if each.path not in stuck]
+    small = [each for each in changeable if _is_small(each, settings)]
     finding = _finding(large, small, settings)
+    if finding is None and stuck:
+        worst = max(stuck.values(), key=lambda each: each.largest_range_bytes)
+        return Skip(
+            "few-keys",
+            f"a bucket of {worst.place} has {size(worst.largest_range_bytes)}, but its last split left nearly all of it"
+            " in one bucket, because few hash keys have most of it; it is split again when it has grown by a tenth",
+        )
     if finding is None:
         return Skip(
             "sizes-right", "no bucket is large enough to be split, and no neighbours are small enough to be merged"

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from service.catalog import commit_store, sample_store
 from service.policies.settings import Mode
-from service.scheduling.bucket_growth import Largest, by_hour, foreseen, hour_of, of_whole_days, quiet_at, rate_of
+from service.scheduling.bucket_growth import Largest, by_hour, foreseen, hour_of, midnight_of, quiet_at, rate_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,10 +76,9 @@ def _trend(connection: Connection, table_id: str, now: datetime) -> _Trend:
     found = kept.get(table_id)
     if found is None or found.hour != hour:
         samples = sample_store.of_table(connection, table_id, now, since=now - _PAST, limit=_MOST_SAMPLES)
-        commits = commit_store.completed_since(connection, table_id, hour - _WEEK, _MOST_COMMITS)
-        if len(commits) == _MOST_COMMITS:
-            commits = of_whole_days(commits, hour)
+        midnight = midnight_of(now)
+        commits = commit_store.completed_between(connection, table_id, midnight - _WEEK, midnight, _MOST_COMMITS)
         if len(kept) >= _MOST_KEPT:
             kept.clear()
-        kept[table_id] = found = _Trend(hour, rate_of(samples), by_hour(commits, hour))
+        kept[table_id] = found = _Trend(hour, rate_of(samples), by_hour(commits, midnight))
     return found

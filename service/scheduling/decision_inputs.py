@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -17,15 +18,17 @@ from service.policies import freeze_store, pause_store, windows
 from service.policies.freeze import lasting, next_start
 from service.policies.policy_registry import effective_of
 from service.policies.precedence import Subject
+from service.policies.settings import Mode
 from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import bucket_trends, decision_store, delegated
 from service.scheduling.admission import Situation
+from service.scheduling.bucket_expansion import NOT_QUIET
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
-from service.scheduling.job_history import JobHistory, history_of, withheld_plans
+from service.scheduling.job_history import JobHistory, history_of, one_sided_splits, withheld_plans
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.table_objectives import table_objective
 from service.scheduling.trigger_context import Calendar, TriggerContext
@@ -55,6 +58,10 @@ POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
 }
 _REMEMBERED = 60
 """Number of a table's last jobs that are read for its job history."""
+
+_QUIET_WITHIN = timedelta(days=1)
+_RESIZES = 20
+"""Number of a table's last resizes that are read for splits of no use."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,9 @@ def inputs_of(
     is_closed = bool(policy.windows) and closes_at is None
     objective = table_objective(connection, table, effective, now, budgets)
     contexts = _trigger_contexts(now, calendars, history, recent, objective)
+    for kind, last in before.items():
+        if kind in contexts:
+            contexts[kind] = replace(contexts[kind], has_waited=has_waited(last, now))
     plans = plan_store.open_plans(connection, table_id)
     facts = _facts(connection, table_id, plans, now, policy)
     ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], facts)
@@ -146,8 +156,10 @@ def inputs_of(
         tried=_attempted(recent),
         hazard=writer_hazard(table, sightings, has_hashing_config=bool(stored.hashing_config)),
         consumers=consumer_store.of_table(connection, table_id),
+        has_flink=has_flink(table, sightings),
         must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
+        one_sided=_one_sided(connection, snapshot, policy),
         growth=bucket_trends.near_limit(connection, snapshot, policy, now),
     )
     proposals = {
@@ -225,6 +237,23 @@ def _withdrawal(pause: str | None, frozen: Wait | None, *, is_closed: bool) -> P
 def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:
     found = with_misplaced_rows(unresolved)
     return f"rows of {count(len(found), 'commit')} are misplaced" if found else None
+
+
+def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) -> dict[str, int]:
+    """Returns the splits of no use; reads nothing if none is due."""
+    settings = policy.bucket_resize
+    largest = max((each.largest_range_bytes for each in snapshot.partitions), default=0)
+    if settings.mode is Mode.OFF or largest <= settings.split_bytes:
+        return {}
+    return one_sided_splits(job_store.succeeded(connection, snapshot.table_id, JobKind.BUCKET_RESIZE, _RESIZES))
+
+
+def has_waited(last: Decision, now: datetime) -> bool:
+    """Returns whether the job must not wait for a quiet hour after its last decision: it is due already and waits for
+    other jobs or limits, which may outlast the quiet hour, or it was told to wait for one a day ago."""
+    if last.verdict is Verdict.WAIT:
+        return True
+    return last.code == NOT_QUIET and now - last.first_at >= _QUIET_WITHIN
 
 
 def _attempted(recent: Sequence[Job]) -> list[str]:

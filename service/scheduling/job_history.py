@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs.kinds.bucket_resize import BucketResizeResult, ResizedBuckets
 from jobs.kinds.compaction import CompactionResult
 from service.model.formatting import duration
 from service.queue.job import JobState
@@ -127,6 +128,24 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
         if job.state is JobState.SUCCEEDED and is_recent:
             found.update(plan.instant for plan in CompactionResult.parse(job.result).withheld_plans or ())
     return frozenset(found)
+
+
+def one_sided_splits(jobs: Iterable[Job]) -> dict[str, int]:
+    """Returns the partitions in which all splits of the newest job that changed them were of no use, and the size of
+    the largest bucket that was split, in bytes. `jobs` are successful resizes, newest first."""
+    newest: dict[str, list[ResizedBuckets]] = {}
+    for job in jobs:
+        of_job: dict[str, list[ResizedBuckets]] = {}
+        for change in BucketResizeResult.parse(job.result).changes or ():
+            of_job.setdefault(change.partition, []).append(change)
+        newest = {**of_job, **newest}
+    # Merges do not count: each split of no use leaves an empty bucket to be merged.
+    splits = {path: [each for each in changes if each.change == "split"] for path, changes in newest.items()}
+    return {
+        path: max(each.bytes for each in found)
+        for path, found in splits.items()
+        if found and all(each.is_one_sided for each in found)
+    }
 
 
 def _is_unfinished(job: Job) -> bool:

@@ -3,11 +3,11 @@ kind)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from service.catalog.consumer import Consumer
     from service.incidents.incident import Incident
@@ -29,6 +29,9 @@ class PolicyInputs:
     tried: Sequence[str]  # Instants in the parameters of the last successful repair.
     hazard: WriterHazard
     consumers: Sequence[Consumer]
+    has_flink: bool  # Whether Flink is a declared or detected writer, stopped or not.
     must_stop_flink: bool
     unproved: str | None  # Why no writer of the table can be proved dead.
+    # Partitions with splits of no use, and the bytes of the bucket that was split.
+    one_sided: Mapping[str, int] = field(default_factory=dict)
     growth: BucketGrowth | None = None  # Of the largest bucket; None if no decision depends on it.

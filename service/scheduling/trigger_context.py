@@ -42,6 +42,8 @@ class TriggerContext:
     objective: TableObjective = field(default_factory=TableObjective)
     # The last completed instant that the last successful job saw, according to its result.
     seen_instant: str | None = None
+    # Whether the job waits for something else than a quiet hour, or has waited for one for a day.
+    has_waited: bool = False
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:
         """Returns whether something was committed since the last run."""

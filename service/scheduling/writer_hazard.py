@@ -26,7 +26,8 @@ class Obstacle:
     because: str  # A sentence for the owner.
 
 
-OBSTACLES = frozenset({"sql-statements-lose-rows", "writers-too-old"})
+WRITERS_TOO_OLD = "writers-too-old"
+OBSTACLES = frozenset({"sql-statements-lose-rows", WRITERS_TOO_OLD})
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_conf
         declared = f"Hudi {writers.hudi_version}" if writers.hudi_version else "none"
         return WriterHazard(
             Obstacle(
-                "writers-too-old",
+                WRITERS_TOO_OLD,
                 "writers older than Hudi 1.1 would keep the old number of buckets and duplicate rows (table version"
                 f" {version}, writers declared: {declared})",
             )

@@ -91,14 +91,14 @@ def read(
     now: datetime,
     *,
     points: int = 168,
-    most: int = MOST_COMMITS,
+    most: int | None = None,
 ) -> Past:
     """Returns the past of these tables; tables that were never polled are left out. Raises TooManyCommits if they have
-    more than `most` commits, those of services and of the day before `begin` included."""
+    more than `most` commits (by default `MOST_COMMITS`), those of services and of the day before `begin` included."""
     past = Past(begin, end)
     ids = list(tables)
     snapshots = _snapshots(connection, ids)
-    commits, rewritten = _commits(connection, ids, begin - LOOK_BACK, end, most)
+    commits, rewritten = _commits(connection, ids, begin - LOOK_BACK, end, most or MOST_COMMITS)
     samples = sample_store.of_tables(connection, ids, begin, end, now, before=LOOK_BACK)
     ended = _ended(connection, ids, begin)
     known = {

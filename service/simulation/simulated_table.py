@@ -54,7 +54,7 @@ _FOREVER = frozenset({"off", "not-merge-on-read", "no-bucket-index", "no-sort-co
 
 _NEVER = JobHistory()
 _NOT_YET = Skip("not-yet", "")
-_USUAL_INPUTS = {"hazard": NO_HAZARD, "must_stop_flink": False, "unproved": None}
+_USUAL_INPUTS = {"hazard": NO_HAZARD, "has_flink": False, "must_stop_flink": False, "unproved": None}
 _USUAL_INPUTS |= dict.fromkeys(("incidents", "tried", "consumers"), ())
 _at = attrgetter("at")
 _DAY = timedelta(days=1)

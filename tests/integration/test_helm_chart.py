@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,15 @@ def test_an_installation_of_the_chart_is_what_the_command_prints(
     assert len(_sorted(printed)) == (15 if values else 6)
 
 
+def test_another_chart_may_depend_on_the_chart(chart: Path, tmp_path: Path) -> None:
+    (tmp_path / "Chart.yaml").write_text(json.dumps({"apiVersion": "v2", "name": "lake", "version": "1.0.0"}))
+    (tmp_path / "values.yaml").write_text(json.dumps({"global": {"region": "a"}, "groundskeeper": {"workers": 3}}))
+    shutil.copytree(chart, tmp_path / "charts" / "groundskeeper")
+    rendered = _helm("template", "any", str(tmp_path))
+    assert rendered.returncode == 0, rendered.stderr
+    assert _sorted(rendered.stdout) == _sorted(called(["manifests", "kubernetes", "--workers", "3"]).stdout)
+
+
 def test_helm_finds_nothing_wrong_and_packs_the_chart(chart: Path, tmp_path: Path) -> None:
     lint = _helm("lint", "--strict", str(chart))
     assert lint.returncode == 0, lint.stdout
@@ -74,10 +84,13 @@ def test_helm_finds_nothing_wrong_and_packs_the_chart(chart: Path, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [("workers=-1", "workers"), ("secret=A_b", "secret"), ("callers={a b}", "callers"), ("worker=2", "worker")],
+    [
+        *(("workers=-1", "workers"), ('secret="A_b"', "secret"), ("worker=2", "worker")),
+        *(('callers=["a b"]', "callers"), ("callers=[]", "callers")),
+    ],
 )
 def test_helm_refuses_what_the_command_refuses(chart: Path, value: str, told: str) -> None:
-    refused = _helm("template", "any", str(chart), "--set", value)
+    refused = _helm("template", "any", str(chart), "--set-json", value)
     assert refused.returncode != 0
     assert told in refused.stderr
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from importlib.metadata import version
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -152,7 +154,17 @@ def test_keda_sets_the_number_of_workers_where_it_is_asked_to() -> None:
     )
 
 
-def test_only_callers_get_to_the_service_and_nobody_to_a_worker() -> None:
+@pytest.mark.parametrize(("options", "seconds"), [((), 300), (EVERYTHING, 3600)])
+def test_kubernetes_waits_longer_than_a_worker_for_its_jobs_and_longest_where_an_autoscaler_ends_it(
+    options: tuple[str, ...], seconds: int
+) -> None:
+    pod = _deployments(*options)[1]["spec"]["template"]["spec"]
+    drain = int(_variables(pod["containers"][0])["GROUNDSKEEPER_DRAIN_SECONDS"])
+    assert drain == seconds
+    assert drain < pod["terminationGracePeriodSeconds"] <= drain + 60
+
+
+def test_only_callers_get_to_the_service_and_only_executors_to_a_worker() -> None:
     assert "NetworkPolicy" not in {each["kind"] for each in _kubernetes()}
     manifests = _kubernetes(*EVERYTHING)
     policies = {each["metadata"]["name"]: each["spec"] for each in manifests if each["kind"] == "NetworkPolicy"}
@@ -160,10 +172,27 @@ def test_only_callers_get_to_the_service_and_nobody_to_a_worker() -> None:
     assert policies["groundskeeper"]["podSelector"]["matchLabels"] == service
     (rule,) = policies["groundskeeper"]["ingress"]
     assert rule["from"][1]["namespaceSelector"]["matchExpressions"][0]["values"] == ["keda", "monitoring"]
-    assert policies["groundskeeper-worker"] == {"podSelector": {"matchLabels": worker}, "policyTypes": ["Ingress"]}
+    assert policies["groundskeeper-worker"] == {
+        "podSelector": {"matchLabels": worker},
+        "policyTypes": ["Ingress"],
+        # At all ports, since Spark chooses them.
+        "ingress": [{"from": [{"podSelector": {"matchLabels": {"spark-role": "executor"}}}]}],
+    }
     spark = _of_kind("SparkApplication", *EVERYTHING)["spec"]
     assert spark["driver"]["labels"] == spark["executor"]["labels"]
-    assert policies["groundskeeper-spark"]["podSelector"]["matchLabels"] == spark["driver"]["labels"]
+    of_spark = policies["groundskeeper-spark"]
+    assert of_spark["podSelector"]["matchLabels"] == spark["driver"]["labels"]
+    assert of_spark["ingress"] == [{"from": [{"podSelector": of_spark["podSelector"]}]}]
+    # Otherwise a policy would keep a worker's executors, which have only Spark's labels, from their driver.
+    assert all("app.kubernetes.io/name" in each["podSelector"]["matchLabels"] for each in policies.values())
+
+
+def test_spark_gives_executors_the_label_by_which_a_worker_lets_them_in() -> None:
+    (jar,) = (Path(str(files("pyspark"))) / "jars").glob("spark-kubernetes_*.jar")
+    constants = zipfile.ZipFile(jar).read("org/apache/spark/deploy/k8s/Constants$.class")
+    # Strings in a class: their length in two bytes, then UTF-8.
+    assert b"\x00\x0aspark-role" in constants
+    assert b"\x00\x08executor" in constants
 
 
 def test_the_chart_has_the_options_of_the_command_and_no_other_value(tmp_path: Path) -> None:
@@ -171,7 +200,10 @@ def test_the_chart_has_the_options_of_the_command_and_no_other_value(tmp_path: P
     values = yaml.safe_load((tmp_path / "values.yaml").read_text())
     schema = json.loads((tmp_path / "values.schema.json").read_text())
     jsonschema.validate(values, schema)
-    for wrong in ({"workers": -1}, {"secret": "A_b"}, {"callers": [""]}, {"image": None}, {"worker": 1}):
+    # Helm adds this one if another chart depends on the chart.
+    jsonschema.validate({**values, "global": {"of": "the other chart"}}, schema)
+    empty: tuple[dict[str, Any], ...] = ({"callers": []}, {"allowedRoots": []})
+    for wrong in (*empty, {"workers": -1}, {"secret": "A_b"}, {"callers": [""]}, {"image": None}, {"worker": 1}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({**values, **wrong}, schema)
     templates = "".join(path.read_text() for path in (tmp_path / "templates").iterdir())

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, WriterEngine
 from service.catalog import commit_store, sample_store
+from service.catalog.registration import Writers
 from service.catalog.sample import Sample
 from service.db.engine import writing
 from service.lake.commit import Commit
@@ -16,7 +17,9 @@ from service.lake.snapshot import PartitionState, TableSnapshot
 from service.lake.table import TableType
 from service.policies import policy_registry
 from service.scheduling import bucket_trends
+from service.scheduling.admission import KIND_LIMITED, Limits
 from service.scheduling.decision import Verdict
+from service.scheduling.scheduler import SchedulerConfig
 from tests.integration.control_plane.planning import Service, save_poll
 
 if TYPE_CHECKING:
@@ -108,3 +111,49 @@ def test_the_past_is_read_once_an_hour_and_only_near_the_limit(
     poll(service)
     service.plan()
     assert len(read) == 2
+
+
+@pytest.mark.mostly_sqlite
+def test_an_expansion_that_a_limit_keeps_from_its_quiet_hour_starts_after_it(
+    service: Service, clock: FakeClock
+) -> None:
+    service.config = SchedulerConfig(Limits(per_kind={EXPANSION: 0}))
+    poll(service)
+    clock.advance(QUIET * 3600 + 60)
+    assert not service.plan().jobs
+    assert (service.decision(EXPANSION).verdict, service.decision(EXPANSION).code) == (Verdict.WAIT, KIND_LIMITED)
+    clock.advance(2 * 3600)
+    poll(service)
+    assert not service.plan().jobs
+    assert service.decision(EXPANSION).verdict is Verdict.WAIT
+    service.config = SchedulerConfig(Limits())
+    poll(service)
+    assert len(service.plan().jobs) == 1
+
+
+@pytest.mark.mostly_sqlite
+def test_a_bucket_of_one_key_is_resized_once(engine: sa.Engine, clock: FakeClock) -> None:
+    service = Service(engine, clock)
+    service.register()
+    service.register("tbl_2", writers=Writers(engines=(WriterEngine.FLINK,)))
+    for table_id in ("tbl_1", "tbl_2"):
+        policy_registry.put_table(engine, clock, table_id, {"bucket_resize": {"mode": "auto"}})
+
+    def planned(mib: int) -> tuple[str, ...]:
+        state = PartitionState("a", base_bytes=mib * MIB, buckets=2, num_buckets=2, largest_range_bytes=mib * MIB)
+        with writing(engine) as connection:
+            for table_id in ("tbl_1", "tbl_2"):
+                save_poll(connection, TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,)))
+        return tuple(service.plan().jobs)
+
+    assert len(planned(2048)) == 1
+    # A worker would refuse the table that Flink writes.
+    assert service.decision(JobKind.BUCKET_RESIZE, "tbl_2").code == "flink-may-be-running"
+    job = service.lease()
+    assert job is not None
+    change = {"partition": "a", "change": "split", "file_ids": ["f"], "bytes": 2048 * MIB, "because": ""}
+    service.end(job, split=1, one_sided=1, merged_away=0, changes=[{**change, "larger_share": 1.0}])
+    clock.advance(2 * 24 * 3600)
+    assert planned(2048) == ()
+    assert service.decision(JobKind.BUCKET_RESIZE).code == "few-keys"
+    assert len(planned(2300)) == 1

@@ -8,10 +8,11 @@ import pytest
 
 from service.catalog.sample import Sample
 from service.policies.policy import Policy, Window
-from service.scheduling.bucket_growth import Largest, by_hour, foreseen, of_whole_days, quiet_at, rate_of
+from service.scheduling.bucket_growth import Largest, by_hour, foreseen, midnight_of, quiet_at, rate_of
 
 GIB = 1024**3
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def samples(days: int, per_day: int, *, begin: int = 8 * GIB) -> list[Sample]:
@@ -64,29 +65,50 @@ def test_one_jump_and_one_loss_move_the_forecast_little() -> None:
 
 
 def test_the_quiet_hour_is_that_of_the_window_or_that_with_the_fewest_commits() -> None:
-    commits = [NOW - timedelta(hours=each) for each in range(24 * 7) if (NOW - timedelta(hours=each)).hour != 4]
-    hours = by_hour(commits, NOW)
+    commits = [NOW - timedelta(hours=each) for each in range(24 * 8) if (NOW - timedelta(hours=each)).hour != 4]
+    hours = by_hour(commits, MIDNIGHT)
     assert quiet_at(Policy(), hours, NOW) == datetime(2026, 1, 2, 4, tzinfo=UTC)
     running = datetime(2026, 1, 2, 4, 20, tzinfo=UTC)
     assert quiet_at(Policy(), hours, running) == running
     assert quiet_at(Policy(), hours, running + timedelta(hours=1)) == datetime(2026, 1, 3, 4, tzinfo=UTC)
     night = Policy(windows=(Window(time(22), time(23)),))
     assert quiet_at(night, hours, NOW) == datetime(2026, 1, 1, 22, tzinfo=UTC)
+    assert quiet_at(Policy(), by_hour([], MIDNIGHT), NOW) == NOW
 
 
-def test_commits_of_the_running_hour_do_not_end_its_quiet() -> None:
-    commits = [NOW - timedelta(hours=each) for each in range(24 * 7) if (NOW - timedelta(hours=each)).hour != 4]
+def test_commits_of_the_present_day_do_not_end_its_quiet() -> None:
+    commits = [NOW - timedelta(hours=each) for each in range(24 * 8) if (NOW - timedelta(hours=each)).hour != 4]
     hour = datetime(2026, 1, 2, 4, tzinfo=UTC)
     running = hour + timedelta(minutes=30)
-    burst = [hour + timedelta(minutes=each) for each in range(30)]
-    assert quiet_at(Policy(), by_hour([*burst, *commits], hour), running) == running
+    burst = [hour + timedelta(minutes=each) for each in reversed(range(30))]
+    assert quiet_at(Policy(), by_hour([*burst, *commits], midnight_of(running)), running) == running
 
 
 def test_hours_before_the_oldest_known_commit_do_not_look_quiet() -> None:
     # The latest commits cover a day and a half: every hour has ten, but that from 3 o'clock on has nine.
-    known = [NOW - timedelta(minutes=6 * each + 1) for each in range(360)]
+    known = [MIDNIGHT - timedelta(minutes=6 * each + 1) for each in range(360)]
     commits = [each for each in known if each.hour != 3 or each.minute >= 6]
-    assert quiet_at(Policy(), by_hour(of_whole_days(commits, NOW), NOW), NOW) == datetime(2026, 1, 2, 3, tzinfo=UTC)
-    assert quiet_at(Policy(), by_hour(commits, NOW), NOW) != datetime(2026, 1, 2, 3, tzinfo=UTC)
-    few = commits[:50]
-    assert of_whole_days(few, NOW) == few
+    assert quiet_at(Policy(), by_hour(commits, MIDNIGHT), NOW) == datetime(2026, 1, 2, 3, tzinfo=UTC)
+    assert sum(by_hour(commits[:50], MIDNIGHT).values()) == 50
+
+
+@pytest.mark.parametrize(("a_day", "shift"), [(0.99, 0), (1.01, 0), (0.99, 0.2)])
+def test_the_quiet_hour_comes_within_a_day_while_commits_become_fewer_or_more(a_day: float, shift: float) -> None:
+    """About 60 commits an hour; `shift`: by how much hours of the night have fewer of them."""
+    begin = NOW - timedelta(days=12)
+    commits: list[datetime] = []
+    for hours in range(12 * 24):
+        at = begin + timedelta(hours=hours)
+        number = round(60 * a_day ** (hours / 24) * (1 - shift * (at.hour < 5)))
+        commits += [at + timedelta(hours=each / number) for each in range(number)]
+    newest = list(reversed(commits))
+    moments = [NOW - timedelta(days=2) + timedelta(hours=each, minutes=30) for each in range(48)]
+    is_quiet = []
+    for now in moments:
+        midnight = midnight_of(now)
+        known = [each for each in newest if midnight - timedelta(days=7) <= each < now]
+        is_quiet.append(quiet_at(Policy(), by_hour(known, midnight), now) == now)
+    assert any(is_quiet[:24])
+    assert any(is_quiet[24:])
+    if shift:
+        assert not any(quiet for now, quiet in zip(moments, is_quiet, strict=True) if now.hour >= 5)

@@ -17,7 +17,8 @@ from service.policies.settings import Mode
 from service.scheduling import bucket_contraction
 from service.scheduling.bucket_expansion import decide, factor_for
 from service.scheduling.bucket_growth import BucketGrowth, Largest, foreseen
-from service.scheduling.decision import Run, Skip, Suggest
+from service.scheduling.decision import Decision, Run, Skip, Suggest, Verdict
+from service.scheduling.decision_inputs import has_waited
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from service.scheduling.writer_hazard import NO_HAZARD, writer_hazard
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
@@ -223,3 +224,29 @@ def test_buckets_for_90_days_are_not_merged_again(per_day: float) -> None:
         growth=growing(100 / factor, per_day / factor, 0),
     )
     assert isinstance(contraction, Skip)
+
+
+def test_an_expansion_that_has_waited_waits_for_no_other_quiet_hour() -> None:
+    near, later = table(partition("", 96)), growing(96, 6, 5)
+    assert isinstance(decide(AUTO, near, PLAIN, growth=later), Skip)
+    assert isinstance(decide(AUTO, near, replace(PLAIN, has_waited=True), growth=later), Run)
+    # An expansion that is not due stays so.
+    small = decide(AUTO, table(partition("", 50)), replace(PLAIN, has_waited=True), growth=growing(50, 1, 5))
+    assert isinstance(small, Skip)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code", "hours", "expected"),
+    [
+        (Verdict.SKIP, "not-quiet", 23, False),
+        (Verdict.SKIP, "not-quiet", 24, True),
+        (Verdict.WAIT, "kind-limit-reached", 1, True),
+        (Verdict.SKIP, "small-enough", 99, False),
+        (Verdict.RUN, "due", 1, False),
+    ],
+)
+def test_it_has_waited_after_a_day_or_when_other_jobs_kept_it(
+    verdict: Verdict, code: str, hours: int, expected: bool
+) -> None:
+    last = Decision(JobKind.BUCKET_EXPANSION, verdict, code, "", NOW - timedelta(hours=hours), NOW)
+    assert has_waited(last, NOW) is expected

@@ -33,14 +33,21 @@ def test_a_call_whose_process_ends_is_made_again_here() -> None:
     assert both(first, lambda: 2) == (1, 2)
 
 
-def test_a_call_that_fails_here_ends_the_other_process() -> None:
+def test_a_call_that_fails_here_ends_the_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    forked, fork = [], os.fork
+
+    def noted() -> int:
+        forked.append(fork())
+        return forked[-1]
+
     def second() -> int:
         raise ValueError("no")
 
+    monkeypatch.setattr(os, "fork", noted)
     with pytest.raises(ValueError, match="no"):
         both(lambda: threading.Event().wait(600), second)
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(forked[0], os.WNOHANG)
 
 
 def test_nothing_is_forked_beside_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:

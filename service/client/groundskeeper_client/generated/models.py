@@ -1124,6 +1124,8 @@ class BucketResizeResult(Model, frozen=True, kw_only=True):
     """What is split and merged: the first 100 changes"""
     split: int | UnsetType = UNSET
     """Buckets that were split into two"""
+    one_sided: int | UnsetType = UNSET
+    """Splits of no use, since more than 90 % of the rows or bytes went into one of the two buckets"""
     merged_away: int | UnsetType = UNSET
     """Buckets that no longer exist, because they were merged with a neighbour"""
     partitions: int | UnsetType = UNSET
@@ -5395,6 +5397,8 @@ class ResizedBuckets(Model, frozen=True, kw_only=True):
     """Their size in bytes"""
     because: str | UnsetType = UNSET
     """Why"""
+    larger_share: float | UnsetType = UNSET
+    """After a split: the share of the rows or bytes, whichever is more, in the larger bucket"""
 
 
 class RestoreIn(Model, frozen=True, kw_only=True):
