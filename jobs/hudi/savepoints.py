@@ -30,6 +30,10 @@ class Savepoint:
     comment: str
     files: dict[str, frozenset[str]]
 
+    @property
+    def is_of_repair(self) -> bool:
+        return (self.by, self.comment) == (BY, OF_REPAIR)
+
 
 @dataclass(frozen=True)
 class PendingRestore:
@@ -50,6 +54,11 @@ def savepoints_of(table: HudiTable) -> list[Savepoint]:
         instants = list(table.jvm.items(timeline.getInstantsAsStream()))
         # JSON takes one call each, however many files there are.
         return [_savepoint(str(item.requestedTime()), timeline.readSavepointMetadata(item)) for item in instants]
+
+
+def of_repairs(table: HudiTable) -> list[str]:
+    """Returns the instants of the savepoints that repairs have made."""
+    return [each.instant for each in savepoints_of(table) if each.is_of_repair]
 
 
 def _savepoint(instant: str, record: Any) -> Savepoint:

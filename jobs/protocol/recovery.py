@@ -33,16 +33,20 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
         return done
     if order.dry_run:
         return None
+    remove_unfinished(table, lock, order, context)
+    # An attempt that lost its lease without noticing may have committed while we waited for the lock.
+    return already_completed(table, order)
+
+
+def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> None:
+    """Removes all traces of the unfinished instants of the job's earlier attempts, and of dead replacecommits."""
     unfinished = [item for item in order.earlier_instants if not _has_completed(table, item)]
     unfinished += [item for item in _orphans(table) if item not in unfinished]
     if unfinished or hashing_metadata.dangling(table):
         context.step("cleaning up after an earlier attempt")
         with context.undoing(), lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             table.reload()
-            # An attempt that lost its lease without noticing may have committed while we waited for the lock.
-            if done := already_completed(table, order):
-                return done
-            for instant in unfinished:
+            for instant in [item for item in unfinished if not _has_completed(table, item)]:
                 if table.state_of(instant) is None:
                     # Either the instant was never begun, or a client died while it rolled the instant back.
                     client.finish_rollback(instant)
@@ -55,7 +59,6 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
                 logger.warning("removing the hashing config or metadata of %s, which never completed", instant)
                 hashing_metadata.forget(table, instant)
         table.reload()
-    return None
 
 
 def _orphans(table: HudiTable) -> list[str]:

@@ -31,6 +31,7 @@ CHECKS: dict[str, Check] = {
     "dead writes": remains.writes,
     "markers": remains.markers,
     "lock": remains.lock,
+    "savepoints of repairs": remains.savepoints,
     "files of the metadata table": metadata_table.files,
     "hashing configs": remains.configs,
     "file groups of buckets": buckets.file_groups,

@@ -6,31 +6,43 @@ their rows as those of stale writes. In between a savepoint keeps their files fr
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.errors import JobError, LeaseLostError, StaleWriterError, refuse
 from jobs.format.file_names import bucket_of
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME
-from jobs.format.stale_writes import REPAIRS_KEY, StaleWrite
+from jobs.format.stale_writes import REPAIRS_KEY, StaleWrite, stale_writes
 from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.jvm import translated
+from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.savepoints import BY, OF_REPAIR, savepoints_of
+from jobs.hudi.savepoints import BY, OF_REPAIR, of_repairs
+from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs
 from jobs.problems.bucket_indexes import ROWS_OF_UNKNOWN_COMMITS
-from jobs.protocol.replacement import Replacement
+from jobs.protocol.replacement import UNDO_SECONDS, Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
+
+    from pyspark.sql import DataFrame
 
     from jobs.contract import Problem
     from jobs.hudi.lock import TableLock
     from jobs.hudi.records import Commit
+    from jobs.hudi.stale_slices import DeletedKey
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replacement_outcome import Replaced
+
+
+logger = logging.getLogger(__name__)
 
 
 def writes_to_them(table: HudiTable, commits: Sequence[Commit], instants: Collection[str]) -> list[StaleWrite]:
@@ -62,26 +74,45 @@ def drop_visible(
     interruption (`release_files`). The commit does not know the writes whose rows it left out, also those that came
     since, so that they are stale ones: the audit names them, and the next repair writes their rows.
     """
-    groups = {group for write in stale for group in write.groups}
-    if not any(item.key in groups for item in table.file_slices()):
+    if not are_visible(table, stale):
         return ()
+    groups = {group for write in stale for group in write.groups}
+    held: dict[str, list[str]] = {}
 
-    def extra(dropped: Replaced) -> dict[str, str]:
-        left_out = [each.write.instant for each in table.commits() if each.write.written & groups]
-        named = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
-        return {**named, **dropped.before.to_metadata(without=left_out)}
+    def before_commit(replaced: Replaced) -> None:
+        held[replaced.instant] = _hold_files(table)
 
-    dropped = Replacement(
+    def extra(replaced: Replaced) -> dict[str, str]:
+        left_out = [each.write for each in table.commits() if each.write.written & groups]
+        named = {write.instant for write in stale} | {write.instant for write in left_out if write.brings_rows}
+        known = replaced.before.to_metadata(without=[write.instant for write in left_out])
+        return {REPAIRS_KEY: ",".join(sorted(named)), **known}
+
+    replacement = Replacement(
         table,
         ReplacementConfig(wait_seconds=wait_seconds, ignores_writers=True),
         context,
         lock,
         choose=lambda slices: [item for item in slices if item.key in groups],
         rewrite=lambda *_: [],
-        before_commit=lambda _: _hold_files(table),
+        before_commit=before_commit,
         extra=extra,
-    ).run()
-    return (dropped.instant,)
+    )
+    try:
+        return (replacement.run().instant,)
+    except LeaseLostError:
+        # Another attempt is active, and its repair removes the savepoint.
+        raise
+    except BaseException:
+        for drop, instants in held.items():
+            _undo_hold(table, lock, context, drop, instants)
+        raise
+
+
+def are_visible(table: HudiTable, stale: Sequence[StaleWrite]) -> bool:
+    """Returns whether readers still see file groups of these stale writes."""
+    groups = {group for write in stale for group in write.groups}
+    return any(item.key in groups for item in table.file_slices())
 
 
 def dropped(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> set[str]:
@@ -91,21 +122,100 @@ def dropped(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> set[str]:
     return {file_id for (_, file_id), by in groups if by in by_repairs and bucket_of(file_id) is None}
 
 
-def _hold_files(table: HudiTable) -> None:
-    """Makes a savepoint of the last commit, so that no cleaner removes the files that the table has now."""
+@contextmanager
+def read(
+    table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], job_id: str
+) -> Iterator[tuple[DataFrame, list[DeletedKey]]]:
+    """Yields the rows of the stale file slices, and the keys that the stale writes deleted. Raises `FilesGoneError`
+    or `RefusedError` if rows cannot be read or are of unknown commits."""
+    ids = dropped(stale, commits)
+    # A writer that deleted rows in a file group without a bucket had found them there, and they are nowhere else. The
+    # base files before may have been cleaned.
+    others = [
+        replace(write, groups={group: by for group, by in write.groups.items() if group[1] not in ids})
+        for write in stale
+    ]
+    with copied(table, stale, commits, f"groundskeeper-{job_id}") as merged:
+        refuse(_of_archived_rows(merged, stale, commits))
+        deletes = deleted_in_logs(table, stale, commits)
+        yield merged, deletes + deleted_from_base_files(table, others, commits, merged)
+
+
+def _hold_files(table: HudiTable) -> list[str]:
+    """Makes a savepoint of the last commit, so that no cleaner removes the files that the table has now. Returns its
+    instant; nothing if there is one already."""
     last = max(each.write.instant for each in table.commits())
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         if client.savepoints.find(last) is None:
             client.savepoints.create(last, BY, OF_REPAIR)
+            return [last]
+    return []
+
+
+def _undo_hold(table: HudiTable, lock: TableLock, context: JobContext, drop: str, held: Sequence[str]) -> None:
+    """Removes these savepoints if the replacement `drop`, for which they were made, has left no trace."""
+    try:
+        with context.undoing(), lock.held(for_at_most(UNDO_SECONDS)):
+            table.reload()
+            if table.state_of(drop) is None:
+                with WriteClient(table, UNDER_OUR_LOCK) as client:
+                    lock.verify()
+                    for instant in held:
+                        client.savepoints.delete(instant)
+    except JobError:
+        # The first error is reported; the next repair removes them.
+        logger.exception("could not delete the savepoint %s", ", ".join(held))
 
 
 def release_files(table: HudiTable, lock: TableLock, context: JobContext) -> None:
-    """Removes the savepoints of repairs, whose rows are written."""
-    if held := [each.instant for each in savepoints_of(table) if (each.by, each.comment) == (BY, OF_REPAIR)]:
-        with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
-            lock.verify()
-            for instant in held:
-                client.savepoints.delete(instant)
+    """Removes the savepoints of repairs, whose rows are written. If rows of file groups that a repair took out of use
+    are not written yet, the savepoints stay, and `StaleWriterError` or `RefusedError` names the writes."""
+    if not of_repairs(table):
+        return
+    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+        table.reload()
+        commits = table.commits()
+        stale = stale_writes(commit.write for commit in commits)
+        if waiting := [write.instant for write in stale if dropped([write], commits)]:
+            raise StaleWriterError(f"{', '.join(waiting)}, while a repair was writing the rows of others")
+        on_timeline = {commit.write.instant for commit in commits}
+        repaired = {instant for commit in commits for instant in commit.write.repaired}
+        refuse(_of_unknown(sorted(_left_out(commits) - on_timeline - repaired)))
+        lock.verify()
+        for instant in of_repairs(table):
+            client.savepoints.delete(instant)
+
+
+def _left_out(commits: Sequence[Commit]) -> set[str]:
+    """Returns the instants whose rows are in the file groups without a bucket that repairs took out of use."""
+    drops = [each for each in commits if any(bucket_of(file_id) is None for _, file_id in each.write.replaced)]
+    return {instant for each in drops for instant in each.extra.get(REPAIRS_KEY, "").split(",") if instant}
+
+
+def _of_archived_rows(rows_left: DataFrame, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[Problem]:
+    """Returns the refusal to repair if file groups that only a repair takes out of use have rows of commits that are
+    archived. `rows_left` are the rows of these stale writes' file groups."""
+    ids = sorted(dropped(stale, commits))
+    if not ids:
+        return []
+    known = {write.instant for write in stale} | {instant for each in commits for instant in each.write.repaired}
+    with translated("looking for rows of other commits"):
+        held = rows_left.where(F.substring_index(FILE_NAME, "_", 1).isin(ids))
+        return _of_unknown(
+            sorted(row[0] for row in held.select(COMMIT_TIME).distinct().collect() if row[0] not in known)
+        )
+
+
+def _of_unknown(instants: Sequence[str]) -> list[Problem]:
+    if not instants:
+        return []
+    return [
+        ROWS_OF_UNKNOWN_COMMITS.because(
+            f"rows of {', '.join(instants[:5])}",
+            hint="A savepoint of the repair, if there is one, keeps the files: `restore` it, which undoes all later"
+            " commits, and then run a `bucket_index` job with `adopt`. Otherwise run that job at once.",
+        )
+    ]
 
 
 def of_other_rows(table: HudiTable, writes: Sequence[StaleWrite]) -> list[Problem]:

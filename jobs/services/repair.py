@@ -26,10 +26,10 @@ from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
+from jobs.hudi.stale_slices import lost_deletes
 from jobs.kinds.repair import RepairParams, RepairResult
 from jobs.kinds.results import ReplacementResult
-from jobs.protocol import preflight
+from jobs.protocol import preflight, recovery
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
@@ -109,18 +109,20 @@ def repair_writes(
 ) -> Repaired:
     """Repairs the table's stale writes; `suspects` are instants that may have used an old number of buckets."""
     refuse(preflight.of_repair(table))
-    commits = table.commits()
+    # An attempt that died while it replaced file groups would block this one.
+    recovery.remove_unfinished(table, lock, order, context)
     accepted = set(order.params.accepted or ())
-    stale, left = _chosen(table, commits, suspects, accepted)
-    refuse(groups_without_bucket.of_other_rows(table, stale))
+    repair = _Repair(table, lock, order, context, repaired := Repaired())
+    stale, left = repair.drop_groups_without_bucket(suspects)
+    commits = table.commits()
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
     without_rows = past_deletes.without_rows(table, commits)
     waived = tuple(write.instant for write in left if write.instant in accepted)
     waived += tuple(instant for instant in without_rows if instant in accepted and instant not in groups)
-    repaired = Repaired(left=tuple(write.instant for write in left if write.instant not in waived), waived=waived)
-    repair = _Repair(table, lock, order, context, repaired)
+    repaired.left = tuple(write.instant for write in left if write.instant not in waived)
+    repaired.waived = waived
     if waived:
         with repair.lock_without_writers():
             repaired.instants += (stray_row_writes.mark(table, lock, {REPAIRED_KEY: ",".join(waived)}),)
@@ -131,7 +133,6 @@ def repair_writes(
         for partition, file_id in known[instant].written
         if (partition, file_id) not in groups.get(instant, ())
     }
-    repaired.instants += groups_without_bucket.drop_visible(table, lock, order.params.wait_seconds, context, stale)
     # Misplaced rows are moved first, because recovering rows from replaced file groups marks the write as repaired.
     if written:
         repair.move_misplaced_rows(sorted(written), [known[each] for each in doubtful])
@@ -148,14 +149,17 @@ def _chosen(
     table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
     """Returns the stale writes to repair, and those to leave alone. All writes to file groups without a bucket are
-    repaired, if there is one where a repair writes."""
+    repaired, if there is one where a repair writes or has taken it out of use."""
     stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     chosen = [
         write
         for write in stale
         if write.instant in named
-        or (write.doubt in enough and not (write.doubt is not None and write.instant in waived))
+        or (
+            (write.doubt in enough or groups_without_bucket.dropped([write], commits))
+            and not (write.doubt is not None and write.instant in waived)
+        )
     ]
     left = [write for write in stale if write not in chosen]
     found = {write.instant: write for write in chosen}
@@ -225,6 +229,25 @@ class _Repair:
             self.table, self.lock, self.order.params.wait_seconds, self.context
         )
 
+    def drop_groups_without_bucket(self, named: Collection[str]) -> tuple[list[StaleWrite], list[StaleWrite]]:
+        """Takes the file groups without a bucket out of use whose rows are to be written elsewhere. Returns the stale
+        writes to repair, also those that came meanwhile, and those to leave alone."""
+        table, seconds = self.table, self.order.params.wait_seconds
+        # A writer that goes on may make further ones meanwhile.
+        while True:
+            commits = table.commits()
+            stale, left = _chosen(table, commits, named, self.order.params.accepted or ())
+            refuse(groups_without_bucket.of_other_rows(table, stale))
+            if not groups_without_bucket.are_visible(table, stale):
+                return stale, left
+            # While nothing is out of use, a row that cannot be read costs readers nothing.
+            self.context.step("checking the rows of stale writes")
+            with groups_without_bucket.read(table, stale, commits, self.order.job_id):
+                pass
+            dropped = groups_without_bucket.drop_visible(table, self.lock, seconds, self.context, stale)
+            self.repaired.instants += dropped
+            table.reload()
+
     def recover_stale_rows(self, stale: Sequence[StaleWrite]) -> None:
         self.context.step("reading the rows of stale writes")
         table, commits = self.table, self.table.commits()
@@ -235,9 +258,8 @@ class _Repair:
         }
         instants = [write.instant for write in stale]
         dropped = groups_without_bucket.dropped(stale, commits)
-        with copied(table, stale, commits, f"groundskeeper-{self.order.job_id}") as merged:
+        with groups_without_bucket.read(table, stale, commits, self.order.job_id) as (merged, deletes):
             strays = stray_rows.latest(table, merged, instants)
-            deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
             later = past_deletes.Later(table, instants, commits)
             with self.lock_without_writers():
                 self.context.step("writing the rows of stale writes")

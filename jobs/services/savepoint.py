@@ -26,7 +26,7 @@ POLL_SECONDS = 0.1
 
 def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext) -> Result[SavepointResult]:
     """Creates, lists or deletes savepoints, by `action`. Creating an existing savepoint or deleting a missing one
-    changes nothing."""
+    changes nothing, but a savepoint that a repair has made becomes the user's."""
     context.step("planning")
     action = order.params.action
     problems = [] if action == LIST else _problems(table, order.params, action)
@@ -67,7 +67,13 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
             earlier = [item for item in table.pending() if item.requested < instant]
             if not earlier:
                 with WriteClient(table, UNDER_OUR_LOCK) as client:
-                    if client.savepoints.find(instant) is None:
+                    found = client.savepoints.find(instant)
+                    if found is not None and found.is_of_repair:
+                        # A repair removes its own savepoints at its end, but never one of a user.
+                        lock.verify()
+                        client.savepoints.delete(instant)
+                        found = None
+                    if found is None:
                         lock.verify()
                         client.savepoints.create(instant, BY, order.params.comment)
                     if client.savepoints.find(instant) is None:

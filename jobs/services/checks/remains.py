@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.hudi import hashing_config
 from jobs.hudi.lock import TableLock
+from jobs.hudi.savepoints import of_repairs
 from jobs.kinds.results import Cure
 from jobs.protocol import leftovers
 from jobs.protocol.writers import dead_writes
@@ -54,6 +55,20 @@ def lock(examined: Examined) -> Iterator[Finding]:
             "No writer can begin or commit.",
             "If a job of Groundskeeper left the lock, the next job that needs it removes it. Otherwise make sure that "
             "no writer is alive, and delete `.hoodie/lock`.",
+        )
+
+
+def savepoints(examined: Examined) -> Iterator[Finding]:
+    """Finds the savepoints of repairs that have ended without removing them."""
+    if held := of_repairs(examined.table):
+        yield Finding(
+            "savepoint-of-repair-left",
+            "A savepoint that a repair made is still there",
+            named(held),
+            "Rows that the repair took out of use may not be written yet, and the files of the savepoint are not"
+            " cleaned.",
+            "If no repair is running, run one: it writes the rows, and removes the savepoint.",
+            Cure(kind=JobKind.REPAIR),
         )
 
 

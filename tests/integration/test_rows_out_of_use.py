@@ -1,0 +1,202 @@
+"""While a repair has file groups without a bucket out of use, their rows are nowhere else: whatever fails or comes in
+between, they stay readable or the savepoint stays, and the next repair writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.errors import FilesGoneError, HudiError, LeaseLostError, RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.savepoints import BY, OF_REPAIR
+from tests.integration import tables
+from tests.integration.hidden import hidden
+from tests.integration.run import hudi_table, run_job
+from tests.integration.test_bucket_index import COW, adopt, bucketed, plain_table, proved
+from tests.integration.test_repair_beside_writers import newest, texts
+from tests.integration.writers import At, let_heartbeat_expire
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from pyspark.sql import SparkSession
+
+# Every write makes a new file group for new rows.
+_APART = {"hoodie.parquet.small.file.limit": "0"}
+_CLEANS_AT_ONCE = {
+    **_APART,
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.async.enabled": "false",
+    "hoodie.clean.commits.retained": "1",
+}
+_DELETES = {"hoodie.datasource.write.operation": "delete"}
+
+
+def adopted(spark: SparkSession, base: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """Returns the options of a writer that keeps its index after the adoption, and the result of the adoption."""
+    old = plain_table(spark, base, table_type=COW, partitioned=False)
+    return {**old, **_APART}, adopt(spark, base, num_buckets=4)
+
+
+def ids(spark: SparkSession, base: Path) -> list[str]:
+    return sorted(row[0] for row in spark.read.format("hudi").load(str(base)).select("id").collect())
+
+
+def savepoints(spark: SparkSession, base: Path) -> list[str]:
+    return [each["comment"] for each in run_job(spark, base, "savepoint", {"action": "list"}).details["savepoints"]]
+
+
+def lose_the_lease() -> None:
+    raise LeaseLostError("another worker has the job")
+
+
+@pytest.mark.parametrize(
+    ("first", "end"), [(300, 330), pytest.param(340, 350, marks=pytest.mark.exhaustive)], ids=["old keys", "new keys"]
+)
+def test_a_write_that_comes_before_the_drop_is_repaired_before_the_savepoint_goes(
+    spark: SparkSession, tmp_path: Path, first: int, end: int
+) -> None:
+    base = tmp_path / "trips"
+    old, result = adopted(spark, base)
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    named, later = newest(base), []
+
+    def goes_on() -> None:
+        tables.upsert(tables.rows(spark, first, end, ts=6), base, old)
+        later.append(newest(base))
+
+    repaired = run_job(spark, base, "repair", {"instants": [named]}, context=At("rewriting", goes_on)).details
+
+    assert set(repaired["repaired"]) == {named, *later}
+    assert savepoints(spark, base) == []
+    for ts in (7, 8, 9):
+        tables.upsert(tables.rows(spark, 0, 3, ts=ts), base, bucketed({**old, **_CLEANS_AT_ONCE}, result))
+    parts = [tables.rows(spark, 0, 3, ts=9), tables.rows(spark, 3, 280), tables.rows(spark, 280, first, ts=5)]
+    parts += [tables.rows(spark, first, end, ts=6)] + ([tables.rows(spark, end, 340, ts=5)] if end < 340 else [])
+    found, expected = texts(spark, base, *parts)
+    assert found == expected
+    assert len(proved(spark, base, tables.INDEX)) == max(end, 340)
+
+
+@pytest.mark.exhaustive
+def test_the_base_file_before_a_delete_may_be_cleaned(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    old, _ = adopted(spark, base)
+    cleaning = {**old, **_CLEANS_AT_ONCE}
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, cleaning)
+    named = newest(base)
+    tables.upsert(tables.rows(spark, 330, 333, ts=6), base, {**cleaning, **_DELETES})
+    for ts in (6, 7, 8):
+        tables.upsert(tables.rows(spark, 333, 335, ts=ts), base, cleaning)
+    assert {path.name[:7] for path in base.glob(f"*_{named}.parquet")} == {"0000000"}  # Those of buckets only.
+    before = ids(spark, base)
+    assert len(before) == 337
+    assert named in run_job(spark, base, "repair", {"instants": [named]}).details["repaired"]
+    assert ids(spark, base) == before
+    assert savepoints(spark, base) == []
+    proved(spark, base, tables.INDEX)
+
+
+@pytest.mark.exhaustive
+def test_a_row_that_cannot_be_read_fails_the_repair_before_readers_miss_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    old, _ = adopted(spark, base)
+    with hidden(base, newest(base), tmp_path / "away"):
+        tables.upsert(tables.rows(spark, 0, 50, ts=5), base, old)
+        gone = newest(base)
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    named = newest(base)
+    for path in base.glob(f"*_{gone}.parquet"):
+        path.unlink()
+    before = ids(spark, base)
+    with pytest.raises(FilesGoneError):
+        run_job(spark, base, "repair", {"instants": [gone, named]})
+    assert ids(spark, base) == before
+    assert savepoints(spark, base) == []
+
+
+@pytest.mark.exhaustive
+def test_rows_of_a_commit_that_is_archived_in_between_keep_the_savepoint(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    old, _ = adopted(spark, base)
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    named = newest(base)
+    tables.upsert(tables.rows(spark, 330, 335, ts=6), base, old)
+    second = newest(base)
+    # A write of keys that are in buckets.
+    tables.upsert(tables.rows(spark, 0, 3, ts=7), base, old)
+    before = ids(spark, base)
+    dies = At("reading the rows of stale writes", lose_the_lease)
+    with pytest.raises(LeaseLostError):
+        run_job(spark, base, "repair", {"instants": [named]}, context=dies, job_id="job_k")
+    with hidden(base, named, tmp_path / "away"):
+        with pytest.raises(RefusedError) as caught:
+            run_job(spark, base, "repair", job_id="job_k")
+        assert caught.value.problem().type == "rows-of-unknown-commits"
+        assert savepoints(spark, base) == [OF_REPAIR]
+        with hidden(base, second, tmp_path / "away, too"):
+            with pytest.raises(RefusedError) as caught:
+                run_job(spark, base, "repair", job_id="job_k")
+            assert caught.value.problem().detail == f"rows of {named}, {second}"
+            assert savepoints(spark, base) == [OF_REPAIR]
+    assert named in run_job(spark, base, "repair", job_id="job_k").details["repaired"]
+    assert ids(spark, base) == before
+    assert savepoints(spark, base) == []
+
+
+@pytest.mark.exhaustive
+def test_a_repair_that_died_in_its_replacement_does_not_block_its_next_attempt(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    old, _ = adopted(spark, base)
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    named = newest(base)
+    before = ids(spark, base)
+    context = At("rewriting", lose_the_lease)
+    with pytest.raises(LeaseLostError):
+        run_job(spark, base, "repair", {"instants": [named]}, context=context, job_id="job_k")
+    pending = [item.requested for item in hudi_table(spark, base, tables.INDEX).pending()]
+    assert pending == context.instants
+    let_heartbeat_expire(base, pending[0])
+    again = {"job_id": "job_k", "earlier_instants": tuple(pending)}
+    repaired = run_job(spark, base, "repair", {"instants": [named], "wait_seconds": 5}, **again).details
+    assert repaired["repaired"] == [named]
+    assert ids(spark, base) == before
+    assert savepoints(spark, base) == []
+    assert hudi_table(spark, base, tables.INDEX).pending() == []
+
+
+@pytest.mark.exhaustive
+def test_a_repair_removes_only_its_own_savepoints(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "trips"
+    old, _ = adopted(spark, base)
+    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    named = newest(base)
+
+    def fails(*_: object) -> None:
+        raise HudiError("the storage is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WriteClient, "commit_replacement", fails)
+        with pytest.raises(HudiError):
+            run_job(spark, base, "repair", {"instants": [named]})
+    assert savepoints(spark, base) == []
+    # A worker that is killed right before the commit leaves its savepoint.
+    with WriteClient(hudi_table(spark, base, tables.INDEX), UNDER_OUR_LOCK) as client:
+        client.savepoints.create(named, BY, OF_REPAIR)
+    found = run_job(spark, base, "diagnosis").details["findings"]
+    left = [each for each in found if each["type"] == "savepoint-of-repair-left"]
+    assert [(each["detail"], each["cure"]["kind"]) for each in left] == [(named, "repair")]
+    run_job(spark, base, "savepoint", {"action": "create", "comment": "mine"})
+    assert savepoints(spark, base) == ["mine"]
+    run_job(spark, base, "repair", {"instants": [named]})
+    assert savepoints(spark, base) == ["mine"]
+    assert len(ids(spark, base)) == 340
