@@ -4,6 +4,7 @@ stale write is repaired after it."""
 from __future__ import annotations
 
 import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from tests.integration.test_contraction import completed, proved_by
 from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +27,14 @@ if TYPE_CHECKING:
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 BY_COMMIT = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
 DELETE = {"hoodie.datasource.write.operation": "delete"}
+
+
+@contextmanager
+def in_flight(base: Path, instant: str, folder: Path) -> Iterator[None]:
+    (done,) = [path for path in completed(base) if path.name.startswith(instant)]
+    away = shutil.move(done, folder / done.name)
+    yield
+    shutil.move(away, done)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +123,9 @@ def test_no_update_is_lost_that_lies_between_two_that_were_repaired_together(
         with hidden(base, change, tmp_path / f"away {number}"):
             stale.append(write_stale(frame, base, options))
     first, between, last, latest = stale
-    # During the first repair this write is in flight.
-    (done,) = [path for path in completed(base) if path.name.startswith(between)]
-    away = shutil.move(done, tmp_path / done.name)
-    instants = {"instants": [first, last, latest]}
-    result = run_job(spark, base, "repair", instants, writers_retry_conflicts=True)
-    shutil.move(away, done)
+    with in_flight(base, between, tmp_path):
+        instants = {"instants": [first, last, latest]}
+        result = run_job(spark, base, "repair", instants, writers_retry_conflicts=True)
     assert result.details["repaired"] == [first, last, latest]
 
     result = run_job(spark, base, "repair", {"instants": [between]})
@@ -129,6 +136,35 @@ def test_no_update_is_lost_that_lies_between_two_that_were_repaired_together(
     found, expected = texts(spark, base, *kept, unchanged)
     assert found == expected
     assert len(proved_by(spark, base, 7, index_of(4))) == 100
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("more", [{}, BY_COMMIT])
+def test_no_update_is_lost_that_lies_between_two_deletes_that_were_repaired_together(
+    spark: SparkSession, tmp_path: Path, more: dict[str, str]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=100, partitioned=False, **more)
+    count_buckets(spark, base, 4, 7)
+    change = newest(base)
+    stale = []
+    late = tables.rows(spark, 0, 10, ts=5)
+    writes = [(tables.rows(spark, 0, 20), DELETE), (late, {}), (tables.rows(spark, 50, 60), DELETE)]
+    for number, (frame, operation) in enumerate(writes):
+        with hidden(base, change, tmp_path / f"away {number}"):
+            stale.append(write_stale(frame, base, {**options, **operation}))
+    first, between, last = stale
+    with in_flight(base, between, tmp_path):
+        result = run_job(spark, base, "repair", {"instants": [first, last]}, writers_retry_conflicts=True)
+    assert (result.details["repaired"], result.details["deletes"]) == ([first, last], 30)
+
+    result = run_job(spark, base, "repair", {"instants": [between]})
+
+    assert (result.details["repaired"], result.details["rows"]) == ([between], 10)
+    unchanged = tables.rows(spark, 20, 50).union(tables.rows(spark, 60, 100))
+    found, expected = texts(spark, base, late, unchanged)
+    assert found == expected
+    assert len(proved_by(spark, base, 7, index_of(4))) == 80
 
 
 @pytest.mark.exhaustive
