@@ -177,8 +177,20 @@ def known_of(extra_metadata: Mapping[str, str]) -> frozenset[str] | None:
 
 def dated(instant: str, extra_metadata: Mapping[str, str]) -> str:
     """Returns the instant as of which the rows and deletes of a commit count: that of the latest write that it repairs,
-    if it is a repair's."""
+    if it is a repair's. No other write is between the writes that it repairs (`runs_of`)."""
     return max(filter(None, extra_metadata.get(REPAIRS_KEY, "").split(",")), default=instant)
+
+
+def runs_of(instants: Iterable[str], others: Iterable[str]) -> list[tuple[str, ...]]:
+    """Returns the instants in ascending order, grouped so that none of the others is between two of a group."""
+    mine = set(instants)
+    found: list[tuple[str, ...]] = []
+    goes_on = False
+    for instant in sorted(mine.union(others)):
+        if instant in mine:
+            found = [*found[:-1], (*found[-1], instant)] if goes_on else [*found, (instant,)]
+        goes_on = instant in mine
+    return found
 
 
 def is_repair(extra_metadata: Mapping[str, str]) -> bool:

@@ -202,6 +202,15 @@ def _deletes(table: HudiTable, path: str, group: Group, instant: str) -> list[De
     return found
 
 
+def _has_rows_of(base: str, commit: Commit, path: str) -> bool:
+    """Returns whether a base file of the instant `base` has the rows of a file that this commit wrote into its file
+    group. A compaction merges only the logs that had completed at its instant."""
+    is_before = commit.write.instant < base
+    if _LOG not in path.rpartition("/")[2]:
+        return is_before
+    return is_before and commit.write.is_ordered and "" < commit.completed <= base
+
+
 class _Copier:
     """Copies files from a table's folder to another one, through Hadoop's file system."""
 
@@ -243,20 +252,20 @@ class _Copier:
 
     def missing(self, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[str]:
         """Returns the files that the stale writes wrote into these groups and that no longer exist, except those whose
-        rows a later base file has."""
-        files = {commit.write.instant: commit.files for commit in commits}
+        rows a later base file has, if a completed commit wrote it: the files of dead writers prove nothing."""
+        known = {commit.write.instant: commit for commit in commits}
+        paths = {path for each in commits for groups in each.files.values() for of in groups.values() for path in of}
         latest: dict[str, str] = {}
-        for path in self._copied:
+        for path in self._copied & paths:
             if base := parse_base_file_name(path.rpartition("/")[2]):
                 latest[base.file_id] = max(base.instant, latest.get(base.file_id, ""))
-        wanted = [
+        return [
             path
             for write in stale
             for partition, file_id in write.groups
-            for path in files[write.instant].get(partition, {}).get(file_id, [])
-            if write.instant >= latest.get(file_id, "")
+            for path in known[write.instant].files.get(partition, {}).get(file_id, [])
+            if path not in self._copied and not _has_rows_of(latest.get(file_id, ""), known[write.instant], path)
         ]
-        return [path for path in wanted if path not in self._copied]
 
     def remove(self) -> None:
         self._system.delete(self._hadoop.Path(self._target), True)

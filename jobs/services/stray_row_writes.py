@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import StaleWriterError, WritersActiveError
-from jobs.format.stale_writes import REPAIRS_KEY
+from jobs.format.stale_writes import REPAIRS_KEY, runs_of
 from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.jvm import translated
 from jobs.hudi.keyed_writes import keyed_write_options
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import INGESTION
+from jobs.hudi.records import INGESTION, REPLACE
 from jobs.protocol.replacement import POLL_SECONDS
 from jobs.protocol.writers import dead_writes
-from jobs.services.stray_rows import FILE_ID, KEY, file_id
+from jobs.services.stray_rows import FILE_ID, INSTANT, KEY, file_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -76,11 +76,11 @@ def write(
         lock.verify()
         written = []
         if decided.deletes is not None:
-            repairs = {REPAIRS_KEY: ",".join(decided.deleted_by)}
-            written.append(client.keyed_writes.delete(decided.deletes, repairs, decided.delete_records))
+            for repairs, part in _runs(table, decided.deletes, decided.deleted_by):
+                written.append(client.keyed_writes.delete(part, repairs, decided.delete_records))
         if decided.upsert_count:
-            repairs = {REPAIRS_KEY: ",".join(decided.written_by)}
-            written.append(client.keyed_writes.upsert(decided.upserts, repairs))
+            for repairs, part in _runs(table, decided.upserts, decided.written_by):
+                written.append(client.keyed_writes.upsert(part, repairs))
         context.step("verifying the repair")
         table.reload()
         try:
@@ -93,6 +93,14 @@ def write(
             lock.verify()
             written.append(client.keyed_writes.mark(extra))
     return tuple(written)
+
+
+def _runs(table: HudiTable, frame: DataFrame, instants: Sequence[str]) -> Iterator[tuple[Mapping[str, str], DataFrame]]:
+    """Yields the rows of each commit to make, with its extra metadata. All rows of a commit count as of one instant
+    (`dated`), so they are those of instants between which no other write began."""
+    others = [item.requested for item in table.instants() if item.action in INGESTION or item.action == REPLACE]
+    for run in runs_of(instants, others):
+        yield {REPAIRS_KEY: ",".join(run)}, frame.where(F.col(INSTANT).isin(list(run))).drop(INSTANT)
 
 
 def mark(table: HudiTable, lock: TableLock, extra: Mapping[str, str]) -> str:
@@ -109,7 +117,7 @@ def require_written(table: HudiTable, decided: Decided, apart: DataFrame | None 
     The lock must still be held, because other writers may change any row. Raises `StaleWriterError`.
     """
     with translated("verifying the repair"):
-        columns = [name for name in decided.upserts.columns if name not in KEY]
+        columns = [name for name in decided.upserts.columns if name not in (*KEY, INSTANT)]
         wanted = decided.upserts.select(*KEY, F.to_json(F.struct(*columns)).alias("wanted"))
         found = rows.current(table)
         if apart is not None:

@@ -31,18 +31,27 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 KEY = [PARTITION_PATH, RECORD_KEY]
-FILE_ID = "_file_id"
+# Columns that only a repair has. No table has a column with this prefix.
+_OURS = "_groundskeeper_"
+FILE_ID = f"{_OURS}file_id"
+INSTANT = f"{_OURS}instant"
+_NOW = f"{_OURS}now_"  # Before the name of an ordering field: its value in the table.
+_NOW_AT = f"{_OURS}now_at"
+_WAS_THERE = f"{_OURS}was_there"
+_DELETED_BY = f"{_OURS}deleted_by"
+_RANK = f"{_OURS}rank"
 # Operations of statements that change only existing rows.
 _OF_FOUND_ROWS = ("UPSERT_PREPPED", "DELETE_PREPPED")
 
 
 @dataclass(frozen=True)
 class Decided:
-    """The rows to write. `upserts` and `deletes` have the table's columns; counted data frames are cached.
+    """The rows to write. `upserts` and `deletes` have the table's columns, and in `INSTANT` the instant from which the
+    row or the delete comes; counted data frames are cached.
 
     `deletes` is None if there are none. `superseded` counts stray rows and deletes that newer ones have overtaken.
-    `written_by` and `deleted_by` are the instants from which the rows and the deletes come, and `delete_records` Hudi's
-    `DeleteRecord`s of the deletes with ordering values, by partition path and key.
+    `written_by` and `deleted_by` are all these instants, and `delete_records` are Hudi's `DeleteRecord`s of the deletes
+    with ordering values, by partition path and key.
     """
 
     upserts: DataFrame
@@ -71,11 +80,10 @@ def latest(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> Data
     """Returns the rows of stale slices that these instants wrote. If there are several rows with one key, the last one
     is returned."""
     mine = merged.where(F.col(COMMIT_TIME).isin(list(instants)))
-    last = Window.partitionBy(*KEY).orderBy(F.col(COMMIT_TIME).desc())
     columns = rows.current(table).columns
     # A column that was added later is null in older rows.
     aligned = [F.col(name) if name in mine.columns else F.lit(None).alias(name) for name in columns]
-    return mine.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").select(*aligned).cache()
+    return _first(mine, F.col(COMMIT_TIME).desc()).select(*aligned).cache()
 
 
 def decide(
@@ -100,17 +108,17 @@ def decide(
         columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
         wins = wins.cache()
         written_by = _instants(wins.select(COMMIT_TIME))
-        upserts = wins.select(*KEY, *columns).cache()
+        upserts = wins.select(*KEY, *columns, F.col(COMMIT_TIME).alias(INSTANT)).cache()
         upsert_count, stray_count = upserts.count(), strays.count()
-        last = _last_of(deletes)
-        gone = _deleted(table, last.values(), strays, now)
+        standing = _standing(deletes)
+        gone = _deleted(table, standing, strays, now)
         delete_count = gone.count() if gone is not None else 0
-        deleted_by = _instants(gone.select("deleted_at")) if gone is not None else ()
-    superseded = max(stray_count - upsert_count + len(last) - delete_count, 0)
+        deleted_by = _instants(gone.select(INSTANT)) if gone is not None else ()
+        records = _records(table, standing, gone) if gone is not None else {}
+    deleted_keys_count = len({(item.partition, item.key) for item in standing})
+    superseded = max(stray_count - upsert_count + deleted_keys_count - delete_count, 0)
     was_there.unpersist()
-    by_value = table.orders_by_field and table.is_merge_on_read
-    records = {key: item.record for key, item in last.items() if by_value and item.ordering is not None and item.record}
-    found = gone.drop("deleted_at") if gone is not None and delete_count else None
+    found = gone.drop(_DELETED_BY) if gone is not None and delete_count else None
     return Decided(upserts, found, upsert_count, delete_count, superseded, written_by, deleted_by, records)
 
 
@@ -138,8 +146,7 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
         written = wrong.select(PARTITION_PATH, FILE_NAME, COMMIT_TIME).distinct().collect()
         files = {(row[0], row[1]) for row in written}
         strays = frame.join(wrong, names, "left_semi").select(*frame.columns)
-        last = Window.partitionBy(*KEY).orderBy(F.col(COMMIT_TIME).desc())
-        once = strays.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").drop("_rank").cache()
+        once = _first(strays, F.col(COMMIT_TIME).desc()).cache()
     slices = {item.key for item in table.file_slices()}
     return Misplaced(
         once,
@@ -153,9 +160,8 @@ def without_deleted(table: HudiTable, strays: DataFrame, deletes: Sequence[Delet
     """Returns the rows without those that these deletes, made elsewhere since, would have removed."""
     if not deletes:
         return strays
-    own = [F.col(name).alias(f"now_{name}") for name in table.ordering_fields]
-    keys = strays.select(*KEY, FILE_NAME, F.col(COMMIT_TIME).alias("now_at"), *own)
-    gone = _last_deletes(strays, _last_of(deletes).values()).join(keys, KEY)
+    keys = strays.select(*KEY, FILE_NAME, F.col(COMMIT_TIME).alias(_NOW_AT), *_ordering(table))
+    gone = _frame_of(strays, _standing(deletes)).join(keys, KEY)
     return strays.join(gone.where(_is_older(table, gone)), [*KEY, FILE_NAME], "left_anti").cache()
 
 
@@ -179,7 +185,7 @@ def _current_rows(table: HudiTable, strays: DataFrame, commits: Sequence[Commit]
     repairs = {each.write.instant: dated(each.write.instant, each.extra) for each in commits if not each.write.replaced}
     if others := [F.lit(part) for pair in repairs.items() if pair[0] != pair[1] for part in pair]:
         since = F.coalesce(F.create_map(*others)[since], since)
-    return frame.select(*KEY, since.alias("now_at"), *_ordering(table, "now")).cache()
+    return frame.select(*KEY, since.alias(_NOW_AT), *_ordering(table)).cache()
 
 
 def _wins(
@@ -192,28 +198,28 @@ def _wins(
     dropped: Collection[str],
 ) -> tuple[DataFrame, DataFrame]:
     joined = strays.join(now, KEY, "left")
-    is_newer = F.col(COMMIT_TIME) > F.col("now_at")
+    is_newer = F.col(COMMIT_TIME) > F.col(_NOW_AT)
     names = table.ordering_fields if table.orders_by_field else ()
     if names:
         mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
-        theirs = F.struct(*[F.col(f"now_{name}").alias(f"_{number}") for number, name in enumerate(names)])
+        theirs = F.struct(*[F.col(f"{_NOW}{name}").alias(f"_{number}") for number, name in enumerate(names)])
         is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
     # A struct of nulls is not null, but less than any other struct.
-    is_newer = F.col("now_at").isNotNull() & is_newer
+    is_newer = F.col(_NOW_AT).isNotNull() & is_newer
     is_dropped = F.substring_index(FILE_NAME, "_", 1).isin(sorted(dropped))
     was_there = now if is_visible else _keys_at(table, strays.where(~is_dropped), now, commits)
     if is_visible:
-        return joined.where(F.col("now_at").isNull() | is_newer), was_there
+        return joined.where(F.col(_NOW_AT).isNull() | is_newer), was_there
     with_past = joined.join(was_there, [*KEY, COMMIT_TIME], "left")
     of_found = [each.write.instant for each in commits if each.write.operation in _OF_FOUND_ROWS]
-    is_new = is_dropped | (F.col("was_there").isNull() & ~F.col(COMMIT_TIME).isin(of_found))
-    return with_past.where((F.col("now_at").isNull() & is_new) | is_newer), was_there
+    is_new = is_dropped | (F.col(_WAS_THERE).isNull() & ~F.col(COMMIT_TIME).isin(of_found))
+    return with_past.where((F.col(_NOW_AT).isNull() & is_new) | is_newer), was_there
 
 
 def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit]) -> DataFrame:
     """Returns keys of stray rows that the table lacks now but had when the row's instant was committed, so that they
     were deleted since. A delete that a repair has made since is not a later one if it repaired an earlier write."""
-    absent = strays.join(now, KEY, "left_anti").select(*KEY, COMMIT_TIME, *_ordering(table, "now")).cache()
+    absent = strays.join(now, KEY, "left_anti").select(*KEY, COMMIT_TIME, *_ordering(table)).cache()
     found: list[DataFrame] = []
     instants = _instants(absent.select(COMMIT_TIME))
     for instant in instants:
@@ -224,52 +230,82 @@ def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Seque
     past_keys = reduce(lambda one, other: one.union(other), found) if found else absent.limit(0)
     last = max(instants, default="")
     repairs = [each for each in commits if dated(each.write.instant, each.extra) < min(each.write.instant, last)]
-    if repaired := _last_of([key for each in repairs for key in deleted_keys(table, each)]):
-        deletes = _last_deletes(strays, repaired.values())
-        deleted = deletes.join(past_keys.withColumn("now_at", F.col(COMMIT_TIME)), KEY)
-        past_keys = past_keys.join(deleted.where(~_is_older(table, deleted)), [*KEY, COMMIT_TIME], "left_anti")
-    return past_keys.select(*KEY, COMMIT_TIME).withColumn("was_there", F.lit("yes"))
+    if repaired := _standing([key for each in repairs for key in deleted_keys(table, each)]):
+        deleted = _frame_of(strays, repaired).join(past_keys.withColumn(_NOW_AT, F.col(COMMIT_TIME)), KEY)
+        judged = deleted.groupBy(*KEY, COMMIT_TIME).agg(F.max(_is_older(table, deleted)).alias(_WAS_THERE))
+        past_keys = past_keys.join(judged.where(~F.col(_WAS_THERE)), [*KEY, COMMIT_TIME], "left_anti")
+    return past_keys.select(*KEY, COMMIT_TIME).withColumn(_WAS_THERE, F.lit("yes"))
 
 
 def _deleted(table: HudiTable, deletes: Collection[DeletedKey], strays: DataFrame, now: DataFrame) -> DataFrame | None:
-    """Returns the rows to delete: rows older than the delete, unless a later stray row wrote their keys again.
-    `deleted_at` is the instant of the delete."""
+    """Returns the rows to delete, each with the delete that counts: rows older than the delete, unless a later stray
+    row wrote their keys again."""
     if not deletes:
         return None
-    keys = _last_deletes(strays, deletes).join(now, KEY).join(strays.select(*KEY), KEY, "left_anti")
-    whole = rows.current(table).join(keys.where(_is_older(table, keys)).select(*KEY, "deleted_at").distinct(), KEY)
+    keys = _frame_of(strays, deletes).join(now, KEY).join(strays.select(*KEY), KEY, "left_anti")
+    older = keys.where(_is_older(table, keys))
+    names = table.ordering_fields if table.orders_by_field else ()
+    value = [_value(keys, names[0]).desc_nulls_last()] if len(names) == 1 else []
+    once = _first(older, *value, F.col(INSTANT).desc()).select(*KEY, INSTANT, _DELETED_BY)
     columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
-    return whole.select(*KEY, *columns, "deleted_at").cache()
+    return rows.current(table).join(once, KEY).select(*KEY, *columns, INSTANT, _DELETED_BY).cache()
 
 
-def _last_of(deletes: Sequence[DeletedKey]) -> dict[tuple[str, str], DeletedKey]:
-    """Returns the last delete of each key, by partition path and key."""
-    return {(item.partition, item.key): item for item in sorted(deletes, key=lambda each: each.instant)}
+def _records(table: HudiTable, deletes: Sequence[DeletedKey], gone: DataFrame) -> dict[tuple[str, str], Any]:
+    """Returns Hudi's records of those deletes in `gone` that have ordering values, by partition path and key."""
+    if not (table.orders_by_field and table.is_merge_on_read):
+        return {}
+    counting = {tuple(row) for row in gone.select(*KEY, INSTANT, _DELETED_BY).collect()}
+    return {
+        (item.partition, item.key): item.record
+        for item in deletes
+        if item.record
+        and item.ordering is not None
+        and (item.partition, item.key, item.instant, item.ordering) in counting
+    }
+
+
+def _standing(deletes: Sequence[DeletedKey]) -> list[DeletedKey]:
+    """Returns the deletes that rows have to be compared with: for each key, since the last one that applies to every
+    row, the last one of each ordering value. A later delete of a lesser value does not take back one of a greater
+    value (`EventTimeRecordMerger`, Hudi 1.2.0)."""
+    last = {(item.partition, item.key, item.ordering): item for item in sorted(deletes, key=lambda each: each.instant)}
+    since = {(path, key): item.instant for (path, key, ordering), item in last.items() if ordering is None}
+    return [item for item in last.values() if item.instant >= since.get((item.partition, item.key), "")]
+
+
+def _first(frame: DataFrame, *order: Column) -> DataFrame:
+    """Returns the first row of each key in this order."""
+    ranked = frame.withColumn(_RANK, F.row_number().over(Window.partitionBy(*KEY).orderBy(*order)))
+    return ranked.where(F.col(_RANK) == 1).drop(_RANK)
 
 
 def _instants(frame: DataFrame) -> tuple[str, ...]:
     return tuple(sorted(str(row[0]) for row in frame.distinct().collect()))
 
 
-def _last_deletes(strays: DataFrame, deletes: Iterable[DeletedKey]) -> DataFrame:
-    """Returns deletes as rows; each key once."""
+def _frame_of(strays: DataFrame, deletes: Iterable[DeletedKey]) -> DataFrame:
+    """Returns deletes as rows, with their instants and their ordering values as text."""
     found = [(item.partition, item.key, item.instant, item.ordering) for item in deletes]
-    return strays.sparkSession.createDataFrame(
-        found, f"`{PARTITION_PATH}` string, `{RECORD_KEY}` string, deleted_at string, deleted_by string"
-    )
+    names = (PARTITION_PATH, RECORD_KEY, INSTANT, _DELETED_BY)
+    return strays.sparkSession.createDataFrame(found, ", ".join(f"`{name}` string" for name in names))
 
 
 def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
-    """Returns whether a row (`now_at`, `now_` with the ordering field) is older than the delete of its key."""
-    is_older = F.col("now_at") <= F.col("deleted_at")
+    """Returns whether a row (`_NOW_AT`, `_NOW` with the ordering field) is older than the delete of its key."""
+    is_older = F.col(_NOW_AT) <= F.col(INSTANT)
     names = table.ordering_fields if table.orders_by_field else ()
     if len(names) != 1:
         return is_older
-    theirs = F.col(f"now_{names[0]}")
-    mine = F.col("deleted_by").cast(dict(deleted.dtypes)[f"now_{names[0]}"])
+    theirs, mine = F.col(f"{_NOW}{names[0]}"), _value(deleted, names[0])
     by_value = (mine > theirs) | ((mine == theirs) & is_older)
-    return F.when(F.col("deleted_by").isNull(), is_older).otherwise(by_value)
+    return F.when(F.col(_DELETED_BY).isNull(), is_older).otherwise(by_value)
 
 
-def _ordering(table: HudiTable, prefix: str) -> list[Column]:
-    return [F.col(name).alias(f"{prefix}_{name}") for name in table.ordering_fields]
+def _value(deleted: DataFrame, name: str) -> Column:
+    """Returns the ordering value of a delete, in the type of the field."""
+    return F.col(_DELETED_BY).cast(dict(deleted.dtypes)[f"{_NOW}{name}"])
+
+
+def _ordering(table: HudiTable) -> list[Column]:
+    return [F.col(name).alias(f"{_NOW}{name}") for name in table.ordering_fields]

@@ -3,6 +3,8 @@ stale write is repaired after it."""
 
 from __future__ import annotations
 
+import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,17 +15,26 @@ from tests.integration import tables
 from tests.integration.hidden import hidden
 from tests.integration.run import hudi_table, run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import proved_by
+from tests.integration.test_contraction import completed, proved_by
 from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 BY_COMMIT = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
 DELETE = {"hoodie.datasource.write.operation": "delete"}
+
+
+@contextmanager
+def in_flight(base: Path, instant: str, folder: Path) -> Iterator[None]:
+    (done,) = [path for path in completed(base) if path.name.startswith(instant)]
+    away = shutil.move(done, folder / done.name)
+    yield
+    shutil.move(away, done)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +102,115 @@ def test_a_delete_with_an_event_time_keeps_it_when_it_is_repaired(
     assert found == expected
     run_job(spark, base, "compaction")
     assert len(proved_by(spark, base, 7, index_of(4))) == 270
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("shape", [{}, BY_COMMIT, {"table_type": COW}, {"version": 6}])
+def test_no_update_is_lost_that_lies_between_two_that_were_repaired_together(
+    spark: SparkSession, tmp_path: Path, shape: dict[str, str]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=100, partitioned=False, **shape)
+    count_buckets(spark, base, 4, 7)
+    change = newest(base)
+    stale = []
+    # The values of the ordering field are equal, so that the instants decide.
+    frames = [
+        tables.rows(spark, first, last, ts=5).withColumn("fare", F.lit(fare))
+        for first, last, fare in [(0, 20, 1.0), (0, 20, 2.0), (50, 60, 3.0), (10, 15, 4.0)]
+    ]
+    for number, frame in enumerate(frames):
+        with hidden(base, change, tmp_path / f"away {number}"):
+            stale.append(write_stale(frame, base, options))
+    first, between, last, latest = stale
+    with in_flight(base, between, tmp_path):
+        instants = {"instants": [first, last, latest]}
+        result = run_job(spark, base, "repair", instants, writers_retry_conflicts=True)
+    assert result.details["repaired"] == [first, last, latest]
+
+    result = run_job(spark, base, "repair", {"instants": [between]})
+
+    assert (result.details["repaired"], result.details["rows"]) == ([between], 15)
+    kept = [frames[1].where("id NOT IN ('k10', 'k11', 'k12', 'k13', 'k14')"), frames[3], frames[2]]
+    unchanged = tables.rows(spark, 20, 50).union(tables.rows(spark, 60, 100))
+    found, expected = texts(spark, base, *kept, unchanged)
+    assert found == expected
+    assert len(proved_by(spark, base, 7, index_of(4))) == 100
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("more", [{}, BY_COMMIT])
+def test_no_update_is_lost_that_lies_between_two_deletes_that_were_repaired_together(
+    spark: SparkSession, tmp_path: Path, more: dict[str, str]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=100, partitioned=False, **more)
+    count_buckets(spark, base, 4, 7)
+    change = newest(base)
+    stale = []
+    late = tables.rows(spark, 0, 10, ts=5)
+    writes = [(tables.rows(spark, 0, 20), DELETE), (late, {}), (tables.rows(spark, 50, 60), DELETE)]
+    for number, (frame, operation) in enumerate(writes):
+        with hidden(base, change, tmp_path / f"away {number}"):
+            stale.append(write_stale(frame, base, {**options, **operation}))
+    first, between, last = stale
+    with in_flight(base, between, tmp_path):
+        result = run_job(spark, base, "repair", {"instants": [first, last]}, writers_retry_conflicts=True)
+    assert (result.details["repaired"], result.details["deletes"]) == ([first, last], 30)
+
+    result = run_job(spark, base, "repair", {"instants": [between]})
+
+    assert (result.details["repaired"], result.details["rows"]) == ([between], 10)
+    unchanged = tables.rows(spark, 20, 50).union(tables.rows(spark, 60, 100))
+    found, expected = texts(spark, base, late, unchanged)
+    assert found == expected
+    assert len(proved_by(spark, base, 7, index_of(4))) == 80
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_later_delete_of_a_lesser_ordering_value_takes_back_no_earlier_delete(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    marker = {"hoodie.payload.delete.field": "region", "hoodie.payload.delete.marker": "gone"}
+    options = {**tables.write_table(spark, base, count=100, version=version), **marker}
+    tables.upsert(tables.rows(spark, 99, 100, ts=1), base, options)
+    count_buckets(spark, base, 4, 7)
+    change = newest(base)
+    for ts in (9, 5):
+        tables.upsert(tables.rows(spark, 0, 10, ts=ts).withColumn("region", F.lit("gone")), base, options)
+    late = tables.rows(spark, 0, 20, ts=7)
+    with hidden(base, change, tmp_path / "away"):
+        stale = write_stale(late, base, options)
+
+    result = run_job(spark, base, "repair", {"instants": [stale]}).details
+
+    assert (result["repaired"], result["rows"]) == ([stale], 10)
+    left = tables.rows(spark, 20, 99).union(tables.rows(spark, 99, 100, ts=1))
+    found, expected = texts(spark, base, tables.rows(spark, 10, 20, ts=7), left)
+    assert found == expected
+
+
+def test_a_table_may_have_columns_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+
+    def rows(first: int, last: int, ts: int = 0) -> DataFrame:
+        found = tables.rows(spark, first, last, ts=ts)
+        for name in ("deleted_at", "deleted_by", "was_there", "now_at", "now_ts", "_rank", "_file_id"):
+            found = found.withColumn(name, F.concat(F.lit(name), F.col("id")))
+        return found
+
+    options = tables.writer_options(base, partitioned=False)
+    tables.upsert(rows(0, 100), base, options)
+    count_buckets(spark, base, 4, 7)
+    change = newest(base)
+    deleted = write_stale(rows(0, 30), base, {**options, **DELETE})
+    with hidden(base, change, tmp_path / "away"):
+        late = write_stale(rows(40, 60, ts=5), base, options)
+
+    result = run_job(spark, base, "repair", {"instants": [deleted]}).details
+
+    assert sorted(result["repaired"]) == [deleted, late]
+    found, expected = texts(spark, base, rows(30, 40), rows(40, 60, ts=5), rows(60, 100))
+    assert found == expected

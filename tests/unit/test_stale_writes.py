@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.format.stale_writes import CompletedWrite, Doubt, StaleWrite, stale_writes
+from jobs.format.stale_writes import CompletedWrite, Doubt, StaleWrite, runs_of, stale_writes
 
 OLD, NEW, OTHER = ("p", "00000000-a-0"), ("p", "00000000-b-0"), ("p", "00000001-c-0")
 
@@ -96,3 +96,8 @@ def test_a_write_that_only_its_instant_places_after_an_overwrite_is_not_stale() 
     overwrite = CompletedWrite("20", OVERWRITE, replaced=frozenset({OLD}), is_ordered=False)
     assert stale_writes([overwrite, write("30", OLD, is_ordered=False)]) == []
     assert [each.doubt for each in stale_writes([overwrite, write("30", OLD)])] == [Doubt.OVERWRITTEN]
+
+
+def test_a_repair_makes_a_commit_for_instants_without_another_in_between() -> None:
+    assert runs_of(["7", "1", "2", "5"], ["0", "3", "5", "8"]) == [("1", "2"), ("5", "7")]
+    assert runs_of([], ["3"]) == []
