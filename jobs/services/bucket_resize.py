@@ -130,8 +130,8 @@ def _resize(
     lock = TableLock(table, order.job_id)
     replaced = Replacement(
         table,
-        # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs. That
-        # check reads the number of a bucket from file ids (source of 1.2.0; not observed), and those of ranges have none.
+        # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs. The check is
+        # by the number of a bucket in its file id (source of 1.2.0; not observed), and file ids of ranges have none.
         ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True, starts_alone=True),
         context,
         lock,

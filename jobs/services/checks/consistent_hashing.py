@@ -39,8 +39,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
     if not table.has_consistent_hashing():
         return
     missing, strangers = [], []
-    uncommitted: list[str] = []
-    followed: list[str] = []
+    unknown: dict[str, list[str]] = {}
     damaged: dict[str, str] = {}
     file_ids: dict[str, list[str]] = {}
     for item in examined.slices:
@@ -49,8 +48,8 @@ def metadata(examined: Examined) -> Iterator[Finding]:
     for partition, ids in file_ids.items():
         place = partition or "the table"
         versions = hashing_metadata.versions(table, partition)
-        for each in sorted(set(versions.uncommitted) - pending):
-            (followed if hashing_metadata.is_followed(table, each) else uncommitted).append(f"{place}: {each}")
+        for each in set(versions.uncommitted) - pending:
+            unknown.setdefault(each, []).append(f"{place}: {each}")
         if versions.in_force is None:
             missing.append(place)
             continue
@@ -60,6 +59,8 @@ def metadata(examined: Examined) -> Iterator[Finding]:
             damaged[place] = f"{place}: {versions.in_force} ({error})"
             continue
         strangers += [f"{partition}/{each}".lstrip("/") for each in ids if each not in known]
+    followed = {each for each in unknown if hashing_metadata.is_followed(table, each)}
+    uncommitted = [name for each, names in unknown.items() if each not in followed for name in names]
     if missing:
         yield Finding(
             "hashing-metadata-gone",
@@ -91,7 +92,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "hashing-metadata-in-doubt",
             "Hashing metadata of an unknown instant may be in force",
-            named(followed),
+            named([name for each in sorted(followed) for name in unknown[each]]),
             "The timeline does not know the clustering of this instant, but one of its new file groups is visible, or"
             " Hudi has confirmed the metadata in another partition. This is so after a copy without history, or after a"
             " write that followed a rollback.",
