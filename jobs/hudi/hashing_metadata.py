@@ -9,6 +9,7 @@ While the instant is pending, Hudi ignores them.
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import FileMissingError, HudiError
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from jobs.hudi.opened_table import OpenedTable
     from jobs.hudi.table import HudiTable
 
-_HASH_FIELDS = "hoodie.bucket.index.hash.field"
+logger = logging.getLogger(__name__)
+
+HASH_FIELDS = "hoodie.bucket.index.hash.field"
 
 PARTITION, NODES, SEQUENCE = (
     "clustering.group.partition",
@@ -44,8 +47,16 @@ PARTITION, NODES, SEQUENCE = (
 
 def hash_fields(table: HudiTable) -> list[str]:
     """Returns the fields that writers hash, by the declared options; by default all fields of the record key."""
-    declared = table.declared.hudi_options.get(_HASH_FIELDS, "")
-    return [name for name in declared.split(",") if name] or list(table.record_key_fields)
+    return _declared_fields(table) or list(table.record_key_fields)
+
+
+def has_guessed_fields(table: HudiTable) -> bool:
+    """Returns whether writers may hash other fields than `hash_fields`: the key has several, and none is declared."""
+    return len(table.record_key_fields) > 1 and not _declared_fields(table)
+
+
+def _declared_fields(table: HudiTable) -> list[str]:
+    return [name for name in table.declared.hudi_options.get(HASH_FIELDS, "").split(",") if name]
 
 
 def index_options(table: HudiTable, num_buckets: int) -> dict[str, str]:
@@ -54,7 +65,7 @@ def index_options(table: HudiTable, num_buckets: int) -> dict[str, str]:
         "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
         "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
-        _HASH_FIELDS: ",".join(hash_fields(table)),
+        HASH_FIELDS: ",".join(hash_fields(table)),
         "hoodie.bucket.index.num.buckets": str(num_buckets),
     }
 
@@ -136,15 +147,48 @@ def forget(table: HudiTable, instant: str) -> None:
     hashing_config.remove(table, instant)
 
 
+def forget_unless_followed(table: HudiTable, instant: str) -> None:
+    """Like `forget`, for an instant that is not on the timeline. Metadata that `is_followed` are kept."""
+    if table.has_consistent_hashing() and is_followed(table, instant):
+        logger.warning("the hashing metadata of %s are kept, because Hudi follows them", instant)
+        hashing_config.remove(table, instant)
+    else:
+        forget(table, instant)
+
+
+def is_followed(table: HudiTable, instant: str) -> bool:
+    """Returns whether Hudi follows, or may follow, metadata whose instant is not on the timeline. It has confirmed them
+    in a partition, or a file group that they are the first to name is visible. The latter is so in a copy without
+    history, and Hudi confirms such metadata when the partition is written next."""
+    named = [path.rpartition("/") for path in _files(table)]
+    if any(name == f"{instant}{COMMITTED}" for _, _, name in named):
+        return True
+    versions_in: dict[str, set[str]] = {}
+    for partition, _, name in named:
+        if name.endswith(SUFFIX):
+            versions_in.setdefault(partition, set()).add(name.removesuffix(SUFFIX))
+    concerned = {partition: known for partition, known in versions_in.items() if instant in known}
+    visible = {item.key for item in table.file_slices()} if concerned else set()
+    for partition, known in concerned.items():
+        try:
+            older = {each for number in known if number < instant for each in read(table, partition, number).file_ids}
+            new = set(read(table, partition, instant).file_ids) - older
+        except DamagedMetadataError:
+            return True
+        if any((partition, each) in visible for each in new):
+            return True
+    return False
+
+
 def dangling(table: HudiTable) -> list[str]:
-    """Returns the instants of hashing metadata and hashing configs that never completed and are not pending."""
-    found = set(hashing_config.dangling(table))
+    """Returns the instants of hashing metadata that never completed, are not pending, and are not followed."""
     files = _files(table) if table.has_consistent_hashing() else []
     committed = {path.removesuffix(COMMITTED) for path in files if path.endswith(COMMITTED)}
     suspects = {path.removesuffix(SUFFIX) for path in files if path.endswith(SUFFIX)} - committed
     known = {item.requested for item in table.instants()} | {BASELINE}
     instants = {path.rpartition("/")[2] for path in suspects} - known
-    return sorted(found | {each for each in instants if each.isdigit() and not table.was_archived(each)})
+    unknown = sorted(each for each in instants if each.isdigit() and not table.was_archived(each))
+    return [each for each in unknown if not is_followed(table, each)]
 
 
 def _files(table: OpenedTable) -> list[str]:

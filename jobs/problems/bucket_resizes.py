@@ -14,6 +14,14 @@ NO_CONSISTENT_HASHING: Final = ProblemType(
     hint="Change a simple bucket index by a `bucket_expansion`, `bucket_contraction` or `bucket_count`. For a table"
     " without a bucket index, merge its small files by a `clustering`.",
 )
+HASH_FIELDS_NOT_PROVED: Final = ProblemType(
+    "hash-fields-not-proved",
+    "The fields that writers hash are neither declared nor proved",
+    why="Writers of a table whose record key has several fields may hash some of them only"
+    " (`hoodie.bucket.index.hash.field`), which no file says. Rows prove the fields if two buckets of a partition have"
+    " 30 rows at least: one bucket holds every hash.",
+    hint='PATCH the table\'s `hudi_options` with `{"hoodie.bucket.index.hash.field": ...}`, as its writers have it.',
+)
 HASHING_METADATA_NOT_SOUND: Final = ProblemType(
     "hashing-metadata-not-sound",
     "The table does not agree with its hashing metadata",

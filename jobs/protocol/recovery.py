@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_metadata
+from jobs.hudi import hashing_config, hashing_metadata
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -42,7 +42,7 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
     """Removes all traces of the unfinished instants of the job's earlier attempts, and of dead replacecommits."""
     unfinished = [item for item in order.earlier_instants if not _has_completed(table, item)]
     unfinished += [item for item in _orphans(table) if item not in unfinished]
-    if unfinished or hashing_metadata.dangling(table):
+    if unfinished or hashing_config.dangling(table):
         context.step("cleaning up after an earlier attempt")
         with context.undoing(), lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             table.reload()
@@ -50,14 +50,14 @@ def remove_unfinished(table: HudiTable, lock: TableLock, order: WorkOrder, conte
                 if table.state_of(instant) is None:
                     # Either the instant was never begun, or a client died while it rolled the instant back.
                     client.finish_rollback(instant)
-                    hashing_metadata.forget(table, instant)
+                    hashing_metadata.forget_unless_followed(table, instant)
                 else:
                     logger.warning("rolling back %s, whose worker is dead", instant)
                     client.rollback(instant)
                 client.tidy_up(instant)
-            for instant in hashing_metadata.dangling(table):
-                logger.warning("removing the hashing config or metadata of %s, which never completed", instant)
-                hashing_metadata.forget(table, instant)
+            for instant in hashing_config.dangling(table):
+                logger.warning("removing the hashing config of %s, which never completed", instant)
+                hashing_config.remove(table, instant)
         table.reload()
 
 

@@ -25,7 +25,7 @@ from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
 from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.stale_writer_watch import KnownInstants
-from jobs.protocol.writers import Writers, quiet_seconds, seconds_until_next_write
+from jobs.protocol.writers import Writers, alone, quiet_seconds, seconds_until_next_write
 
 if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
@@ -109,21 +109,19 @@ class Replacement:
 
     def _start(self, client: WriteClient) -> str:
         """Starts the replacecommit, and returns its instant."""
-        deadline = time.monotonic() + self._config.wait_seconds
-        while True:
-            with self._lock.held(self._context.checkpoint):
-                writing = self._table.pending_writes() if self._config.starts_alone else []
-                if not writing:
-                    instant = client.new_instant()
-                    # The instant is reported before it exists, because an instant that the service does not know would
-                    # block the table for long if the worker dies.
-                    self._context.instant(instant)
-                    client.start_replacement(instant)
-                    return instant
-            if time.monotonic() >= deadline:
-                names = ", ".join(f"{item.requested} ({item.action})" for item in writing)
-                raise WritersActiveError(f"After {self._config.wait_seconds:.0f} s: still in flight: {names}.")
-            time.sleep(POLL_SECONDS)
+        config, checkpoint = self._config, self._context.checkpoint
+        moment = (
+            alone(self._table, self._lock, client, config.wait_seconds, checkpoint)
+            if config.starts_alone
+            else self._lock.held(checkpoint)
+        )
+        with moment:
+            instant = client.new_instant()
+            # The instant is reported before it exists, because an instant that the service does not know would block
+            # the table for long if the worker dies.
+            self._context.instant(instant)
+            client.start_replacement(instant)
+        return instant
 
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
         """Catches up until little is left, waits for a moment to commit, and commits."""
@@ -325,7 +323,7 @@ class Replacement:
                 if self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
                     client.rollback(instant)
                 elif self._table.state_of(instant) is None:
-                    hashing_metadata.forget(self._table, instant)
+                    hashing_metadata.forget_unless_followed(self._table, instant)
         except LeaseLostError:
             # Another attempt settles our instant.
             raise

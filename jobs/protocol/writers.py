@@ -4,12 +4,13 @@ the next write is expected."""
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from jobs.errors import JobError
+from jobs.errors import JobError, WritersActiveError
 from jobs.format.instants import wall_clock
 from jobs.hudi.records import INGESTION
 from jobs.job_params import OnActiveWriters
@@ -31,6 +32,7 @@ ENDED_AFTER = timedelta(days=1)
 RECENT = timedelta(minutes=10)
 GAPS = 5
 NEVER = float("inf")
+_POLL_SECONDS = 0.1
 # Rolled-back instants of live writers, each with the files that its markers had announced until then.
 Fenced = dict[str, set[str]]
 
@@ -171,6 +173,27 @@ def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, check
             logger.warning("rolling back %s: its writer is dead or has abandoned it", instant)
             client.rollback(instant)
     return dead
+
+
+@contextmanager
+def alone(
+    table: HudiTable, lock: TableLock, client: WriteClient, wait_seconds: float, checkpoint: Checkpoint
+) -> Iterator[None]:
+    """Holds the lock at a moment without a write in flight, after dead ones were rolled back. Waits without the lock,
+    which the writers need to end. Raises WritersActiveError if there was no such moment."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        roll_back_dead(table, lock, client, checkpoint)
+        if not (writing := table.pending_writes()):
+            with lock.held(checkpoint):
+                if not (writing := table.pending_writes()):
+                    yield
+                    return
+        if time.monotonic() >= deadline:
+            names = ", ".join(f"{item.requested} ({item.action})" for item in writing)
+            raise WritersActiveError(f"After {wait_seconds:.0f} s: still in flight: {names}.")
+        checkpoint()
+        time.sleep(_POLL_SECONDS)
 
 
 def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:

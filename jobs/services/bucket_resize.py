@@ -11,16 +11,21 @@ The new hashing metadata are written with the lock held, right before the commit
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
-from jobs.errors import refuse
+from jobs.errors import WritersActiveError, refuse
 from jobs.format.bucket_rules import Selection
-from jobs.hudi import rows
+from jobs.hudi import hashing_metadata, rows
+from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.kinds.bucket_resize import BucketResizeParams, BucketResizeResult
 from jobs.problems.bucket_resizes import (
+    HASH_FIELDS_NOT_PROVED,
     HASHING_METADATA_NOT_SOUND,
     NO_CONSISTENT_HASHING,
 )
@@ -30,6 +35,8 @@ from jobs.protocol import older_hudi, preflight, recovery, unique_keys
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
+from jobs.protocol.stale_writer_watch import KnownInstants
+from jobs.protocol.writers import alone
 from jobs.services import repair, resize_plan
 from jobs.services.checks import consistent_hashing
 from jobs.services.checks.finding import Examined
@@ -47,6 +54,8 @@ if TYPE_CHECKING:
     from jobs.services.checks.consistent_hashing import Placed
     from jobs.services.resize_plan import ResizePlan
 
+logger = logging.getLogger(__name__)
+
 
 def run(table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobContext) -> Result[KindResult]:
     """Splits and merges buckets. Raises the `JobError`s of `Replacement.run`, and RowsDifferError."""
@@ -55,9 +64,7 @@ def run(table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobCont
     if problems:
         return _refused(order, problems)
     if done := recovery.settle_replacement(table, order, context):
-        with resize_plan.client(table, order.params) as client:
-            client.clusterings.confirm_hashing(sorted({item.partition for item in table.file_slices()}))
-        return done
+        return done if order.dry_run else _settled(table, order, context, done)
     slices = table.file_slices()
     selection = None if order.params.partitions is None else Selection.of(order.params.partitions)
     held = Held.of(table, [item for item in slices if selection is None or item.partition in selection], HOLDING)
@@ -66,15 +73,55 @@ def run(table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobCont
     due = resize_plan.due(held.free, order.params)
     if problems:
         return _refused(order, problems)
+    if dangling := hashing_metadata.dangling(table):
+        # Hudi's plan would confirm these metadata, also in a dry run.
+        if order.dry_run:
+            note = f"The job first removes hashing metadata that never completed: {', '.join(dangling)}."
+            return _refused(order, [], BucketResizeResult(notes=(note, *held.notes())))
+        _remove_dangling(table, order, context)
     with resize_plan.client(table, order.params, due) as client:
-        plan = resize_plan.make(table, client, order, context) if due else None
+        try:
+            plan = resize_plan.make(table, client, order, context) if due else None
+        except WritersActiveError as error:
+            if not order.dry_run:
+                raise
+            return _refused(order, [], BucketResizeResult(notes=(error.detail, *held.notes())))
         if plan is None:
             idle = BucketResizeResult(nothing_to_do=True, split=0, merged_away=0, notes=held.notes())
             return Result(Outcome.SUCCEEDED, details=idle)
-        problems += [*_of_rows(plan.read_rows()), *unique_keys.refusals(table, plan.partitions)]
+        problems += [*_of_rows(table, plan.read_rows()), *unique_keys.refusals(table, plan.partitions)]
         if order.dry_run or problems:
             return _refused(order, problems, plan.forecast(table.file_slices()).having(notes=held.notes()))
         return _resize(table, order, context, plan)
+
+
+def _remove_dangling(table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobContext) -> None:
+    """Removes metadata that Hudi does not follow yet. A write in flight may begin to follow them."""
+    context.step("cleaning up after an earlier attempt")
+    lock, wait = TableLock(table, order.job_id), ReplacementConfig.of(order.params).wait_seconds
+    with WriteClient(table, UNDER_OUR_LOCK) as client, alone(table, lock, client, wait, context.checkpoint):
+        table.reload()
+        for instant in hashing_metadata.dangling(table):
+            logger.warning("removing the hashing metadata of %s, which never completed", instant)
+            hashing_metadata.forget(table, instant)
+
+
+def _settled(
+    table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobContext, done: Result[KindResult]
+) -> Result[KindResult]:
+    """Finishes an attempt that died after its commit: confirms its metadata, and repairs stale writes since then."""
+    (instant,) = done.instants
+    if hashing_metadata.dangling(table):
+        _remove_dangling(table, order, context)
+    replaced = table.replaced_by(instant)
+    partitions = {each for each, _ in replaced} or {item.partition for item in table.file_slices()}
+    with resize_plan.client(table, order.params) as client:
+        client.clusterings.confirm_hashing(sorted(partitions))
+    before = KnownInstants.of_commit(instant, table.commits(), table.instants())
+    lock = TableLock(table, order.job_id)
+    watched = repair.after_switch(table, lock, order, context, Switch(replaced), before=before)
+    found = watched.result(BucketResizeResult(found_completed=instant))
+    return replace(done, instants=(*done.instants, *watched.instants), details=found)
 
 
 def _resize(
@@ -143,10 +190,15 @@ def of_flink(evidence: str | None) -> list[Problem]:
 def _of_metadata(table: HudiTable) -> list[Problem]:
     with ExitStack() as opened:
         found = list(consistent_hashing.metadata(Examined(table, opened)))
-    return [HASHING_METADATA_NOT_SOUND.because(f"{each.type}: {each.detail}") for each in found]
+    # The job removes metadata that were not committed and are not followed.
+    damages = [each for each in found if each.type != consistent_hashing.UNCOMMITTED]
+    return [HASHING_METADATA_NOT_SOUND.because(f"{each.type}: {each.detail}") for each in damages]
 
 
-def _of_rows(placed: Mapping[Group, Placed]) -> list[Problem]:
-    found = consistent_hashing.misplaced(placed)
-    named = ", ".join(f"{number} in '{partition}'" for partition, number in list(found.items())[:5])
-    return [HASHING_METADATA_NOT_SOUND.because(f"rows-in-wrong-hash-range: {named}")] if found else []
+def _of_rows(table: HudiTable, placed: Mapping[Group, Placed]) -> list[Problem]:
+    if found := consistent_hashing.misplaced(placed):
+        named = ", ".join(f"{number} in '{partition}'" for partition, number in list(found.items())[:5])
+        return [HASHING_METADATA_NOT_SOUND.because(f"rows-in-wrong-hash-range: {named}")]
+    if hashing_metadata.has_guessed_fields(table) and not consistent_hashing.confirms_fields(placed):
+        return [HASH_FIELDS_NOT_PROVED.because(f"the record key is {', '.join(table.record_key_fields)}")]
+    return []

@@ -18,10 +18,13 @@ from jobs.errors import RowsDifferError, WritersActiveError
 from jobs.format.bucket_rules import exactly
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, held_by_plans
 from jobs.kinds.bucket_resize import ONE_SIDED, BucketResizeParams, BucketResizeResult, ResizedBuckets
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers
+from jobs.protocol.replacement_config import ReplacementConfig
+from jobs.protocol.writers import dead_writes, roll_back_dead
 from jobs.services.checks import consistent_hashing
 from jobs.services.group_rewrite import PLANNING, STRATEGY, GroupRewrite
 
@@ -81,11 +84,13 @@ def client(table: HudiTable, params: BucketResizeParams, partitions: Collection[
 def make(
     table: HudiTable, client: WriteClient, order: WorkOrder[BucketResizeParams], context: JobContext
 ) -> ResizePlan | None:
-    """Returns the plan; None if there is nothing to split or merge. Raises WritersActiveError if a deltacommit was
-    always in flight, because then Hudi plans nothing (`checkPrecondition`)."""
-    wait = min(order.params.wait_seconds, _DRY_RUN_WAITS) if order.dry_run else order.params.wait_seconds
-    deadline = time.monotonic() + wait
+    """Returns the plan; None if there is nothing to split or merge. A job rolls back dead writes. Raises
+    WritersActiveError if a deltacommit was always in flight, because then Hudi plans nothing (`checkPrecondition`)."""
+    wait, lock = ReplacementConfig.of(order.params).wait_seconds, TableLock(table, order.job_id)
+    deadline = time.monotonic() + (min(wait, _DRY_RUN_WAITS) if order.dry_run else wait)
     while True:
+        if not order.dry_run:
+            roll_back_dead(table, lock, client, context.checkpoint)
         before = table.instants()
         groups = client.clusterings.plan(executor=_EXECUTOR)
         if groups is not None:
@@ -94,7 +99,8 @@ def make(
         writing = [item.requested for item in table.pending() if item.action == "deltacommit"]
         if not writing and before == table.instants():
             return None
-        if time.monotonic() >= deadline:
+        would_wait = not order.dry_run or set(writing) - set(dead_writes(table, client))
+        if time.monotonic() >= deadline or not would_wait:
             raise WritersActiveError(f"Hudi plans no resize while a write is in flight: {', '.join(writing)}.")
         context.checkpoint()
         time.sleep(_POLL_SECONDS)

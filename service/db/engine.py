@@ -19,6 +19,7 @@ from sqlalchemy.exc import (
     DatabaseError,
     DBAPIError,
     InterfaceError,
+    InternalError,
     NoSuchModuleError,
     OperationalError,
 )
@@ -184,7 +185,9 @@ def _reachable(engine: Engine) -> Iterator[None]:
             raise DatabaseDamagedError(why) from error
         # If an answer cannot be understood, for example that of a proxy, the driver raises an error without a SQLSTATE,
         # and closes the connection if it has one already.
-        is_lost = getattr(error, "connection_invalidated", False) or (type(error) is DatabaseError and state is None)
+        is_lost = getattr(error, "connection_invalidated", False) or (
+            type(error) in (DatabaseError, InternalError) and state is None
+        )
         if isinstance(error, OperationalError | InterfaceError) or is_lost or state in _REFUSED:
             raise DatabaseUnavailableError(why) from error
         raise

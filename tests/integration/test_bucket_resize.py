@@ -102,6 +102,17 @@ def test_other_shapes_are_resized(spark: SparkSession, tmp_path: Path, shape: di
         assert findings(spark, base) == {}
 
 
+def test_one_bucket_of_a_composite_key_proves_no_hash_fields(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base, record_key="id,region", hash_fields="region", num_buckets=1)
+    assert refusals(spark, base) == {"hash-fields-not-proved"}
+    assert num_buckets(base) == 1
+    resize(spark, base, SPLIT, declared={"hudi_options": {"hoodie.bucket.index.hash.field": "region"}})
+    assert num_buckets(base) == 2
+    upsert(rows(spark, 0, 300, ts=1, partitions=2), base, options)
+    assert (len(snapshot(spark, base)), duplicates(spark, base)) == (300, 0)
+
+
 @pytest.mark.exhaustive
 def test_what_cannot_be_resized_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     write_table(spark, tmp_path / "simple", count=60)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jobs.contract import ExpansionStep
 from jobs.errors import RefusedError, WritersActiveError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol.replacement import Replacement
 from tests.integration.old_writer import OldWriter
-from tests.integration.run import run_job
+from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import duplicates, rows, snapshot, upsert, writer_options
 from tests.integration.test_bucket_resize import MERGE, SPLIT, refusals, resize
 from tests.integration.test_consistent_hashing import ENGINE, findings, num_buckets, write
 from tests.integration.test_consistent_hashing import resize as of_hudi
-from tests.integration.writers import At, HeldWriter
+from tests.integration.writers import At, HeldWriter, let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,9 +112,33 @@ def test_a_write_that_stays_in_flight_prevents_the_plan(spark: SparkSession, tmp
     held = HeldWriter(rows(spark, 0, 300, ts=5, partitions=2), base, options, tmp_path / "gate").start()
     with pytest.raises(WritersActiveError):
         run_job(spark, base, "bucket_resize", {**SPLIT, "wait_seconds": 2}, index=None)
+    started = time.monotonic()
+    with pytest.raises(WritersActiveError):
+        run_job(spark, base, "bucket_resize", {**SPLIT, "on_active_writers": "abort"}, index=None)
+    assert time.monotonic() - started < 60
+    planned = resize(spark, base, {**SPLIT, "wait_seconds": 1}, dry_run=True)
+    assert any("plans no resize" in each for each in planned["notes"])
     held.finish()
     assert num_buckets(base) == 4
     _right(spark, base, newest=5, count=300)
+    assert resize(spark, base, SPLIT)["split"] == 8
+
+
+@pytest.mark.exhaustive
+def test_a_dead_write_is_rolled_back_before_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base)
+    table = hudi_table(spark, base, None)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        instant = str(client._client.startCommit("deltacommit", table.meta))
+        client._client.getHeartbeatClient().stopHeartbeatTimers()
+    let_heartbeat_expire(base, instant)
+    planned = resize(spark, base, SPLIT, dry_run=True)
+    assert (planned["refusals"], planned["would_roll_back"]) == ([], [instant])
+    assert any("plans no resize" in each for each in planned["notes"])
+    assert resize(spark, base, {**SPLIT, "on_active_writers": "abort"})["split"] == 8
+    upsert(rows(spark, 0, 400, ts=1, partitions=2), base, options)
+    _right(spark, base, newest=1, count=400)
 
 
 @pytest.mark.exhaustive

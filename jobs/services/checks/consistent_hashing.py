@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 
+UNCOMMITTED = "hashing-metadata-uncommitted"
+# Fields that writers do not hash put two buckets of so many rows each into the right ranges by chance once in 2^60.
+_CONFIRMING_ROWS = 30
+
 _JUDGED = (pa.string(), pa.string(), pa.bool_())
 
 
@@ -34,7 +38,8 @@ def metadata(examined: Examined) -> Iterator[Finding]:
     table = examined.table
     if not table.has_consistent_hashing():
         return
-    missing, uncommitted, strangers = [], [], []
+    missing, strangers = [], []
+    unknown: dict[str, list[str]] = {}
     damaged: dict[str, str] = {}
     file_ids: dict[str, list[str]] = {}
     for item in examined.slices:
@@ -43,7 +48,8 @@ def metadata(examined: Examined) -> Iterator[Finding]:
     for partition, ids in file_ids.items():
         place = partition or "the table"
         versions = hashing_metadata.versions(table, partition)
-        uncommitted += [f"{place}: {each}" for each in versions.uncommitted if each not in pending]
+        for each in set(versions.uncommitted) - pending:
+            unknown.setdefault(each, []).append(f"{place}: {each}")
         if versions.in_force is None:
             missing.append(place)
             continue
@@ -53,6 +59,8 @@ def metadata(examined: Examined) -> Iterator[Finding]:
             damaged[place] = f"{place}: {versions.in_force} ({error})"
             continue
         strangers += [f"{partition}/{each}".lstrip("/") for each in ids if each not in known]
+    followed = {each for each in unknown if hashing_metadata.is_followed(table, each)}
+    uncommitted = [name for each, names in unknown.items() if each not in followed for name in names]
     if missing:
         yield Finding(
             "hashing-metadata-gone",
@@ -72,13 +80,24 @@ def metadata(examined: Examined) -> Iterator[Finding]:
         )
     if uncommitted:
         yield Finding(
-            "hashing-metadata-uncommitted",
+            UNCOMMITTED,
             "Hashing metadata have no completed commit",
             named(uncommitted),
             "The clustering of this instant was rolled back, which leaves them behind. Hudi takes them for committed"
             " when one of their file groups has a base file: then updates go to other file groups, and readers see rows"
             " twice.",
             f"Stop the writers, and remove the `{SUFFIX}` files of these instants before the next write.",
+        )
+    if followed:
+        yield Finding(
+            "hashing-metadata-in-doubt",
+            "Hashing metadata of an unknown instant may be in force",
+            named([name for each in sorted(followed) for name in unknown[each]]),
+            "The timeline does not know the clustering of this instant, but one of its new file groups is visible, or"
+            " Hudi has confirmed the metadata in another partition. This is so after a copy without history, or after a"
+            " write that followed a rollback.",
+            "Do not remove them. Stop the writers, and copy the table's history back from its original, or write the"
+            " partitions again (`insert_overwrite`).",
         )
     if strangers:
         yield Finding(
@@ -122,6 +141,15 @@ def misplaced(placed: Mapping[Group, Placed]) -> dict[str, int]:
     for (partition, _), each in placed.items():
         found[partition] += each.misplaced
     return {partition: number for partition, number in sorted(found.items()) if number}
+
+
+def confirms_fields(placed: Mapping[Group, Placed]) -> bool:
+    """Returns whether rows in their right buckets prove the hash fields. One bucket proves nothing, because its range
+    holds every hash, and so do empty ones beside it."""
+    rows: dict[str, list[int]] = {}
+    for (partition, _), each in placed.items():
+        rows.setdefault(partition, []).append(each.rows)
+    return not misplaced(placed) and any(sum(each) - max(each) >= _CONFIRMING_ROWS for each in rows.values())
 
 
 def rows_in_ranges(table: HudiTable, partitions: Collection[str], *, every: bool = False) -> dict[Group, Placed]:
