@@ -84,7 +84,7 @@ def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_an
     assert proved(spark, base, index) == before
     assert left_behind(base) == []
     # Hudi accepts the writer, which adds its new rows to small files of other buckets.
-    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     audit = run_job(spark, base, "audit", index=index).details
     assert (audit["clean"], audit["duplicates"], audit["misplaced"] > 0) == (False, 0, True)
     adopt(spark, base, index)
@@ -116,7 +116,7 @@ def test_a_poll_suspects_a_writer_that_keeps_its_old_index_and_a_repair_moves_it
         old["hoodie.parquet.small.file.limit"] = "0"
     if not (small_files and table_type == MOR):  # A file group with logs takes no new rows of such a writer.
         tables.upsert(tables.rows(spark, 0, 60, ts=3), base, bucketed(old, result))
-    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     late = observer.timeline().instants[-1].requested_time
     observer.poll()
     assert observer.incidents() == {late: "suspected"}
@@ -150,7 +150,7 @@ def test_an_audit_names_a_commit_whose_files_show_no_other_index_and_a_repair_mo
     result = adopt(spark, base, num_buckets=4, hash_fields=["id"])
     observer = Observer(spark, tmp_path, base, tables.INDEX)
     observer.poll()
-    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     late = observer.timeline().instants[-1].requested_time
     observer.poll()
     assert observer.incidents() == {}
@@ -173,11 +173,11 @@ def test_rows_without_a_bucket_survive_a_repair_that_dies_and_a_writer_that_goes
     old = plain_table(spark, base, table_type=table_type, partitioned=False)
     adopt(spark, base, num_buckets=4)
     old["hoodie.parquet.small.file.limit"] = "0"
-    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     written = [newest(base)]
 
     def goes_on() -> None:
-        tables.upsert(tables.rows(spark, 330, 335, ts=6), base, old)
+        tables.upsert_outside_buckets(tables.rows(spark, 330, 335, ts=6), base, old)
         written.append(newest(base))
 
     def dies() -> None:

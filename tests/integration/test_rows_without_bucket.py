@@ -42,18 +42,18 @@ def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_no
     old = plain_table(spark, base, table_type=table_type, version=version, partitioned=False)
     result = adopt(spark, base, num_buckets=4)
     cleaning = {**old, **_CLEANS_AT_ONCE}
-    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, cleaning)
+    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, cleaning)
     first = newest(base)
     # The next version of the file group has the rows of the first one, which is cleaned.
-    tables.upsert(tables.rows(spark, 330, 333, ts=6), base, cleaning)
-    tables.upsert(tables.rows(spark, 333, 335, ts=6), base, cleaning)
+    tables.upsert_outside_buckets(tables.rows(spark, 330, 333, ts=6), base, cleaning)
+    tables.upsert_outside_buckets(tables.rows(spark, 333, 335, ts=6), base, cleaning)
     declared = Table(str(base), "trips", tables.INDEX, writers_hudi_version="1.2.0")
     plan = WorkOrder("job_r", 1, JobKind.REPAIR, declared, {"instants": [first]})
 
     death = spares.take(is_last=True).run(plan, {"at": "step", "name": "reading the rows of stale writes"})
 
     for ts in (7, 8, 9):
-        tables.upsert(tables.rows(spark, 335, 338, ts=ts), base, cleaning)
+        tables.upsert_outside_buckets(tables.rows(spark, 335, 338, ts=ts), base, cleaning)
     again = {"job_id": "job_r", "earlier_instants": tuple(death.stored)}
     repaired = run_job(spark, base, "repair", {"instants": [first]}, **again).details
     assert first in repaired["repaired"]
@@ -72,9 +72,9 @@ def test_a_dry_run_names_rows_that_a_repair_could_not_keep(spark: SparkSession, 
     old = plain_table(spark, base, table_type=COW, partitioned=False, metadata=False)
     adopt(spark, base, num_buckets=4)
     old["hoodie.parquet.small.file.limit"] = "0"
-    tables.upsert(tables.rows(spark, 280, 340, ts=5), base, old)
+    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     first = newest(base)
-    tables.upsert(tables.rows(spark, 330, 340, ts=6), base, old)
+    tables.upsert_outside_buckets(tables.rows(spark, 330, 340, ts=6), base, old)
     second = newest(base)
     ready = run_job(spark, base, "repair", {"instants": [second]}, dry_run=True).details
     assert (ready["refusals"], ready["stale"]) == ([], [first, second])
