@@ -12,8 +12,8 @@ from groundskeeper_client import calls, models
 from jobs.contract import Outcome, Problem, Result
 from service.access.token import Role
 from tests.integration.serving import eventually
-from tests.integration.tool_environment import ToolEnvironment
-from tests.integration.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
+from tests.integration.tools.tool_environment import ToolEnvironment
+from tests.integration.tools.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
 from tests.support.guides import GUIDE_OF_TOOLS, ROOT, python_block
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 DAGSTER = ("dagster==1.13.29", "httpx==0.28.1", "msgspec==0.22.0")
-RUNS = ROOT / "tests" / "integration" / "dagster_runs.py"
+RUNS = ROOT / "tests" / "integration" / "tools" / "dagster_runs.py"
 RETRIED = """
 from dagster import Definitions, RetryPolicy, define_asset_job
 from groundskeeper_client.dagster import GroundskeeperResource, table_service_asset
@@ -73,13 +73,6 @@ class Dagster:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolService]:
-    service = ToolService(tmp_path_factory.mktemp("service"))
-    yield service
-    service.close()
-
-
-@pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> ToolEnvironment:
     return ToolEnvironment.of(*DAGSTER, folder=tmp_path_factory.mktemp("dagster"))
 
@@ -89,13 +82,6 @@ def dagster(environment: ToolEnvironment, service: ToolService) -> Iterator[Dags
     dagster = Dagster(environment, service)
     yield dagster
     dagster.close()
-
-
-@pytest.fixture
-def work(service: ToolService) -> Iterator[Work]:
-    work = Work(service)
-    yield work
-    work.close()
 
 
 def test_the_assets_of_the_guide_are_materialized_by_jobs(dagster: Dagster, work: Work) -> None:

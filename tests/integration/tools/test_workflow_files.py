@@ -17,12 +17,12 @@ import yaml
 from jobs.contract import Outcome, Problem, Result
 from service.access.token import Role
 from tests.integration.serving import eventually
-from tests.integration.tool_environment import ToolEnvironment
-from tests.integration.tool_service import COMPACTION, ToolService, Work
+from tests.integration.tools.tool_environment import ToolEnvironment
+from tests.integration.tools.tool_service import COMPACTION, ToolService, Work
 from tests.support.guides import GUIDE_OF_TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from jobs.contract import WorkOrder
@@ -73,20 +73,6 @@ def command_lines() -> dict[str, tuple[list[str], set[str]]]:
         "argo": (words, {each["name"] for each in container["env"]}),
         "kestra": (shlex.split(command.replace("{{ execution.id }}", "4rkw")), set(task["env"])),
     }
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolService]:
-    service = ToolService(tmp_path_factory.mktemp("service"))
-    yield service
-    service.close()
-
-
-@pytest.fixture
-def work(service: ToolService) -> Iterator[Work]:
-    work = Work(service)
-    yield work
-    work.close()
 
 
 @pytest.mark.parametrize("tool", ["argo", "kestra"])

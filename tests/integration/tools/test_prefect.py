@@ -15,8 +15,8 @@ from groundskeeper_client import models
 from jobs.contract import Outcome, Problem, Result, WorkOrder
 from service.access.token import Role
 from tests.integration.serving import eventually
-from tests.integration.tool_environment import ToolEnvironment
-from tests.integration.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
+from tests.integration.tools.tool_environment import ToolEnvironment
+from tests.integration.tools.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
 from tests.support.guides import GUIDE_OF_TOOLS, python_block
 
 if TYPE_CHECKING:
@@ -92,24 +92,10 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolService]:
-    service = ToolService(tmp_path_factory.mktemp("service"))
-    yield service
-    service.close()
-
-
-@pytest.fixture(scope="module")
 def prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prefect]:
     prefect = Prefect(tmp_path_factory.mktemp("prefect"))
     yield prefect
     prefect.close()
-
-
-@pytest.fixture
-def work(service: ToolService) -> Iterator[Work]:
-    work = Work(service)
-    yield work
-    work.close()
 
 
 def kinds(work: Work) -> list[str]:

@@ -14,8 +14,8 @@ from jobs.contract import Outcome, Problem, Result
 from service.access.token import Role
 from service.model.clock import utc_now
 from tests.integration.serving import eventually
-from tests.integration.tool_environment import ToolEnvironment
-from tests.integration.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
+from tests.integration.tools.tool_environment import ToolEnvironment
+from tests.integration.tools.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
 from tests.support.guides import GUIDE_OF_TOOLS, ROOT, python_block
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 VERSIONS = ("3.3.2", "2.10.5", "2.11.2", "3.0.6")
-RUNS = ROOT / "tests" / "integration" / "airflow_runs.py"
+RUNS = ROOT / "tests" / "integration" / "tools" / "airflow_runs.py"
 IN_WORKER = """
 from datetime import datetime
 from airflow.sdk import DAG
@@ -103,13 +103,6 @@ class Airflow:
         return json.loads(self.environment.run(RUNS, *arguments, **self.variables).splitlines()[-1])
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolService]:
-    service = ToolService(tmp_path_factory.mktemp("service"))
-    yield service
-    service.close()
-
-
 @pytest.fixture(scope="module", params=VERSIONS)
 def airflow(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, service: ToolService) -> Airflow:
     requirements = (f"apache-airflow=={request.param}", "msgspec==0.22.0")
@@ -118,11 +111,9 @@ def airflow(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def work(service: ToolService, airflow: Airflow) -> Iterator[Work]:
-    work = Work(service)
+def work(work: Work, airflow: Airflow) -> Iterator[Work]:
     yield work
     airflow.end()
-    work.close()
 
 
 def test_airflow_finds_the_provider_and_its_connection_works(airflow: Airflow) -> None:
