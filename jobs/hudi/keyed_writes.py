@@ -39,7 +39,7 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
     """Returns the options of a client for such writes: the table's ordering and merging, and low parallelism."""
     properties = table.properties
     mode = properties.get("hoodie.record.merge.mode", "")
-    by_default = _LATEST if mode == "COMMIT_TIME_ORDERING" or not table.ordering_fields else _BY_FIELD
+    by_default = _BY_FIELD if table.orders_by_field else _LATEST
     payload = properties.get("hoodie.compaction.payload.class", f"{_MODEL}.{by_default}")
     stored = {
         "hoodie.table.type": properties.get("hoodie.table.type"),

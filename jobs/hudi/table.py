@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
-from jobs.format import index_definitions
+from jobs.format import consistent_hashing, index_definitions
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
@@ -231,7 +231,7 @@ class HudiTable(OpenedTable):
 
     def has_consistent_hashing(self) -> bool:
         """Returns whether the table has metadata of Hudi's consistent-hashing bucket index."""
-        path = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/.hoodie/.bucket_index/consistent_hashing_metadata")
+        path = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/{consistent_hashing.FOLDER}")
         with translated("checking for consistent hashing"):
             return bool(self.storage.exists(path))
 

