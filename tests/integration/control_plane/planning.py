@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.contract import DEFAULT_GROUP, JobKind, Outcome, Problem, Result
 from jobs.storage.permissions import Permissions
@@ -16,7 +16,7 @@ from service.db.engine import reading, writing
 from service.db.page import PageRequest
 from service.events.database import Database
 from service.events.notifier import Notifier
-from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
+from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot, Totals
 from service.lake.table import TableType
 from service.model.backoff import BackOff
 from service.queue import job_store, leases, submission
@@ -27,6 +27,8 @@ from service.scheduling.admission import Limits
 from service.scheduling.scheduler import SchedulerConfig, SchedulerResult
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import sqlalchemy as sa
 
     from service.queue.job import Job
@@ -35,6 +37,41 @@ if TYPE_CHECKING:
 
 COMPACTION, CLEANING = JobKind.COMPACTION, JobKind.CLEANING
 REFUSAL = Problem("column-unknown", "There is no such column")
+
+
+class Written(Protocol):
+    """A table whose writers a test plays: its bytes, its commits, and by kind the number of commits and the time of the
+    last job."""
+
+    base_bytes: int
+    log_bytes: int
+    freed: int
+    commits: int
+    last: dict[JobKind, tuple[int, datetime]]
+
+
+def snapshot_of(table_id: str, written: Written, now: datetime) -> TableSnapshot:
+    """Returns what a poll of the table would find: one partition of four file groups."""
+    files = PartitionState(
+        "",
+        file_groups=4,
+        base_files=4,
+        base_bytes=written.base_bytes,
+        log_files=4 if written.log_bytes else 0,
+        log_bytes=written.log_bytes,
+        freed_files=min(written.freed, 9),
+        freed_bytes=written.freed,
+    )
+    since = {kind: Since(written.commits - number, 0, at) for kind, (number, at) in written.last.items()}
+    return TableSnapshot(
+        *(table_id, now, TableType.MERGE_ON_READ, (files,)),
+        last_commit="1",
+        last_commit_at=now,
+        first_commit_at=now - timedelta(days=9),
+        since_compaction=since.get(COMPACTION, Since(written.commits)),
+        since_cleaning=since.get(CLEANING, Since(written.commits)),
+        totals=Totals.of([files]),
+    )
 
 
 def save_poll(connection: sa.Connection, snapshot: TableSnapshot) -> None:

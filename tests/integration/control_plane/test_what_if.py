@@ -16,7 +16,7 @@ from service.catalog import commit_store, sample_store
 from service.catalog.sample import Sample
 from service.db.engine import reading, writing
 from service.lake.commit import COMPACTION, Commit
-from service.lake.snapshot import PartitionState, Since, TableSnapshot, Totals
+from service.lake.snapshot import PartitionState, TableSnapshot
 from service.lake.table import TableType
 from service.model.clock import utc_now
 from service.model.storage_errors import ReadTimedOutError
@@ -27,7 +27,7 @@ from service.simulation.edit import Edit
 from service.simulation.simulator import Fleet
 from service.simulation.what_if import Period, what_if
 from tests.integration.control_plane.command_line import serving_command_line
-from tests.integration.control_plane.planning import Service, save_poll
+from tests.integration.control_plane.planning import Service, save_poll, snapshot_of
 from tests.support.contexts import changed
 
 if TYPE_CHECKING:
@@ -102,30 +102,7 @@ class Lake:
         self.done.append(job)
 
     def poll(self) -> None:
-        now = self.clock()
-        files = PartitionState(
-            "",
-            file_groups=4,
-            base_files=4,
-            base_bytes=self.base_bytes,
-            log_files=4 if self.log_bytes else 0,
-            log_bytes=self.log_bytes,
-            freed_files=min(self.freed, 9),
-            freed_bytes=self.freed,
-        )
-        since = {kind: Since(self.commits - number, 0, at) for kind, (number, at) in self.last.items()}
-        snapshot = TableSnapshot(
-            TABLE,
-            now,
-            TableType.MERGE_ON_READ,
-            (files,),
-            last_commit="1",
-            last_commit_at=now,
-            first_commit_at=now - timedelta(days=9),
-            since_compaction=since.get(JobKind.COMPACTION, Since(self.commits)),
-            since_cleaning=since.get(JobKind.CLEANING, Since(self.commits)),
-            totals=Totals.of([files]),
-        )
+        snapshot = snapshot_of(TABLE, self, self.clock())
         with writing(self.service.engine) as connection:
             save_poll(connection, snapshot)
             sample_store.record(connection, {TABLE: Sample.of(snapshot)})

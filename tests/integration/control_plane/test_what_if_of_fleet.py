@@ -14,15 +14,13 @@ from service.catalog import commit_store, sample_store
 from service.catalog.sample import Sample
 from service.db.engine import reading, writing
 from service.lake.commit import COMPACTION, Commit
-from service.lake.snapshot import PartitionState, Since, TableSnapshot, Totals
-from service.lake.table import TableType
 from service.policies import policy_registry
 from service.simulation import simulator
 from service.simulation.edit import Edit
 from service.simulation.simulated_table import SimulatedTable
 from service.simulation.simulator import Fleet
 from service.simulation.what_if import Period, what_if
-from tests.integration.control_plane.planning import Service, save_poll
+from tests.integration.control_plane.planning import Service, save_poll, snapshot_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -52,28 +50,6 @@ class Written:
     freed: int = 0
     commits: int = 0
     last: dict[JobKind, tuple[int, datetime]] = field(default_factory=dict)
-
-    def snapshot(self, now: datetime) -> TableSnapshot:
-        files = PartitionState(
-            "",
-            file_groups=4,
-            base_files=4,
-            base_bytes=self.base_bytes,
-            log_files=4 if self.log_bytes else 0,
-            log_bytes=self.log_bytes,
-            freed_files=min(self.freed, 9),
-            freed_bytes=self.freed,
-        )
-        since = {kind: Since(self.commits - number, 0, at) for kind, (number, at) in self.last.items()}
-        return TableSnapshot(
-            *(self.id, now, TableType.MERGE_ON_READ, (files,)),
-            last_commit="1",
-            last_commit_at=now,
-            first_commit_at=now - timedelta(days=9),
-            since_compaction=since.get(JobKind.COMPACTION, Since(self.commits)),
-            since_cleaning=since.get(JobKind.CLEANING, Since(self.commits)),
-            totals=Totals.of([files]),
-        )
 
 
 class World:
@@ -138,7 +114,7 @@ class World:
             commit_store.record(connection, [found], now)
 
     def poll(self, table: Written) -> None:
-        snapshot = table.snapshot(self.clock())
+        snapshot = snapshot_of(table.id, table, self.clock())
         with writing(self.service.engine) as connection:
             save_poll(connection, snapshot)
             sample_store.record(connection, {table.id: Sample.of(snapshot)})
