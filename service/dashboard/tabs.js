@@ -10,7 +10,8 @@ export function tabs(label, all, chosen, choose, panel) {
   const keys = all.map(([key]) => key);
   const walk = (event) => {
     const step = STEPS[event.key];
-    const at = keys.indexOf(chosen);
+    // The focus is ahead of `chosen` until the page is drawn again, and the next key may come before.
+    const at = keys.indexOf(event.target.dataset.key);
     const target = event.key === "Home" ? 0 : event.key === "End" ? keys.length - 1 : step && (at + step + keys.length) % keys.length;
     if (target === undefined) return;
     event.preventDefault();
