@@ -450,6 +450,8 @@ class BacklogOut(Model, frozen=True, kw_only=True):
     """Size of the latest base files of all partitions"""
     commits: int
     """Commits since the last compaction"""
+    metadata_commits: int | None
+    """Commits of the metadata table since its last compaction; null without one"""
 
 
 class Basis(Word):
@@ -5606,6 +5608,12 @@ class SampleOut(Model, frozen=True, kw_only=True):
     """Completed commits on the active timeline"""
     compacted_at: datetime | None
     """Completion of the last compaction"""
+    metadata_commits: int | None
+    """Commits of the metadata table since its last compaction; null without one"""
+    metadata_log_files: int | None
+    """Log files of the metadata table"""
+    metadata_bytes: int | None
+    """Size of the metadata table, logs included"""
     log_ratio: float | None
     """Log bytes divided by base bytes; null without base files"""
 
