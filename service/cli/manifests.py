@@ -18,6 +18,7 @@ import typer
 from service.access.token import Bearer
 from service.cli import kubernetes_files
 from service.cli.kubernetes_files import PROGRAM
+from service.metrics import grafana as grafana_dashboard
 
 app = typer.Typer(
     help="Print manifests for Kubernetes or Compose, their secrets, and what monitoring needs; write a Helm chart.",
@@ -157,13 +158,13 @@ def compose(image: Image = None, allowed_roots: Roots = None, workers: Workers =
 @app.command()
 def grafana() -> None:
     """Print a dashboard for Grafana, of the metrics at /metrics."""
-    typer.echo(_of_monitoring("grafana.json"), nl=False)
+    typer.echo(json.dumps(grafana_dashboard.dashboard(), indent=2))
 
 
 @app.command()
 def alerts() -> None:
     """Print alert rules for Prometheus, of the metrics at /metrics."""
-    typer.echo(_of_monitoring("alerts.yaml"), nl=False)
+    typer.echo((files("service.metrics") / "templates" / "alerts.yaml").read_text(), nl=False)
 
 
 @app.command("secrets")
@@ -182,10 +183,6 @@ def print_secrets(
     }
     for name, value in values.items():
         typer.echo(f"{name}={value}")
-
-
-def _of_monitoring(template: str) -> str:
-    return (files("service.metrics") / "templates" / template).read_text()
 
 
 def _image(given: str | None) -> str:

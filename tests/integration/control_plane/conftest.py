@@ -23,6 +23,7 @@ from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import BucketIndexContradictedError
 from tests.integration.control_plane.databases import new_postgresql, new_sqlite, open_sqlite, opened
 from tests.integration.control_plane.posting import Post
+from tests.integration.control_plane.stories import Story, Upkeep
 from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver
 from tests.support.contexts import context_of
@@ -108,10 +109,26 @@ def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
     return Watched(engine, clock)
 
 
+@pytest.fixture
+def story(watched: Watched, tmp_path: Path) -> Story:
+    return Story(watched, tmp_path)
+
+
+@pytest.fixture
+def upkeep(story: Story) -> Upkeep:
+    story.register()
+    return Upkeep(story)
+
+
 @pytest.fixture(params=[9, 6], ids=["v9", "v6"])
 def version(request: pytest.FixtureRequest) -> int:
     """The version of a Hudi table."""
     return int(request.param)
+
+
+@pytest.fixture
+def either(watched: Watched, tmp_path: Path, version: int) -> Story:
+    return Story(watched, tmp_path, version)
 
 
 @pytest.fixture
