@@ -102,7 +102,7 @@ def test_tables_whose_rows_do_not_say_what_they_are_are_refused(
 ) -> None:
     base = tmp_path / "trips"
     old = tables.writer_options(base, table_type=COW, num_buckets=None, **more)
-    tables.upsert(tables.rows(spark, 0, 60), base, {**old, "hoodie.datasource.write.operation": "bulk_insert"})
+    tables.upsert(tables.rows(spark, 0, 60), base, {**old, "hoodie.datasource.write.operation": "insert"})
     with pytest.raises(RefusedError) as caught:
         adopt(spark, base, num_buckets=3)
     assert refusal in [each.type for each in caught.value.reasons]
