@@ -3313,6 +3313,19 @@ class IncidentState(Word):
     CLEARED = "cleared"
 
 
+class IndexChoiceOut(Model, frozen=True, kw_only=True):
+    """Whether a bucket index would suit the table's writers."""
+
+    kind: JobKind | None
+    """The job that would change the index; null if it may stay"""
+    upserts: int
+    """Upserts of the last week, the latest 200 of them"""
+    touched: float
+    """Share of the file groups of its partitions that the median upsert touches"""
+    text: str
+    """The same in words"""
+
+
 class IndexCost(Model, frozen=True, kw_only=True):
     """What the index costs a writer, by the latest commits of the table"""
 
@@ -6270,6 +6283,8 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
     """Name of the table"""
     buckets: GrowthOut | None
     """Null without a bucket index, and while too little is known"""
+    index: IndexChoiceOut | None
+    """Null with a bucket index, and while too little is known"""
 
 
 class TableChange(Model, frozen=True, kw_only=True):
