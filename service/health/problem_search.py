@@ -278,10 +278,11 @@ def _of_the_rest(engine: Engine, now: datetime) -> tuple[Part, Collection[Proble
 def _backlog(table: TableFacts) -> TableBacklog | None:
     if table.snapshot is None:
         return None
-    totals = table.snapshot.totals
+    totals, own = table.snapshot.totals, table.snapshot.metadata_table
     return TableBacklog(
         log_bytes=totals.log_bytes,
         base_bytes=totals.base_bytes,
         commits=table.snapshot.since_compaction.commits,
         last_commit_at=table.snapshot.last_commit_at,
+        metadata_commits=own.commits if own else None,
     )

@@ -1,5 +1,5 @@
-"""The fit of the durations of jobs: a time for each job, plus one for each GiB and one for each file that it works
-on."""
+"""The fit of what jobs take, such as seconds: an amount for each job, plus one for each GiB and one for each file that
+it works on."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ _STEPS = 6
 _WORTH = 0.03
 # Errors below this share of a job's time count as equal.
 _LEAST_ERROR = 0.01
-_LEAST_SECONDS = 0.001
+_LEAST = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
     work: Work
-    seconds: float
+    amount: float
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Seconds for each job, for each GiB of its files, and for each file. `most_bytes` is the size of the largest known
-    job."""
+    """What each job takes, each GiB of its files, and each file. `most_bytes` is the size of the largest known job."""
 
-    seconds: float = 0.0
-    seconds_per_gib: float = 0.0
-    seconds_per_file: float = 0.0
+    per_job: float = 0.0
+    per_gib: float = 0.0
+    per_file: float = 0.0
     most_bytes: float = 0.0
 
     def of(self, work: Work) -> float:
-        found = self.seconds + self.seconds_per_gib * work.bytes / _GIB + self.seconds_per_file * work.files
-        return max(found, _LEAST_SECONDS)
+        found = self.per_job + self.per_gib * work.bytes / _GIB + self.per_file * work.files
+        return max(found, _LEAST)
 
 
 def fitted(known: Sequence[Observation]) -> Fit:
@@ -51,28 +50,28 @@ def fitted(known: Sequence[Observation]) -> Fit:
     influence. No coefficient is negative, and one is 0 unless it makes the sum clearly smaller. `known` must not be
     empty."""
     rows = np.array([(1.0, each.work.bytes / _GIB, each.work.files) for each in known])
-    seconds = np.array([each.seconds for each in known])
+    amounts = np.array([each.amount for each in known])
     best, least = np.zeros(3), np.inf
     for size in (1, 2, 3):
-        solved = [_solved(rows, seconds, columns) for columns in combinations(range(3), size)]
+        solved = [_solved(rows, amounts, columns) for columns in combinations(range(3), size)]
         for coefficients in solved:
-            error = np.abs(1 - rows @ coefficients / seconds).sum()
+            error = np.abs(1 - rows @ coefficients / amounts).sum()
             if (coefficients >= 0).all() and error < least * (1 - _WORTH) - _LEAST_ERROR:
                 best, least = coefficients, error
-    seconds_of_job, of_gib, of_file = map(float, best)
-    return Fit(seconds_of_job, of_gib, of_file, float(rows[:, 1].max() * _GIB))
+    per_job, per_gib, per_file = map(float, best)
+    return Fit(per_job, per_gib, per_file, float(rows[:, 1].max() * _GIB))
 
 
-def _solved(rows: NDArray[Any], seconds: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
+def _solved(rows: NDArray[Any], amounts: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
     """Returns the coefficients with the least absolute errors; those of other columns are 0.
 
     Least squares are repeated, each time with weights from the errors of the previous solution.
     """
-    relative = rows[:, columns] / seconds[:, None]
+    relative = rows[:, columns] / amounts[:, None]
     found = np.zeros(3)
-    weights = np.ones(len(seconds))
+    weights = np.ones(len(amounts))
     for _ in range(_STEPS):
         found[list(columns)] = np.linalg.lstsq(relative * weights[:, None], weights, rcond=None)[0]
-        errors = np.abs(1 - rows @ found / seconds)
+        errors = np.abs(1 - rows @ found / amounts)
         weights = 1 / np.sqrt(np.maximum(errors, _LEAST_ERROR))
     return found

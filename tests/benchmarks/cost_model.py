@@ -29,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jobs.hudi.session import start_session
 from jobs.kinds.results import Work
-from service.queue.cost_model import CostModel, Ended
+from service.queue.cost import Ended
+from service.queue.cost_model import CostModel
 from tests.acceptance.daemon import Daemon
 from tests.benchmarks import fleet
 from tests.benchmarks.process_tree import measured

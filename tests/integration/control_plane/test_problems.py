@@ -294,6 +294,9 @@ def test_the_metadata_table_is_behind_until_it_is_compacted_and_lacks_a_commit_u
     assert found["evidence"] == {"commits": 31, "allowed": 30, "log_files": 30, "log_bytes": 300, "pending": 0}
     seen = operated.call("GET", f"/v1/tables/{table.id}/snapshot", 200)["metadata_table"]
     assert (seen["commits"], seen["log_files"], seen["missing"]) == (31, 30, [])
+    trend = operated.call("GET", f"/v1/tables/{table.id}/history", 200)["items"]
+    figures = [(each["metadata_commits"], each["metadata_log_files"], each["metadata_bytes"]) for each in trend]
+    assert figures == [(None, None, None), *((number + 1, number, number * 10) for number in (10, 20, 30))], figures
     assert operated.press(found, 202)["params"]["action"] == "compact"
     compaction = table.instant()
     own.file("files", f"{group}_0-1-1_{compaction}.hfile", 100)
