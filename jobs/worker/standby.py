@@ -10,7 +10,7 @@ from jobs.local_process import STANDBY
 
 
 def call() -> threading.Event:
-    """Returns an event that is set when the worker is called to take jobs. A standby is called by a line on its standard
+    """Returns an event that is set when the worker is called to take jobs. A standby is called by a line on standard
     input; for any other worker the event is set from the beginning."""
     called = threading.Event()
     if STANDBY not in os.environ:
