@@ -1,4 +1,4 @@
-"""Tests `groundskeeper jobs` with a real service and a worker, as which the test itself reports."""
+"""Tests `groundskeeper jobs` with a real service. The tests make the calls of a worker themselves."""
 
 from __future__ import annotations
 

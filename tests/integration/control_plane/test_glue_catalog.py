@@ -57,7 +57,7 @@ def test_a_service_registers_the_tables_of_glue_and_polls_them(
     for name, more in told.items():
         table = entry(name, f"file:{lake.table(f'x.{name}', at=name)}", **more)
         glue.create_table(DatabaseName="shop", TableInput=table)
-    # More than a page of them.
+    # Glue answers with pages of at most 100 tables, so these need a second page.
     for number in range(130):
         glue.create_table(DatabaseName="shop", TableInput=entry(f"view{number}", ""))
     glue.create_table(DatabaseName="scratch", TableInput=entry("t", str(lake.table("x.t", at="t")), input_format=HUDI))
@@ -124,7 +124,7 @@ def test_glue_is_read_by_the_roles_of_an_account(monkeypatch: pytest.MonkeyPatch
             return read(Source(CatalogKind.GLUE, server.endpoint.replace("http://", "glue+http://"), account=account))
 
         assert (listed().entries, listed().is_complete) == (0, True)
-        # Another role may do something else, and the user nothing but assume roles.
+        # The role `idle` may not list tables. Without a role, the user may only assume roles.
         for roles in ([role("idle")], []):
             with pytest.raises(CatalogDeniedError, match="glue:GetDatabases"):
                 listed(roles=roles)

@@ -2387,7 +2387,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
     held_back: int
     """Queued jobs that are not due: between two attempts, or until the writers stop"""
     guesses: int
-    """Number of due jobs of a kind of which none has ended on their table yet"""
+    """Number of due jobs whose kind has not been run on their table yet"""
     forecast: str
     """In words"""
 
@@ -5709,8 +5709,8 @@ class SampleOut(Model, frozen=True, kw_only=True):
 
 
 class SavepointIn(Model, frozen=True, kw_only=True):
-    """Creates, lists or deletes savepoints. The files of such a commit are kept, so that the table can be restored
-    to it.
+    """Creates, lists or deletes savepoints. A savepoint keeps the files of a commit, so that the table can be
+    restored to it.
     """
 
     dry_run: bool | UnsetType = UNSET
