@@ -2206,8 +2206,8 @@ class CostOut(Model, frozen=True, kw_only=True):
 
 class CostPart(Word):
     """A part of the cost that is learned. An ended attempt and its row in the database have members of these
-    names, and so has the answer of a worker, except for the seconds, which the service measures from the lease
-    on.
+    names. The answer of a worker has them too, but without the seconds, which the service itself measures from
+    the lease on.
     """
 
     SECONDS = "seconds"
