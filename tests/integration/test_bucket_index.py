@@ -47,6 +47,20 @@ def adopt(spark: SparkSession, base: Path, index: BucketIndex | None = None, **p
     return run_job(spark, base, "bucket_index", given, index=index, declared=STOPPED).details
 
 
+def adopted_table(
+    spark: SparkSession, base: Path, index: str | None = "BLOOM", **shape: Any
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Returns the options of a writer that keeps its index after the adoption of four buckets, and the result."""
+
+    def write(path: Path) -> dict[str, Any]:
+        plain_table(spark, path, index, **shape)
+        return adopt(spark, path, num_buckets=4)
+
+    more = {"hoodie.index.type": index} if index else {}
+    options = tables.writer_options(base, num_buckets=None, **shape, **more)
+    return options, tables.prepared(base, f"adopted {sorted(options.items())}", write)
+
+
 def drop(spark: SparkSession, base: Path, index: BucketIndex) -> dict[str, Any]:
     return run_job(spark, base, "bucket_index", {"action": "drop"}, index=index, declared=STOPPED).details
 
@@ -107,8 +121,7 @@ def test_a_poll_suspects_a_writer_that_keeps_its_old_index_and_a_repair_moves_it
     spark: SparkSession, tmp_path: Path, table_type: str, index: str | None, small_files: bool
 ) -> None:
     base = tmp_path / "trips"
-    old = plain_table(spark, base, index, table_type=table_type, partitioned=False)
-    result = adopt(spark, base, num_buckets=4)
+    old, result = adopted_table(spark, base, index, table_type=table_type, partitioned=False)
     observer = Observer(spark, tmp_path, base, tables.INDEX)
     observer.poll()
     assert observer.incidents() == {}
@@ -165,13 +178,13 @@ def test_an_audit_names_a_commit_whose_files_show_no_other_index_and_a_repair_mo
     assert len(proved(spark, base, tables.INDEX)) == 360
 
 
-@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
 def test_rows_without_a_bucket_survive_a_repair_that_dies_and_a_writer_that_goes_on(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "trips"
-    old = plain_table(spark, base, table_type=table_type, partitioned=False)
-    adopt(spark, base, num_buckets=4)
+    old, _ = adopted_table(spark, base, table_type=table_type, partitioned=False)
     old["hoodie.parquet.small.file.limit"] = "0"
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     written = [newest(base)]
