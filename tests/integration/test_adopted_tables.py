@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.contract import BucketIndex
 from jobs.errors import RefusedError
 from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import left_behind
@@ -194,7 +195,10 @@ def test_an_older_writer_goes_on_with_the_new_options_and_gives_the_index_up_aga
             assert tables.snapshot(spark, base) == rows
         assert run_job(spark, base, "audit", declared=declared).details["clean"]
         tables.upsert(tables.rows(spark, 150, 210, ts=6), base, new)
-        assert len(proved(spark, base, tables.INDEX)) == 210
+        assert len(tables.in_order(spark, base, 4)) == 210
+        assert run_job(spark, base, "audit", declared=declared).details["clean"]
+        # hudi-rs 0.5 does not read a metadata table with log blocks of both 1.0 and 1.2.
+        assert release >= "1" or rows_by_hudi_rs(base) == rows_by_spark(spark, base)
         run_job(spark, base, "bucket_index", {"action": "drop"}, declared=declared)
         writer.upsert(base, {**old, "hoodie.index.type": "SIMPLE"}, 190, 230, ts=8)
         assert len(writer.snapshot(base)) == 230

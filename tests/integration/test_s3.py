@@ -214,8 +214,14 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 def test_a_table_on_s3_adopts_a_bucket_index_by_a_worker_that_dies_and_gives_it_up(
-    on_s3: SparkSession, lake: Lake, lock: TableLock, tmp_path: Path, table_type: str
+    on_s3: SparkSession,
+    lake: Lake,
+    lock: TableLock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table_type: str,
 ) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_LOCK_ROOTS", str(tmp_path))
     base = f"s3a://lake/adopted_{table_type.lower()}/trips"
     plain = tables.writer_options(base, table_type=table_type, num_buckets=None, **lock.options)
     tables.upsert(rows(on_s3, 0, 200), base, plain)
