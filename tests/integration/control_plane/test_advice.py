@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from jobs.contract import BucketIndex, WriterEngine
-from service.catalog import commit_store, sample_store, table_store
+from service.catalog import commit_store, sample_store, snapshot_store, table_store
 from service.catalog.registration import Writers
 from service.catalog.sample import Sample
 from service.db import schema
@@ -21,7 +21,7 @@ from service.lake.table import TableType
 from service.model.clock import utc_now
 from service.model.storage_errors import ReadTimedOutError
 from service.policies import policy_registry
-from service.simulation import advice_store, adviser
+from service.simulation import advice_store, adviser, index_choice
 from service.simulation.advice import Advice, AdviceState, worse
 from service.simulation.simulator import Fleet
 from tests.integration.control_plane.command_line import serving_command_line
@@ -338,7 +338,10 @@ def test_a_table_whose_upserts_are_scattered_is_shown_the_job_that_gives_it_buck
     with writing(sqlite) as connection:
         table_store.change(connection, table_store.get(connection, table_id).evolve(index=None, profile={}))
         commit_store.record(connection, scattered(table_id, clock()), clock())
-        save_poll(connection, polled(table_id, clock()))
+        # A partition whose files are gone does not count.
+        gone = PartitionState("dt=1", freed_files=1)
+        found = polled(table_id, clock())
+        save_poll(connection, replace(found, partitions=(*found.partitions, gone)))
     found = client.get(path).json()["index"]
     assert (found["kind"], found["upserts"], found["touched"]) == ("bucket_index", 12, 0.5)
     for changes in (
@@ -353,6 +356,18 @@ def test_a_table_whose_upserts_are_scattered_is_shown_the_job_that_gives_it_buck
     with writing(sqlite) as connection:
         table_store.change(connection, plain.evolve(profile={"metadata_partitions": ["files", "record_index"]}))
     assert client.get(path).json()["index"]["kind"] is None
+
+
+def test_the_latest_upserts_of_a_week_decide_about_the_index(service: Service) -> None:
+    written(service)
+    with reading(service.engine) as connection:
+        table, stored = table_store.get(connection, TABLE), snapshot_store.find(connection, TABLE)
+        assert stored is not None
+        found = index_choice.of_table(connection, table, stored.snapshot, service.clock())
+        assert found is not None
+        assert (found.kind, found.upserts, found.touched) == ("bucket_index", index_choice.MOST_UPSERTS, 0.5)
+        later = service.clock() + timedelta(days=7, minutes=-50)
+        assert index_choice.of_table(connection, table, stored.snapshot, later) is None
 
 
 def scattered(table_id: str, now: datetime) -> list[Commit]:
