@@ -210,7 +210,8 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
     if any(_OF_PARTITION_VALUES.match(message) for _, message in causes):
         return PartitionValuesError(f"{what}: {_first_line(causes)}")
-    if keys := _OF_RECORD_KEY.search(_text(causes)):
+    # PySpark gives the exception of a Python worker without its origin in the JVM.
+    if keys := _OF_RECORD_KEY.search(str(error)):
         return KeyWithoutBucketError(f"{what}: {keys[1]}")
     if refused := refused_by_storage(what, causes):
         return refused

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -59,6 +61,18 @@ def archived(base: Path) -> tuple[list[str], bool]:
     return [each.instant.requested_time for each in found if each.instant.action == "deltacommit"], is_whole
 
 
+# Prints the seconds and the MiB of memory that the service needs for the whole history.
+_MEASURED = """
+import resource, sys, time
+from pathlib import Path
+from tests.integration.test_long_history import archived
+before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+found, _ = archived(Path(sys.argv[1]))
+used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+print(f"{len(found)} instants: {time.monotonic() - began:.1f} s, {used} MiB")
+"""
+
+
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("version", "each_round"), [(9, 20), (9, 1000), (6, 1000)])
@@ -71,8 +85,13 @@ def test_a_long_history_is_archived_compacted_and_read_whole(
     added: list[str] = []
     for number in range(ROUNDS):
         added += add_commits(base, version, number * each_round, each_round)
+        began = time.monotonic()
         done = run_job(spark, base, "archival", RETAIN).details
+        print(f"archival {number}: {done['archived']} instants, {time.monotonic() - began:.1f} s")
         assert done["archived"] >= each_round
+    print(
+        subprocess.run([sys.executable, "-c", _MEASURED, str(base)], check=True, capture_output=True, text=True).stdout
+    )
 
     found, is_whole = archived(base)
     assert is_whole

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
-from service.catalog import commit_store, sample_store
+from jobs.contract import BucketIndex, WriterEngine
+from service.catalog import commit_store, sample_store, table_store
+from service.catalog.registration import Writers
 from service.catalog.sample import Sample
 from service.db import schema
 from service.db.engine import reading, writing
@@ -329,6 +331,49 @@ def test_advice_over_rest(client: TestClient, table_id: str, sqlite: sa.Engine, 
     assert len(client.get("/v1/advice?state=applied").json()["items"]) == 1
 
 
+def test_a_table_whose_upserts_are_scattered_is_shown_the_job_that_gives_it_buckets(
+    client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock
+) -> None:
+    path = f"/v1/tables/{table_id}/advice"
+    with writing(sqlite) as connection:
+        table_store.change(connection, table_store.get(connection, table_id).evolve(index=None, profile={}))
+        commit_store.record(connection, scattered(table_id, clock()), clock())
+        save_poll(connection, polled(table_id, clock()))
+    found = client.get(path).json()["index"]
+    assert (found["kind"], found["upserts"], found["touched"]) == ("bucket_index", 12, 0.5)
+    for changes in (
+        {"profile": {"bucket_layout": {"kind": "simple"}}},
+        {"writers": Writers(engines=(WriterEngine.FLINK,))},
+        {"index": BucketIndex(4, ("id",))},
+    ):
+        with writing(sqlite) as connection:
+            plain = table_store.get(connection, table_id).evolve(index=None, profile={}, writers=Writers())
+            table_store.change(connection, plain.evolve(**changes))
+        assert client.get(path).json()["index"] is None, changes
+    with writing(sqlite) as connection:
+        table_store.change(connection, plain.evolve(profile={"metadata_partitions": ["files", "record_index"]}))
+    assert client.get(path).json()["index"]["kind"] is None
+
+
+def scattered(table_id: str, now: datetime) -> list[Commit]:
+    """Twelve upserts of this week that touch four of eight file groups, one before it, and inserts that touch one."""
+    ages = [*(timedelta(hours=each) for each in range(24)), timedelta(days=8)]
+    return [
+        Commit(
+            table_id,
+            f"{now - age:%Y%m%d%H%M%S}000",
+            "deltacommit",
+            None,
+            now - age,
+            now - age,
+            "INSERT" if number % 2 else "UPSERT",
+            *(9, 0, MIB, ("",)),
+            file_groups=1 if number % 2 else 4,
+        )
+        for number, age in enumerate(ages)
+    ]
+
+
 def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> None:
     with serving_command_line(tmp_path) as cli:
         orders, trips = cli.table("orders"), cli.table("trips")
@@ -361,4 +406,12 @@ def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> 
         assert cli.json("policy", "show", "trips")["policy"]["compaction"]["commits"] == 5
         assert cli.json("policy", "advice")["items"] == []
         assert cli.json("policy", "advice", "trips")["state"] == "dismissed"
+        with writing(cli.serving.engine) as connection:
+            plain = table_store.get(connection, trips).evolve(index=None, profile={}, writers=Writers())
+            table_store.change(connection, plain)
+            commit_store.record(connection, scattered(trips, utc_now()), utc_now())
+            save_poll(connection, polled(trips, utc_now()))
+        shown = cli.run("policy", "advice", "trips")
+        assert "a bucket index would look nothing up" in shown.stdout
+        assert "jobs run bucket_index trips action=adopt --dry-run" in shown.stderr
         cli.run("policy", "advice", "orders", "--apply", code=1)

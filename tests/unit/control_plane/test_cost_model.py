@@ -175,6 +175,12 @@ def test_broken_figures_are_harmless() -> None:
         assert math.isfinite(told.high)
 
 
+def test_jobs_that_vary_a_lot_are_expected_in_the_middle() -> None:
+    rng = Random(1)
+    known = [Observation(Work(6 * MIB, 12), 10 * math.exp(rng.gauss(0, 0.7))) for _ in range(300)]
+    assert fitted(known).of(Work(6 * MIB, 12)) == pytest.approx(median(each.amount for each in known), rel=0.15)
+
+
 def test_a_coefficient_without_evidence_is_zero() -> None:
     fit = fitted([Observation(Work(6 * MIB, 12), 1.3)] * 10)
     assert (fit.per_job, fit.per_gib, fit.per_file) == (pytest.approx(1.3), 0.0, 0.0)

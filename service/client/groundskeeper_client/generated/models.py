@@ -2206,8 +2206,8 @@ class CostOut(Model, frozen=True, kw_only=True):
 
 class CostPart(Word):
     """A part of the cost that is learned. An ended attempt and its row in the database have members of these
-    names, and so has the answer of a worker, except for the seconds, which the service measures from the lease
-    on.
+    names. The answer of a worker has them too, but without the seconds, which the service itself measures from
+    the lease on.
     """
 
     SECONDS = "seconds"
@@ -3311,6 +3311,19 @@ class IncidentState(Word):
     OPEN = "open"
     REPAIRED = "repaired"
     CLEARED = "cleared"
+
+
+class IndexChoiceOut(Model, frozen=True, kw_only=True):
+    """Whether a bucket index would suit the table's writers."""
+
+    kind: JobKind | None
+    """The job that would change the index; null if it may stay"""
+    upserts: int
+    """Upserts of the last week, the latest 200 of them"""
+    touched: float
+    """Share of the file groups of its partitions that the median upsert touches"""
+    text: str
+    """The same in words"""
 
 
 class IndexCost(Model, frozen=True, kw_only=True):
@@ -6270,6 +6283,8 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
     """Name of the table"""
     buckets: GrowthOut | None
     """Null without a bucket index, and while too little is known"""
+    index: IndexChoiceOut | None
+    """Null with a bucket index, and while too little is known"""
 
 
 class TableChange(Model, frozen=True, kw_only=True):
