@@ -29,7 +29,8 @@ class ProcessorTime:
     """Shares the CPU time among the attempts that run at once, in equal parts: threads of a JVM do not say for which
     attempt they work."""
 
-    def __init__(self) -> None:
+    def __init__(self, processes: ProcessTree | None = None) -> None:
+        self._processes = processes
         self._guard = threading.Lock()
         self._running: list[Spent] = []
         self._read: float | None = None
@@ -49,7 +50,9 @@ class ProcessorTime:
                 self._running = [each for each in self._running if each is not spent]
 
     def _share(self) -> None:
-        before, self._read = self._read, seconds_of_tree(_root())
+        # This process is known only now, because a worker may be forked from one that has imported this module.
+        self._processes = self._processes or ProcessTree(_root())
+        before, self._read = self._read, self._processes.seconds()
         for each in self._running:
             if before is None or self._read is None or each.seconds is None:
                 each.seconds = None
@@ -63,29 +66,46 @@ def _root() -> int:
     return os.getppid() if "PYSPARK_GATEWAY_PORT" in os.environ else os.getpid()
 
 
-def seconds_of_tree(root: int) -> float | None:
-    """Returns the CPU seconds of a process and of all below it, ended ones included whose parent has waited for them.
-    None without a `/proc` of Linux."""
+class ProcessTree:
+    """A process and all below it. To find them, Linux lists every process of the machine, which costs milliseconds
+    where hundreds run. So they are found anew only after `most_age` seconds: a process that has begun since then, and
+    still runs, counts from the next time on."""
+
+    def __init__(self, root: int, *, most_age: float = 2.0) -> None:
+        self._root, self._most_age = root, most_age
+        self._found: list[int] = []
+        self._found_at: float | None = None
+
+    def seconds(self) -> float | None:
+        """Returns the CPU seconds, those of ended processes included whose parent has waited for them. None without a
+        `/proc` of Linux."""
+        now = time.monotonic()
+        if self._found_at is None or now - self._found_at > self._most_age:
+            self._found, self._found_at = _tree(self._root), now
+        known = [(process, stat) for process in self._found if (stat := _stat(process))]
+        if not known:
+            return None
+        return sum(
+            _exact(process, (int(stat[11]) + int(stat[12])) / _TICKS) + (int(stat[13]) + int(stat[14])) / _TICKS
+            for process, stat in known
+        )
+
+
+def _tree(root: int) -> list[int]:
+    """Returns the numbers of a process and of all below it; none without a `/proc`."""
     children: dict[int, list[int]] = {}
-    ticks: dict[int, tuple[int, int]] = {}
     try:
         with os.scandir("/proc") as entries:
-            found = [int(each.name) for each in entries if each.name.isdigit()]
+            every = [int(each.name) for each in entries if each.name.isdigit()]
     except OSError:
-        return None
-    for process in found:
+        return []
+    for process in every:
         if stat := _stat(process):
             children.setdefault(int(stat[1]), []).append(process)
-            ticks[process] = int(stat[11]) + int(stat[12]), int(stat[13]) + int(stat[14])
-    if root not in ticks:
-        return None
-    total, todo = 0.0, [root]
-    while todo:
-        process = todo.pop()
-        own, of_ended = ticks[process]
-        total += _exact(process, own / _TICKS) + of_ended / _TICKS
-        todo += children.get(process, ())
-    return total
+    found = [root]
+    for process in found:
+        found += children.get(process, ())
+    return found
 
 
 def _exact(process: int, seconds: float) -> float:

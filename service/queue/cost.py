@@ -16,8 +16,8 @@ DEFAULT_SECONDS = 30.0
 
 
 class CostPart(StrEnum):
-    """A part of the cost that is learned. An ended attempt and its row in the database have members of these names, and
-    so has the answer of a worker, except for the seconds, which the service measures from the lease on."""
+    """A part of the cost that is learned. An ended attempt and its row in the database have members of these names. The
+    answer of a worker has them too, but without the seconds, which the service itself measures from the lease on."""
 
     SECONDS = "seconds"
     CPU_SECONDS = "cpu_seconds"

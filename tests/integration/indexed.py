@@ -15,6 +15,7 @@ from tests.integration import tables
 from tests.integration.run import hudi_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -99,12 +100,18 @@ def assert_right(spark: SparkSession, base: Path) -> None:
     table = hudi_table(spark, base, None)
     slices = table.file_slices()
     assert [*index_entries.compare(table, slices), *file_values.compare(table, slices)] == []
-    scanned = _frame(spark, base, by_indexes=False).select("id", *(F.expr(each) for each in CONDITIONS)).collect()
+    assert all(found_by_indexes(spark, base, CONDITIONS))
+
+
+def found_by_indexes(spark: SparkSession, base: Path, conditions: Sequence[str]) -> list[list[str]]:
+    """Returns the keys that a query of each condition finds by the indexes, after it has asserted that a scan finds the
+    same."""
+    scanned = _frame(spark, base, by_indexes=False).select("id", *(F.expr(each) for each in conditions)).collect()
     assert len(scanned) == len({row[0] for row in scanned})
-    for number, condition in enumerate(CONDITIONS, 1):
-        wanted = sorted(row[0] for row in scanned if row[number])
-        found = _frame(spark, base, by_indexes=True).where(condition).select("id").collect()
-        assert (sorted(row[0] for row in found), bool(wanted)) == (wanted, True), condition
+    wanted = [sorted(row[0] for row in scanned if row[number]) for number in range(1, len(conditions) + 1)]
+    frame = _frame(spark, base, by_indexes=True)
+    assert [sorted(row[0] for row in frame.where(each).select("id").collect()) for each in conditions] == wanted
+    return wanted
 
 
 def _frame(spark: SparkSession, base: Path, *, by_indexes: bool) -> DataFrame:

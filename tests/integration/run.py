@@ -57,10 +57,10 @@ def run_job(
     return Result.from_json(perform(table, job, context or JobContext()).to_json())
 
 
-def proved(spark: SparkSession, base: Path | str, num_buckets: int) -> list[str]:
-    """Returns all rows of a table after an audit without findings."""
+def proved(spark: SparkSession, base: Path | str, num_buckets: int, index: BucketIndex = INDEX) -> list[str]:
+    """Returns all rows of a table after an audit without findings. `index` is the declared one."""
     found = tables.in_order(spark, base, num_buckets)
-    audit = run_job(spark, base, "audit").details
+    audit = run_job(spark, base, "audit", index=index).details
     assert audit["clean"], audit
     assert audit["pending_instants"] == []
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import tempfile
@@ -16,6 +17,8 @@ from jobs.contract import BucketIndex
 from tests.support import shared_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
 INDEX = BucketIndex(4, ("id",))
@@ -146,30 +149,38 @@ def write_table(
     not be `copied`: the expansion would take the time since the writing for the pause of the writer, and wait as long.
     """
     options = writer_options(base, **shape)
-    if not (copied and isinstance(base, Path)):
+    if copied and isinstance(base, Path):
+        _copy_written(spark, base, options, count, updates)
+    else:
         _write(spark, base, options, count, updates)
-        return options
-    shutil.copytree(_template(spark, base.name, options, count, updates, shape), base)
     return options
 
 
-def _template(
-    spark: SparkSession, name: str, options: dict[str, str], count: int, updates: int, shape: dict[str, Any]
-) -> Path:
-    """A table of the shape, which is the one with an update less, and one more."""
-    key = repr((name, count, updates, sorted(shape.items())))
-    template = shared_tables.folder() / hashlib.sha256(key.encode()).hexdigest()[:24] / name
-    if not template.exists():
-        written = Path(tempfile.mkdtemp(dir=shared_tables.folder())) / name
-        if updates:
-            shutil.copytree(_template(spark, name, options, count, updates - 1, shape), written)
-            _update(spark, written, options, count, updates)
-        else:
-            _write(spark, written, options, count, 0)
-        # Another process may have made the template first.
+def prepared(base: Path, key: str, write: Callable[[Path], Any]) -> Any:
+    """Copies the table that `write` has written for this key once in a run of the tests; returns what `write` has
+    returned, which must have a form in JSON."""
+    folder = shared_tables.folder() / hashlib.sha256(f"{base.name} {key}".encode()).hexdigest()[:24]
+    if not folder.exists():
+        unfinished = Path(tempfile.mkdtemp(dir=shared_tables.folder()))
+        (unfinished / "returned.json").write_text(json.dumps(write(unfinished / base.name)))
+        # Another process may have made the table first.
         with suppress(OSError):
-            written.parent.rename(template.parent)
-    return template
+            unfinished.rename(folder)
+    shutil.copytree(folder / base.name, base)
+    return json.loads((folder / "returned.json").read_text())
+
+
+def _copy_written(spark: SparkSession, base: Path, options: dict[str, str], count: int, updates: int) -> None:
+    """The table of the shape is the one with an update less, and one more."""
+
+    def write(path: Path) -> None:
+        if updates:
+            _copy_written(spark, path, options, count, updates - 1)
+            _update(spark, path, options, count, updates)
+        else:
+            _write(spark, path, options, count, 0)
+
+    prepared(base, repr((count, updates, sorted(options.items()))), write)
 
 
 def _write(spark: SparkSession, base: Path | str, options: dict[str, str], count: int, updates: int) -> None:

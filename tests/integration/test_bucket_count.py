@@ -16,9 +16,9 @@ from jobs.errors import DeletesLostError, RefusedError
 from jobs.format import bucket_hash
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import left_behind
-from tests.integration.test_contraction import completed, in_buckets, proved_by
+from tests.integration.test_contraction import completed, in_buckets
 from tests.integration.writers import At, HeldWriter
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def test_any_number_has_the_rows_that_were_there_in_all_columns(
         run_job(spark, base, "compaction", index=index)
     run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=index)
     run_job(spark, base, "cleaning", {"retain": 1}, index=index)
-    assert len(proved_by(spark, base, after, index)) == 250
+    assert len(proved(spark, base, after, index)) == 250
     count_buckets(spark, base, before, before, way=way)
     tables.upsert(tables.rows(spark, 250, 350, ts=9), base, options)
-    assert len(proved_by(spark, base, before, index)) == 300
+    assert len(proved(spark, base, before, index)) == 300
 
 
 @pytest.mark.exhaustive
@@ -137,7 +137,7 @@ def test_partitions_with_different_numbers_get_the_same_and_one_that_has_it_stay
     run_job(spark, base, "finish_expansion", index=index_of(6))
     more = tables.rows(spark, 200, 350, ts=7).withColumn("tip", F.lit(2.5))
     tables.upsert(more, base, {**options, "hoodie.bucket.index.num.buckets": "6"})
-    assert len(proved_by(spark, base, 6, index_of(6))) == 350
+    assert len(proved(spark, base, 6, index_of(6))) == 350
 
 
 @pytest.mark.exhaustive
@@ -159,7 +159,7 @@ def test_commits_of_writers_during_the_rewrite_are_rewritten_as_well(
 
     assert result["rewritten_again"] > 0
     assert result["files_written"] == 16
-    assert len(proved_by(spark, base, 4, index_of(6))) == 400
+    assert len(proved(spark, base, 4, index_of(6))) == 400
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
 
 
@@ -187,7 +187,7 @@ def test_rows_that_a_writer_wrote_by_the_old_number_are_moved_in_all_columns(
     result = run_job(spark, base, "repair", {"instants": [instant]}, index=index)
 
     assert result.details["repaired"] == [instant]
-    assert len(proved_by(spark, base, after, index)) == 400
+    assert len(proved(spark, base, after, index)) == 400
     expected = tables.rows(spark, 0, 300).union(new_partition)
     found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
@@ -215,9 +215,9 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
     writer.end()
     assert writer.error is not None
     assert len(result["fenced"]) == 1
-    assert len(proved_by(spark, base, after, index_of(before))) == 300
+    assert len(proved(spark, base, after, index_of(before))) == 300
     tables.upsert(tables.rows(spark, 0, 350, ts=5), base, options)
-    assert len(proved_by(spark, base, after, index_of(before))) == 350
+    assert len(proved(spark, base, after, index_of(before))) == 350
 
 
 @pytest.mark.exhaustive
@@ -283,12 +283,12 @@ def test_deletes_by_the_old_number_are_made_in_the_right_buckets(spark: SparkSes
     expected = tables.rows(spark, 0, 100).union(tables.rows(spark, 130, 300))
     found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
-    assert len(proved_by(spark, base, 7, index_of(4))) == 270
+    assert len(proved(spark, base, 7, index_of(4))) == 270
     # Buckets that were right for a delete are not right any more after the next change.
     few = tables.rows(spark, 130, 150, ts=9).where(in_buckets(spark, 7, {0, 1, 2, 3}))
     tables.upsert(few, base, {**options, "hoodie.datasource.write.operation": "delete"})
     count_buckets(spark, base, 4, 5)
-    assert len(proved_by(spark, base, 5, index_of(4))) == 270 - few.count()
+    assert len(proved(spark, base, 5, index_of(4))) == 270 - few.count()
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_foun
         run_job(spark, base, "repair", {"instants": [instant]}, index=index)
     tables.upsert(gone, base, deleting)
     run_job(spark, base, "repair", {"accepted": [instant]}, index=index)
-    assert len(proved_by(spark, base, after, index)) == 78
+    assert len(proved(spark, base, after, index)) == 78
 
 
 @pytest.mark.exhaustive
@@ -350,4 +350,4 @@ def test_a_write_by_the_number_before_the_last_but_one_is_found_and_repaired(
     expected = tables.rows(spark, 0, 300).union(new_partition)
     found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
-    assert len(proved_by(spark, base, 7, index_of(6))) == 312
+    assert len(proved(spark, base, 7, index_of(6))) == 312

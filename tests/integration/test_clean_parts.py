@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import JobKind, WorkOrder
+from jobs.contract import BucketIndex, JobKind, WorkOrder
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from tests.integration import tables
+from tests.integration import run, tables
 from tests.integration.many_files import data_files, fill
 from tests.integration.old_writer import OldWriter
-from tests.integration.run import hudi_table, proved, run_job
-from tests.integration.tables import INDEX
+from tests.integration.run import hudi_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from jobs.hudi.clean_plan import CleanPlan
     from tests.integration.doomed import Spares
 
+# Three file groups, one in each partition, are enough for several cleans.
+INDEX = BucketIndex(1, ("id",))
 RETAIN = {"retain": 1}
-IN_PARTS = {"retain": 1, "files_per_clean": 5}
+IN_PARTS = {"retain": 1, "files_per_clean": 2}
 HUDIS = {"hoodie.clean.commits.retained": "1"}
 BEFORE_ALL = "00000000000000"
 
@@ -39,14 +41,26 @@ class InterruptionError(Exception):
     pass
 
 
+run_job = partial(run.run_job, index=INDEX)
+
+
+def proved(spark: SparkSession, base: Path) -> list[str]:
+    return run.proved(spark, base, INDEX.num_buckets, INDEX)
+
+
 def with_garbage(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
     """Writes a table with older versions in three partitions, and with replaced file groups."""
-    options = tables.write_table(spark, base, count=60, updates=1, **shape)
-    run_job(spark, base, "clustering", {"sort_by": ["city"]})
-    for ts in (6, 7):
-        tables.upsert(tables.rows(spark, 0, 60, ts=ts), base, options)
-        if options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ":
-            run_job(spark, base, "compaction")
+    options = tables.writer_options(base, num_buckets=INDEX.num_buckets, **shape)
+
+    def write(path: Path) -> None:
+        tables.write_table(spark, path, count=60, updates=1, num_buckets=INDEX.num_buckets, **shape)
+        run_job(spark, path, "clustering", {"sort_by": ["city"]})
+        for ts in (6, 7):
+            tables.upsert(tables.rows(spark, 0, 60, ts=ts), path, options)
+            if options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ":
+                run_job(spark, path, "compaction")
+
+    tables.prepared(base, f"with garbage {sorted(options.items())}", write)
     return options
 
 
@@ -117,34 +131,32 @@ def test_what_an_interrupted_cleaning_leaves_is_cleaned_by_the_next_one_or_by_hu
 ) -> None:
     base = tmp_path / "trips"
     options = with_garbage(spark, base, **shape)
-    before = proved(spark, base, 4)
+    before = tables.in_order(spark, base, INDEX.num_buckets)
     planned = run_job(spark, base, "cleaning", IN_PARTS, dry_run=True).details
     expected, its_clean = cleaned_at_once(spark, base, RETAIN)
     assert planned["files"] == len(data_files(base) - expected)
     assert planned["cleans"] > 3
 
     interrupted(spark, base, IN_PARTS)
-    assert proved(spark, base, 4) == before
+    assert proved(spark, base) == before
     next_one(spark, base)
 
     assert data_files(base) == expected
     assert last_clean(spark, base) == its_clean
-    assert proved(spark, base, 4) == before
+    assert proved(spark, base) == before
     assert run_job(spark, base, "cleaning", IN_PARTS).instants == ()
     # The clean after that is incremental again.
     tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
     next_one(spark, base)
-    assert len(proved(spark, base, 4)) == 70
+    assert len(proved(spark, base)) == 70
 
 
 def test_hudi_refuses_old_instants_and_keeps_replacements_between_two_cleans(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
-    options = with_garbage(spark, base, table_type="COPY_ON_WRITE")
-    for ts in (8, 9, 10):
-        tables.upsert(tables.rows(spark, 0, 60, ts=ts), base, options)
-    before = proved(spark, base, 4)
+    with_garbage(spark, base, table_type="COPY_ON_WRITE")
+    before = tables.in_order(spark, base, INDEX.num_buckets)
     first, *_ = sorted(commit.write.instant for commit in hudi_table(spark, base, INDEX).commits())
     replaced = {file for commit in hudi_table(spark, base, INDEX).commits() for file in commit.write.replaced}
 
@@ -159,11 +171,11 @@ def test_hudi_refuses_old_instants_and_keeps_replacements_between_two_cleans(
     keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", **HUDIS}
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, keep) as client:
         client.archiver.archive()
-    assert proved(spark, base, 4) == before
+    assert proved(spark, base) == before
     expected, _ = cleaned_at_once(spark, base, RETAIN)
     clean_by_us(spark, base)
     assert data_files(base) == expected
-    assert proved(spark, base, 4) == before
+    assert proved(spark, base) == before
 
 
 @pytest.mark.exhaustive
@@ -198,8 +210,8 @@ KILLS = {
 )
 def test_a_killed_cleaning_goes_on_where_it_was(spark: SparkSession, tmp_path: Path, spares: Spares, kill: str) -> None:
     base = tmp_path / "trips"
-    with_garbage(spark, base)
-    before = proved(spark, base, 4)
+    with_garbage(spark, base, table_type="COPY_ON_WRITE")
+    before = tables.in_order(spark, base, INDEX.num_buckets)
     expected, its_clean = cleaned_at_once(spark, base, RETAIN)
     table = hudi_table(spark, base, INDEX).declared
     order = WorkOrder("job_killed", 1, JobKind.CLEANING, table, IN_PARTS)
@@ -211,7 +223,7 @@ def test_a_killed_cleaning_goes_on_where_it_was(spark: SparkSession, tmp_path: P
     assert len(result.instants) > 2
     assert data_files(base) == expected
     assert last_clean(spark, base) == its_clean
-    assert proved(spark, base, 4) == before
+    assert proved(spark, base) == before
 
 
 @pytest.mark.exhaustive
@@ -228,16 +240,16 @@ def test_parts_keep_what_a_single_clean_keeps(spark: SparkSession, tmp_path: Pat
     instants = sorted(commit.write.instant for commit in hudi_table(spark, base, INDEX).commits())
     if kept == "consumer":
         params["consumers"] = [{"name": "warehouse", "instant": instants[-2]}]
-    before = proved(spark, base, 4)
+    before = proved(spark, base)
     expected, its_clean = cleaned_at_once(spark, base, params)
-    interrupted(spark, base, {**params, "files_per_clean": 3})
+    interrupted(spark, base, {**params, "files_per_clean": 2})
     if policy == "KEEP_LATEST_FILE_VERSIONS":
         # Such a clean names no instant, and archival would take the moment of the clean.
         assert last_clean(spark, base)["earliestCommitToRetain"] == BEFORE_ALL
-    assert len(run_job(spark, base, "cleaning", {**params, "files_per_clean": 3}).instants) > 1
+    assert len(run_job(spark, base, "cleaning", {**params, "files_per_clean": 2}).instants) > 1
     assert data_files(base) == expected
     assert last_clean(spark, base) == its_clean
-    assert proved(spark, base, 4) == before
+    assert proved(spark, base) == before
 
 
 @pytest.mark.exhaustive
@@ -248,7 +260,7 @@ def test_the_cleaner_of_an_older_writer_cleans_the_rest(
     base = tmp_path / "trips"
     # Version 6 in the form that all versions of Hudi read and write.
     options = with_garbage(spark, base, table_type="COPY_ON_WRITE", version=version)
-    before = proved(spark, base, 4)
+    before = proved(spark, base)
     expected, _ = cleaned_at_once(spark, base, RETAIN)
     interrupted(spark, base, IN_PARTS)
     with OldWriter(hudi) as old:
@@ -256,7 +268,7 @@ def test_the_cleaner_of_an_older_writer_cleans_the_rest(
         options |= {"hoodie.clean.automatic": "true", "hoodie.cleaner.commits.retained": "1"}
         old.upsert(base, options, 0, 1, ts=60)
     assert {path for path in data_files(base) - expected if path.startswith("2026-01-03")} == set()
-    found = proved(spark, base, 4)
+    found = proved(spark, base)
     assert len(set(found) - set(before)) == 1
     assert len(found) == len(before)
 

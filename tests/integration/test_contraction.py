@@ -17,7 +17,7 @@ from jobs.protocol.writer_engines import PRUNING
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import left_behind
 from tests.integration.writers import At, HeldWriter, let_heartbeat_expire
 
@@ -85,15 +85,7 @@ def test_an_expansion_and_a_contraction_give_the_rows_that_were_there(
     assert run_job(spark, base, "audit", index=index).details["clean"]
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     run_job(spark, base, "bucket_expansion", {"factor": 2}, index=index)
-    assert len(proved_by(spark, base, 4, index)) == 250
-
-
-def proved_by(spark: SparkSession, base: Path, num_buckets: int, index: BucketIndex) -> list[str]:
-    found = tables.in_order(spark, base, num_buckets)
-    audit = run_job(spark, base, "audit", index=index).details
-    assert audit["clean"], audit
-    assert audit["pending_instants"] == []
-    return found
+    assert len(proved(spark, base, 4, index)) == 250
 
 
 @pytest.mark.exhaustive
@@ -125,12 +117,12 @@ def test_partitions_with_different_numbers_of_buckets_get_the_same_number_again(
     assert result["partitions"] == 2
     assert len(tables.in_order(spark, base, 2)) == len(before) == 300
     tables.upsert(tables.rows(spark, 0, 350, ts=6), base, options)
-    assert len(proved_by(spark, base, 2, index)) == 350
+    assert len(proved(spark, base, 2, index)) == 350
     # All partitions have one number now, so the hashing config may go once every writer has it.
     told = BucketIndex(2, ("id",))
     run_job(spark, base, "finish_expansion", index=told)
     tables.upsert(tables.rows(spark, 300, 360, ts=7), base, {**options, "hoodie.bucket.index.num.buckets": "2"})
-    assert len(proved_by(spark, base, 2, told)) == 360
+    assert len(proved(spark, base, 2, told)) == 360
 
 
 def slices(table: object, partition: str) -> list[object]:
@@ -160,7 +152,7 @@ def test_files_of_several_schemas_are_merged_as_hudi_reads_them(
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     assert left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 350, ts=6).withColumn("tip", F.when(F.col("ts") == 6, 2.5)), base, options)
-    assert len(proved_by(spark, base, 1, INDEX)) == 350
+    assert len(proved(spark, base, 1, INDEX)) == 350
 
 
 @pytest.mark.exhaustive
@@ -180,7 +172,7 @@ def test_commits_of_writers_during_the_merge_are_merged_as_well(
 
     assert result["rewritten_again"] > 0
     assert result["files_written"] == 16
-    proved_by(spark, base, 4, INDEX)
+    proved(spark, base, 4, INDEX)
     frame = spark.read.format("hudi").load(str(base))
     assert (frame.count(), frame.where("ts = 5").count()) == (400, 104)
 
@@ -207,9 +199,9 @@ def test_a_writer_that_read_the_larger_number_before_the_commit_and_starts_after
     writer.end()
     assert writer.error is not None
     assert len(result["fenced"]) == 1
-    assert len(proved_by(spark, base, 2, INDEX)) == 300
+    assert len(proved(spark, base, 2, INDEX)) == 300
     tables.upsert(tables.rows(spark, 0, 350, ts=5), base, options)
-    assert len(proved_by(spark, base, 2, INDEX)) == 350
+    assert len(proved(spark, base, 2, INDEX)) == 350
 
 
 @pytest.mark.exhaustive
@@ -233,7 +225,7 @@ def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_
     run_job(spark, base, "bucket_contraction", params, index=INDEX, writers_retry_conflicts=retries, context=context)
 
     writer.finish()
-    assert len(proved_by(spark, base, 4, INDEX)) == 300
+    assert len(proved(spark, base, 4, INDEX)) == 300
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == many
 
 
@@ -269,13 +261,13 @@ def test_rows_that_a_writer_wrote_by_the_larger_number_are_moved_in_all_columns(
 
     assert result.details["repaired"] == [instant]
     assert result.details["moved"] == audit["misplaced"]
-    assert len(proved_by(spark, base, 2, INDEX)) == 400
+    assert len(proved(spark, base, 2, INDEX)) == 400
     expected = tables.rows(spark, 150, 300).union(written)
     found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     tables.upsert(tables.rows(spark, 0, 300, ts=9), base, options)
-    assert len(proved_by(spark, base, 2, INDEX)) == 400
+    assert len(proved(spark, base, 2, INDEX)) == 400
     assert run_job(spark, base, "repair", {"instants": [instant]}, index=INDEX).details["cleared"] == [instant]
 
 

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.contract import BucketIndex
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark, rows_of
-from tests.integration.run import run_job
+from tests.integration.run import proved, run_job
 from tests.integration.test_bucket_count import COW, MOR, ONCE, THROUGH, count_buckets, index_of
-from tests.integration.test_contraction import completed, proved_by
+from tests.integration.test_contraction import completed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ def test_readers_of_the_past_see_the_rows_of_their_time(spark: SparkSession, tmp
     run_job(spark, base, "cleaning", {"retain": 1}, index=index)
     run_job(spark, base, "archival", {"retain": 2}, index=index)
     tables.upsert(tables.rows(spark, 0, 350, ts=40), base, options)
-    assert len(proved_by(spark, base, 4, index)) == 350
+    assert len(proved(spark, base, 4, index)) == 350
     order = {"savepoint": saved, "table_name": "test"}
     plan = run_job(spark, base, "restore", order, index=index, dry_run=True, writers_stopped=True).details
     assert "expanded-since" in {each["type"] for each in plan["refusals"]}
@@ -110,4 +110,4 @@ def test_queries_that_skip_files_by_statistics_find_all_rows(
             assert [found.where(each).count() for each in filters] == [30, 50, 60, 1]
     assert run_job(spark, base, "metadata_table", {"action": "validate"}, index=index_of(6)).details["findings"] == []
     tables.upsert(tables.rows(spark, 0, 350, ts=3), base, options)
-    assert len(proved_by(spark, base, 9, index_of(6))) == 350
+    assert len(proved(spark, base, 9, index_of(6))) == 350

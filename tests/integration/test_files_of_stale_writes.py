@@ -10,9 +10,9 @@ import pytest
 from jobs.errors import FilesGoneError
 from tests.integration import tables
 from tests.integration.hidden import hidden
-from tests.integration.run import run_job
+from tests.integration.run import proved, run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed, proved_by
+from tests.integration.test_contraction import completed
 from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
@@ -76,4 +76,4 @@ def test_a_compaction_proves_only_logs_that_had_completed(
         assert run_job(spark, base, "repair", {"instants": [stale]}).details["rows"] == 100
         found, expected = texts(spark, base, rows)
         assert found == expected
-        assert len(proved_by(spark, base, 7, index_of(4))) == 100
+        assert len(proved(spark, base, 7, index_of(4))) == 100

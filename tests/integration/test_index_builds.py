@@ -11,6 +11,7 @@ from jobs.hudi import indexer
 from jobs.hudi.indexer import Indexer
 from jobs.job_context import JobContext
 from jobs.table_errors import IndexDiffersError, IndexTooSlowError
+from tests.acceptance.storage import listing
 from tests.integration import indexed, tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.writers import HeldWriter
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+FLAT: dict[str, Any] = {"num_buckets": None, "table_type": COW, "partitioned": False}
 COUNT = 60
 NOTE = ".hoodie/.aux/groundskeeper.indexing"
 # Two files instead of ten keep the tests quick.
@@ -34,9 +36,12 @@ CONDITIONS = ("id = 'k7'", "id in ('k1', 'k59', 'nobody')", "city = 433", "regio
 
 
 def job(spark: SparkSession, base: Path, action: str, index: str | None = None, **more: Any) -> dict[str, Any]:
-    """Runs a job of the kind, and asserts that no row changes."""
-    rows = tables.snapshot(spark, base)
+    """Runs a job of the kind, and asserts that no row changes, nor a file if there is nothing to do."""
+    rows, files = tables.snapshot(spark, base, metadata=False), listing(base)
     details = run_job(spark, base, "index", order(action, index), index=None, **more).details
+    if more.get("dry_run") or details.get("nothing_to_do"):
+        assert listing(base) == files
+        return details
     for metadata in (True, False):
         assert tables.snapshot(spark, base, metadata=metadata) == rows
     return details
@@ -47,19 +52,11 @@ def order(action: str, index: str | None = None) -> dict[str, Any]:
     return {"action": action, **({"index": index} if index else {}), **chosen}
 
 
-def found_by(spark: SparkSession, base: Path, *, indexes: bool) -> list[list[str]]:
-    """Returns the keys that queries find, with or without data skipping and lookups by the metadata table."""
-    flag = str(indexes).lower()
-    options = {"hoodie.enable.data.skipping": flag, "hoodie.metadata.enable": flag}
-    frame = spark.newSession().read.format("hudi").options(**options).load(str(base))
-    return [sorted(row[0] for row in frame.where(each).select("id").collect()) for each in CONDITIONS]
-
-
 def assert_right(spark: SparkSession, base: Path, *partitions: str) -> None:
     """Asserts that the table has exactly these indexes, that they agree with the rows, and readers as well."""
     found = run_job(spark, base, "index", {}, index=None).details
     assert (found["compared"], found["differences"]) == (sorted(partitions), [])
-    assert found_by(spark, base, indexes=True) == found_by(spark, base, indexes=False)
+    indexed.found_by_indexes(spark, base, CONDITIONS)
     assert not (base / NOTE).exists()
 
 
@@ -84,7 +81,6 @@ def made(
     tables.upsert(tables.rows(spark, 0, COUNT + 10, ts=5), base, {**options, **more})
     assert len(tables.snapshot(spark, base)) == COUNT + 10
     assert_right(spark, base, *names)
-    assert run_job(spark, base, "audit", index=None).details["clean"]
 
     assert job(spark, base, "drop", index)["indexes"] == []
     assert job(spark, base, "drop", index)["nothing_to_do"] is True
@@ -117,11 +113,11 @@ def test_a_write_in_flight_delays_a_build_and_a_writer_with_stale_options_loses_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    options = tables.write_table(spark, base, count=COUNT, **FLAT)
     writer = HeldWriter(tables.rows(spark, 0, COUNT + 10, ts=5), base, options, tmp_path / "go").start()
     with pytest.raises(WritersActiveError):
         run_job(spark, base, "index", {**order("build", "bloom_filters"), "wait_seconds": 0}, index=None)
-    writer.let_go_after(3)
+    writer.let_go_after(1)
     done = run_job(spark, base, "index", order("build", "bloom_filters"), index=None).details
     writer.finish()
     assert len(tables.snapshot(spark, base)) == COUNT + 10
@@ -136,7 +132,7 @@ def test_an_index_that_differs_or_takes_too_long_is_taken_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    options = tables.write_table(spark, base, count=COUNT, **FLAT)
     build, context = Indexer.build, JobContext()
 
     def without_entries(self: Indexer, *of: Any) -> None:
@@ -163,7 +159,7 @@ def test_an_index_that_differs_or_takes_too_long_is_taken_back(
 
 def test_what_cannot_be_proved_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    tables.write_table(spark, base, count=COUNT, **FLAT)
 
     def reasons(params: dict[str, Any], **declared: Any) -> list[str]:
         dry = run_job(spark, base, "index", params, index=None, dry_run=True, declared=declared).details["refusals"]
@@ -180,7 +176,7 @@ def test_what_cannot_be_proved_is_refused(spark: SparkSession, tmp_path: Path) -
     assert reasons(record, writers_engines=("flink",)) == ["index-not-kept"]
     assert reasons({**order("build", "column_stats"), "columns": ["citty"]}) == ["column-unknown"]
     twice = {"hoodie.datasource.write.operation": "insert", "hoodie.merge.allow.duplicate.on.inserts": "true"}
-    options = tables.writer_options(base, table_type=COW, num_buckets=None)
+    options = tables.writer_options(base, **FLAT)
     tables.upsert(tables.rows(spark, 0, 1, ts=5), base, {**options, **twice})
     assert reasons(record) == ["keys-not-unique"]
     (base / ".hoodie" / "timeline" / "20261127000000000.indexing.requested").write_bytes(b"")
@@ -229,7 +225,7 @@ def test_statements_of_a_session_that_was_open_before_lose_no_row(
 ) -> None:
     """Spark SQL builds column statistics by default, and so a second index after ours."""
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    tables.write_table(spark, base, count=COUNT, **FLAT)
     session, name = spark.newSession(), f"t_{index}_{keeps}"
     session.sql(f"create table {name} using hudi location '{base}'")
     session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
@@ -248,5 +244,5 @@ def test_statements_of_a_session_that_was_open_before_lose_no_row(
     verified = run_job(spark, base, "index", {}, index=None).details
     assert [each for each in verified["differences"] if each["partition"] in done["partitions"]] == []
     assert not keeps or set(done["partitions"]) <= set(verified["compared"])
-    assert found_by(spark, base, indexes=True) == found_by(spark, base, indexes=False)
+    indexed.found_by_indexes(spark, base, CONDITIONS)
     assert run_job(spark, base, "audit", index=None).details["clean"]

@@ -36,7 +36,7 @@ def _copies_from(monkeypatch: pytest.MonkeyPatch, least_bytes: int) -> None:
 
 
 def _table(spark: SparkSession, base: Path, *, operation: str = "upsert", **shape: Any) -> dict[str, str]:
-    """Writes three file groups in each of three partitions. A bulk insert writes Spark rows, an upsert Avro records,
+    """Writes three file groups in each partition. A bulk insert writes Spark rows, an upsert Avro records,
     whose lists have another form in Parquet."""
     options = tables.write_table(spark, base, count=120, num_buckets=None, **shape)
     more = {**options, **_ALONE, "hoodie.datasource.write.operation": operation}
@@ -69,18 +69,19 @@ def _require_same(spark: SparkSession, base: Path, before: list[str], options: d
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"),
+    ("table_type", "version", "partitions"),
     [
-        ("COPY_ON_WRITE", 9),
-        pytest.param("COPY_ON_WRITE", 6, marks=pytest.mark.exhaustive),
-        pytest.param("MERGE_ON_READ", 8, marks=pytest.mark.exhaustive),
+        ("COPY_ON_WRITE", 9, 1),
+        pytest.param("COPY_ON_WRITE", 9, 3, marks=pytest.mark.exhaustive),
+        pytest.param("COPY_ON_WRITE", 6, 3, marks=pytest.mark.exhaustive),
+        pytest.param("MERGE_ON_READ", 8, 3, marks=pytest.mark.exhaustive),
     ],
 )
 def test_small_files_are_joined_without_decoding_rows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int, partitions: int
 ) -> None:
     base = tmp_path / "orders"
-    options = _table(spark, base, table_type=table_type, version=version)
+    options = _table(spark, base, table_type=table_type, version=version, partitioned=partitions > 1)
     before, independent = tables.snapshot(spark, base), rows_by_hudi_rs(base)
     _copies_from(monkeypatch, 0)
 
@@ -89,10 +90,11 @@ def test_small_files_are_joined_without_decoding_rows(
     done = _merge(spark, base, engine="arrow")
     assert done.outcome is Outcome.SUCCEEDED
     found = done.details
-    assert (found["file_groups"], found["rows"], found["files_copied"]) == ({"before": 9, "after": 3}, 300, 3)
+    assert found["file_groups"] == {"before": 3 * partitions, "after": partitions}
+    assert (found["rows"], found["files_copied"]) == (300, partitions)
     assert (found["proof"]["rows_before"], found["proof"]["left_out"]) == (300, ["joined"])
     files = [item.base_file or "" for item in hudi_table(spark, base, None).file_slices()]
-    assert [pq.read_metadata(path).num_row_groups for path in files] == [3, 3, 3]
+    assert [pq.read_metadata(path).num_row_groups for path in files] == [3] * partitions
     assert rows_by_hudi_rs(base) == independent
     filtered = spark.read.format("hudi").option("hoodie.enable.data.skipping", "true").load(str(base))
     assert filtered.where("_hoodie_record_key = 'k133' and city >= 0").count() == 1
@@ -104,7 +106,7 @@ def test_files_of_other_schemas_and_slices_with_logs_are_decoded(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "orders"
-    options = _table(spark, base, operation="bulk_insert")
+    options = _table(spark, base, operation="bulk_insert", partitioned=False)
     tables.upsert(_evolved(tables.rows(spark, 300, 330)).coalesce(1), base, {**options, **_ALONE})
     tables.upsert(_evolved(tables.rows(spark, 0, 40, ts=3)), base, options)
     delete = {**options, "hoodie.datasource.write.operation": "delete"}
@@ -114,7 +116,7 @@ def test_files_of_other_schemas_and_slices_with_logs_are_decoded(
     _copies_from(monkeypatch, 0)
 
     found = _merge(spark, base, engine="arrow").details
-    assert (found["file_groups"]["after"], found["rows"], found["files_copied"]) == (3, 320, 0)
+    assert (found["file_groups"]["after"], found["rows"], found["files_copied"]) == (1, 320, 0)
     assert (found["merged"]["hudi"], found["merged"]["arrow"] > 0) == (0, True)
     assert tables.snapshot(spark, base) == before
     assert rows_by_hudi_rs(base) == independent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -51,22 +51,34 @@ def assert_seen_as_by_hudi(spark: SparkSession, base: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "streaming", "indexes"),
+    ("version", "streaming", "indexes", "partitioned"),
     [
-        # Table version 6 knows neither secondary nor expression indexes.
-        pytest.param(6, "false", FEW, marks=pytest.mark.exhaustive),
-        (9, "true", FEW),
-        pytest.param(9, "true", indexed.ALL, marks=pytest.mark.exhaustive),
-        pytest.param(9, "false", indexed.ALL, marks=pytest.mark.exhaustive),
-        pytest.param(9, "true", indexed.ALL_BY_PARTITION, marks=pytest.mark.exhaustive),
+        (9, "true", FEW, False),
+        *(
+            pytest.param(*each, True, marks=pytest.mark.exhaustive)
+            for each in [
+                # Table version 6 knows neither secondary nor expression indexes.
+                (6, "false", FEW),
+                (9, "true", FEW),
+                (9, "true", indexed.ALL),
+                (9, "false", indexed.ALL),
+                (9, "true", indexed.ALL_BY_PARTITION),
+            ]
+        ),
     ],
-    ids=["v6", "v9", "v9-all", "v9-at-the-end", "v9-by-partition"],
+    ids=["v9-flat", "v6", "v9", "v9-all", "v9-at-the-end", "v9-by-partition"],
 )
 def test_it_is_compacted_beside_a_writer(
-    spark: SparkSession, tmp_path: Path, version: int, streaming: str, indexes: dict[str, str]
+    spark: SparkSession,
+    tmp_path: Path,
+    version: int,
+    streaming: str,
+    indexes: dict[str, str],
+    partitioned: bool,
 ) -> None:
     base = tmp_path / "trips"
-    more = {
+    more: dict[str, Any] = {
+        "partitioned": partitioned,
         STREAMING: streaming,
         "hoodie.metadata.index.column.stats.file.group.count": "3",
         **{f"hoodie.metadata.record.level.index.{most}.filegroup.count": "2" for most in ("min", "max")},
@@ -162,8 +174,7 @@ def test_damaged_files_are_found_and_built_anew(
 ) -> None:
     base = tmp_path / "trips"
     if partition == "files":
-        options = tables.writer_options(base, version=version)
-        tables.upsert(tables.rows(spark, 0, COUNT), base, options)
+        options = tables.write_table(spark, base, count=COUNT, version=version, partitioned=False)
     else:
         options = indexed.write(spark, base, FEW, version=version)
     run_job(spark, base, "metadata_table", COMPACT, index=None)
@@ -190,5 +201,5 @@ def test_damaged_files_are_found_and_built_anew(
 
 def test_a_table_without_metadata_table_needs_nothing(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.upsert(tables.rows(spark, 0, 20), base, tables.writer_options(base, metadata=False))
+    tables.write_table(spark, base, count=20, partitioned=False, metadata=False)
     assert run_job(spark, base, "metadata_table", COMPACT).details["nothing_to_do"] is True

@@ -70,7 +70,8 @@ def works(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     kinds = WRITING if options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ" else WRITING[1:]
     for kind, params in kinds:
         run_job(spark, base, kind, params, index=None)
-        assert by_both_readers(spark, base) == expected, kind
+        assert tables.snapshot(spark, base, metadata=True) == expected, kind
+    assert by_both_readers(spark, base) == expected
     tables.upsert(tables.rows(spark, 30, 50, ts=9), base, options)
     assert len(by_both_readers(spark, base)) == 50
     assert run_job(spark, base, "audit", index=None).details["clean"]

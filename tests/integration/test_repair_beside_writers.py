@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration import tables
-from tests.integration.run import run_job
+from tests.integration.run import proved, run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import completed, proved_by
+from tests.integration.test_contraction import completed
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -51,20 +51,28 @@ def texts(spark: SparkSession, base: Path, *like: DataFrame) -> tuple[list[str],
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version", "before", "after"),
+    ("table_type", "version", "partitioned", "before", "after"),
     [
-        (MOR, 9, 4, 7),
+        (MOR, 9, False, 4, 7),
         *(
-            pytest.param(*each, marks=pytest.mark.exhaustive)
-            for each in [(MOR, 9, 6, 4), (COW, 9, 4, 7), (COW, 9, 6, 4), (MOR, 6, 6, 4), (COW, 6, 4, 8)]
+            pytest.param(*each[:2], True, *each[2:], marks=pytest.mark.exhaustive)
+            for each in [
+                (MOR, 9, 4, 7),
+                (MOR, 9, 6, 4),
+                (COW, 9, 4, 7),
+                (COW, 9, 6, 4),
+                (MOR, 6, 6, 4),
+                (COW, 6, 4, 8),
+            ]
         ),
     ],
 )
 def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not_left_out(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, before: int, after: int
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool, before: int, after: int
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=300, num_buckets=before, table_type=table_type, version=version)
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=300, num_buckets=before, **shape)
     index = index_of(before)
     count_buckets(spark, base, before, after)
     first = write_stale(tables.rows(spark, 0, 300, ts=5), base, options)
@@ -82,49 +90,40 @@ def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not
     found, expected = texts(spark, base, tables.rows(spark, 0, 100, ts=5), tables.rows(spark, 100, 330, ts=6))
     assert found == expected
     assert second["repaired"] == later
-    assert len(proved_by(spark, base, after, index)) == 330
+    assert len(proved(spark, base, after, index)) == 330
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"),
-    [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9), (MOR, 6), (COW, 6)])],
+    ("table_type", "version", "partitioned"),
+    [
+        (COW, 9, False),
+        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in [(COW, 9), (MOR, 9), (MOR, 6), (COW, 6)]),
+    ],
 )
-def test_a_row_that_a_writer_with_the_new_number_has_deleted_does_not_come_back(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+def test_a_row_that_a_writer_with_the_new_number_has_deleted_does_not_come_back_or_the_delete_is_named(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=300, **shape)
     count_buckets(spark, base, 4, 7)
-    stale = write_stale(tables.rows(spark, 0, 100, ts=5), base, options)
+    stale = write_stale(tables.rows(spark, 0, 100, ts=5).union(tables.rows(spark, 300, 340, ts=5)), base, options)
     # Readers go on seeing the version in the wrong bucket.
     deleting = {**options, "hoodie.datasource.write.operation": "delete"}
     tables.upsert(tables.rows(spark, 0, 60, ts=6), base, deleting)
+    # The right buckets lack most of the new keys, and no file of copy-on-write names those that are deleted.
+    tables.upsert(tables.rows(spark, 310, 320, ts=6), base, deleting)
+    in_vain = [newest(base)] if table_type == COW else []
     again = tables.rows(spark, 50, 60, ts=7)
     tables.upsert(again, base, options)
 
     result = run_job(spark, base, "repair", {"instants": [stale]}).details
 
-    assert result["repaired"] == [stale]
-    kept = tables.rows(spark, 60, 100, ts=5).union(tables.rows(spark, 100, 300))
-    found, expected = texts(spark, base, kept, again)
+    assert (result["repaired"], result["deletes_without_rows"]) == ([stale], in_vain)
+    if in_vain:
+        tables.upsert(tables.rows(spark, 310, 320, ts=7), base, deleting)
+    kept = [tables.rows(spark, 60, 100, ts=5), tables.rows(spark, 100, 300)]
+    added = [tables.rows(spark, 300, 310, ts=5), tables.rows(spark, 320, 340, ts=5)]
+    found, expected = texts(spark, base, again, *kept, *added)
     assert found == expected
-    assert len(proved_by(spark, base, 7, index_of(4))) == 250
-
-
-def test_a_delete_that_found_no_row_is_named_when_the_row_comes_out_of_a_wrong_bucket(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=300, table_type=COW)
-    count_buckets(spark, base, 4, 7)
-    stale = write_stale(tables.rows(spark, 290, 340, ts=5), base, options)
-    # The right buckets lack most of the new keys, and no file names those that are deleted.
-    deleting = {**options, "hoodie.datasource.write.operation": "delete"}
-    tables.upsert(tables.rows(spark, 310, 320, ts=6), base, deleting)
-    delete = newest(base)
-
-    result = run_job(spark, base, "repair", {"instants": [stale]}).details
-
-    assert (result["repaired"], result["deletes_without_rows"]) == ([stale], [delete])
-    tables.upsert(tables.rows(spark, 310, 320, ts=7), base, deleting)
-    assert len(proved_by(spark, base, 7, index_of(4))) == 330
+    assert len(proved(spark, base, 7, index_of(4))) == 280

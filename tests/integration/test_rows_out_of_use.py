@@ -14,7 +14,7 @@ from jobs.hudi.savepoints import BY, OF_REPAIR
 from tests.integration import tables
 from tests.integration.hidden import hidden
 from tests.integration.run import hudi_table, run_job
-from tests.integration.test_bucket_index import COW, adopt, bucketed, plain_table, proved
+from tests.integration.test_bucket_index import COW, adopted_table, bucketed, proved
 from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.writers import At, let_heartbeat_expire
 
@@ -36,9 +36,8 @@ _DELETES = {"hoodie.datasource.write.operation": "delete"}
 
 
 def adopted(spark: SparkSession, base: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """Returns the options of a writer that keeps its index after the adoption, and the result of the adoption."""
-    old = plain_table(spark, base, table_type=COW, partitioned=False)
-    return {**old, **_APART}, adopt(spark, base, num_buckets=4)
+    old, result = adopted_table(spark, base, table_type=COW, partitioned=False)
+    return {**old, **_APART}, result
 
 
 def ids(spark: SparkSession, base: Path) -> list[str]:

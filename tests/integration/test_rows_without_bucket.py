@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import JobKind, Table, WorkOrder
-from jobs.errors import RefusedError
+from jobs.errors import LeaseLostError, RefusedError
+from jobs.hudi.savepoints import OF_REPAIR
 from tests.integration import tables
 from tests.integration.hidden import hidden
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job
-from tests.integration.test_bucket_index import COW, MOR, adopt, bucketed, plain_table, proved
+from tests.integration.test_bucket_index import COW, MOR, adopted_table, bucketed, proved
 from tests.integration.test_repair_beside_writers import newest, texts
+from tests.integration.test_rows_out_of_use import lose_the_lease, savepoints
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,36 +35,52 @@ _CLEANS_AT_ONCE = {
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"),
-    [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9), (MOR, 6), (COW, 6)])],
+    ("table_type", "version", "is_killed"),
+    [
+        # An attempt that loses its lease leaves the same as one that is killed.
+        (COW, 9, False),
+        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in [(COW, 9), (MOR, 9), (MOR, 6), (COW, 6)]),
+    ],
 )
 def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_not_written(
-    spark: SparkSession, tmp_path: Path, spares: Spares, table_type: str, version: int
+    spark: SparkSession,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    table_type: str,
+    version: int,
+    is_killed: bool,
 ) -> None:
     base = tmp_path / "trips"
-    old = plain_table(spark, base, table_type=table_type, version=version, partitioned=False)
-    result = adopt(spark, base, num_buckets=4)
+    old, result = adopted_table(spark, base, table_type=table_type, version=version, partitioned=False)
     cleaning = {**old, **_CLEANS_AT_ONCE}
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, cleaning)
     first = newest(base)
     # The next version of the file group has the rows of the first one, which is cleaned.
     tables.upsert_outside_buckets(tables.rows(spark, 330, 333, ts=6), base, cleaning)
     tables.upsert_outside_buckets(tables.rows(spark, 333, 335, ts=6), base, cleaning)
-    declared = Table(str(base), "trips", tables.INDEX, writers_hudi_version="1.2.0")
-    plan = WorkOrder("job_r", 1, JobKind.REPAIR, declared, {"instants": [first]})
-
-    death = spares.take(is_last=True).run(plan, {"at": "step", "name": "reading the rows of stale writes"})
+    step = "reading the rows of stale writes"
+    if is_killed:
+        declared = Table(str(base), "trips", tables.INDEX, writers_hudi_version="1.2.0")
+        plan = WorkOrder("job_r", 1, JobKind.REPAIR, declared, {"instants": [first]})
+        spares: Spares = request.getfixturevalue("spares")
+        stored = spares.take(is_last=True).run(plan, {"at": "step", "name": step}).stored
+    else:
+        context = At(step, lose_the_lease)
+        with pytest.raises(LeaseLostError):
+            run_job(spark, base, "repair", {"instants": [first]}, job_id="job_r", context=context)
+        stored = context.instants
+    assert savepoints(spark, base) == [OF_REPAIR]
 
     for ts in (7, 8, 9):
         tables.upsert_outside_buckets(tables.rows(spark, 335, 338, ts=ts), base, cleaning)
-    again = {"job_id": "job_r", "earlier_instants": tuple(death.stored)}
+    again = {"job_id": "job_r", "earlier_instants": tuple(stored)}
     repaired = run_job(spark, base, "repair", {"instants": [first]}, **again).details
     assert first in repaired["repaired"]
     parts = [tables.rows(spark, 0, 280), tables.rows(spark, 280, 330, ts=5), tables.rows(spark, 330, 335, ts=6)]
     found, expected = texts(spark, base, *parts, tables.rows(spark, 335, 338, ts=9), tables.rows(spark, 338, 340, ts=5))
     assert found == expected
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
-    assert run_job(spark, base, "savepoint", {"action": "list"}).details["savepoints"] == []
+    assert savepoints(spark, base) == []
     # A writer with the bucket index cleans what the savepoint has held.
     tables.upsert(tables.rows(spark, 320, 360, ts=10), base, bucketed(cleaning, result))
     assert len(proved(spark, base, tables.INDEX)) == 360
@@ -69,8 +88,7 @@ def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_no
 
 def test_a_dry_run_names_rows_that_a_repair_could_not_keep(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    old = plain_table(spark, base, table_type=COW, partitioned=False, metadata=False)
-    adopt(spark, base, num_buckets=4)
+    old, _ = adopted_table(spark, base, table_type=COW, version=9, partitioned=False)
     old["hoodie.parquet.small.file.limit"] = "0"
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     first = newest(base)

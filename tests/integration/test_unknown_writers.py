@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.errors import JobError
-from tests.integration import tables
+from tests.integration import run, tables
 from tests.integration.long_session import LongSession
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import run_job
 from tests.integration.test_bucket_count import count_buckets, index_of
 from tests.integration.test_bucket_index import COW, MOR, adopt, bucketed, plain_table, proved
-from tests.integration.test_contraction import proved_by
 from tests.integration.test_repair_beside_writers import texts, write_stale
 
 if TYPE_CHECKING:
@@ -60,9 +59,9 @@ def test_four_buckets_become_six_and_four_again_beside_a_writer_with_four(
         count_buckets(spark, base, 6, 4)
     print("refused", refused)
     same(spark, base, changed, tables.rows(spark, 60, 300), new)
-    assert len(proved_by(spark, base, 4, index_of(4))) == 330
+    assert len(run.proved(spark, base, 4, index_of(4))) == 330
     tables.upsert(tables.rows(spark, 50, 340, ts=7), base, options)
-    assert len(proved_by(spark, base, 4, index_of(4))) == 340
+    assert len(run.proved(spark, base, 4, index_of(4))) == 340
 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hudi import HudiTable as HudiRsTable
 
-from jobs.contract import Json, TableLock
+from jobs.contract import BucketIndex, Json, TableLock
 from jobs.errors import HudiError, JobError, RefusedError
 from jobs.hudi.upgrader import Upgrader
 from jobs.services import upgrade
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.contract import BucketIndex
-
 DECLARED = {"writers_stopped": True, "writers_hudi_version": "1.2.0", "readers_hudi_version": "1.2.0"}
 ROWS = 80
+ONE_BUCKET = BucketIndex(1, ("id",))
 OF_INDEX: dict[str, dict[str, Any]] = {
-    "bucket": {},
+    "bucket": {"num_buckets": 1},
     "simple": {"num_buckets": None, "hoodie.index.type": "SIMPLE"},
     "statistics": {"num_buckets": None, "partitioned": False, "hoodie.metadata.index.column.stats.enable": "true"},
     "record": {
@@ -50,6 +49,7 @@ _MATRIX = [
     if metadata or index in ("bucket", "simple")
 ]
 _SHORT = [((6, 9, 6), "MERGE_ON_READ", "bucket", True), ((9, 8), "COPY_ON_WRITE", "statistics", True)]
+COW_6: dict[str, Any] = {"version": 6, "table_type": "COPY_ON_WRITE", "partitioned": False}
 
 
 def change(spark: SparkSession, base: Path, to: int, index: BucketIndex | None = INDEX, **plan: Any) -> Json:
@@ -65,7 +65,7 @@ def test_rows_instants_and_writers_go_on_in_each_version(
     spark: SparkSession, tmp_path: Path, path: tuple[int, ...], table_type: str, index: str, metadata: bool
 ) -> None:
     base = tmp_path / "trips"
-    declared = INDEX if index == "bucket" else None
+    declared = ONE_BUCKET if index == "bucket" else None
     shape = {"version": path[0], "table_type": table_type, "metadata": metadata, **OF_INDEX[index]}
     options = tables.write_table(spark, base, count=ROWS, updates=1, **shape)
     for number, to in enumerate(path[1:], 2):
@@ -93,7 +93,7 @@ def test_a_change_with_differences_is_undone_to_the_byte(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=ROWS, updates=1, version=6, table_type="COPY_ON_WRITE")
+    options = tables.write_table(spark, base, count=ROWS, updates=1, **COW_6)
     before, rows = _files(base), tables.snapshot(spark, base)
     run = Upgrader.run
 
@@ -121,7 +121,7 @@ def test_writes_during_an_interrupted_change_are_not_undone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=ROWS, version=6, table_type="COPY_ON_WRITE")
+    options = tables.write_table(spark, base, count=ROWS, **COW_6)
     # The worker dies right after Hudi's upgrader, before it can restore the backup.
     monkeypatch.setattr(upgrade, "_take_back", lambda *_: None)
     with pytest.raises(ZeroDivisionError):
@@ -142,7 +142,7 @@ def test_writes_during_an_interrupted_change_are_not_undone(
 
 def test_each_reason_against_a_change_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=ROWS, version=6, table_type="COPY_ON_WRITE")
+    options = tables.write_table(spark, base, count=ROWS, **COW_6)
     before = _files(base)
 
     def refusals(to: int = 9, **plan: Any) -> list[str]:
@@ -169,7 +169,7 @@ def test_each_reason_against_a_change_is_reported(spark: SparkSession, tmp_path:
 def test_a_table_whose_rows_would_be_merged_differently_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     merging = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
-    tables.write_table(spark, base, count=ROWS, version=9, **merging)
+    tables.write_table(spark, base, count=ROWS, version=9, partitioned=False, **merging)
     change(spark, base, 6)
     refused = change(spark, base, 9, dry_run=True)["refusals"]
     assert [each["type"] for each in refused] == ["upgrade-not-proved"]
@@ -178,7 +178,7 @@ def test_a_table_whose_rows_would_be_merged_differently_is_refused(spark: SparkS
 
 def test_the_change_waits_for_the_lock_and_holds_it(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=ROWS, version=8, table_type="COPY_ON_WRITE", metadata=False)
+    tables.write_table(spark, base, count=ROWS, **COW_6 | {"version": 8, "metadata": False})
     lock = hold_lock(base)
     context = At("planning", lambda: None, ("backing up", lambda: pytest.fail("the lock is another's")))
     with pytest.raises(JobError) as ended:

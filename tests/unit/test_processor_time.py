@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 
 import pytest
 
-from jobs.worker.processor_time import ProcessorTime, seconds_of_tree
+from jobs.worker.processor_time import ProcessorTime, ProcessTree
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is no /proc")
 
@@ -35,10 +36,10 @@ def test_the_time_of_processes_that_have_ended_counts() -> None:
 
 def test_the_time_of_a_living_process_counts() -> None:
     code = f"{_BUSY.format(0.4)}\ninput()"
-    clock = ProcessorTime()
+    clock = ProcessorTime(ProcessTree(os.getpid(), most_age=0.0))
     with clock.measured() as spent, subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
         deadline = time.monotonic() + 60
-        while (seconds_of_tree(child.pid) or 0.0) < 0.3 and time.monotonic() < deadline:
+        while (ProcessTree(child.pid).seconds() or 0.0) < 0.3 and time.monotonic() < deadline:
             time.sleep(0.02)
         with clock.measured():
             # The beginning of another attempt is a reading for all.
@@ -61,4 +62,4 @@ def test_attempts_that_run_at_once_share_the_time() -> None:
 
 
 def test_a_process_that_is_not_there_has_no_time() -> None:
-    assert seconds_of_tree(2**30) is None
+    assert ProcessTree(2**30).seconds() is None

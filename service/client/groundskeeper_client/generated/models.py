@@ -467,6 +467,8 @@ class BacklogOut(Model, frozen=True, kw_only=True):
     """Size of the latest base files of all partitions"""
     commits: int
     """Commits since the last compaction"""
+    metadata_commits: int | None
+    """Commits of the metadata table since its last compaction; null without one"""
 
 
 class Basis(Word):
@@ -2204,8 +2206,8 @@ class CostOut(Model, frozen=True, kw_only=True):
 
 class CostPart(Word):
     """A part of the cost that is learned. An ended attempt and its row in the database have members of these
-    names, and so has the answer of a worker, except for the seconds, which the service measures from the lease
-    on.
+    names. The answer of a worker has them too, but without the seconds, which the service itself measures from
+    the lease on.
     """
 
     SECONDS = "seconds"
@@ -2385,7 +2387,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
     held_back: int
     """Queued jobs that are not due: between two attempts, or until the writers stop"""
     guesses: int
-    """Number of due jobs of a kind of which none has ended on their table yet"""
+    """Number of due jobs whose kind has not been run on their table yet"""
     forecast: str
     """In words"""
 
@@ -3309,6 +3311,19 @@ class IncidentState(Word):
     OPEN = "open"
     REPAIRED = "repaired"
     CLEARED = "cleared"
+
+
+class IndexChoiceOut(Model, frozen=True, kw_only=True):
+    """Whether a bucket index would suit the table's writers."""
+
+    kind: JobKind | None
+    """The job that would change the index; null if it may stay"""
+    upserts: int
+    """Upserts of the last week, the latest 200 of them"""
+    touched: float
+    """Share of the file groups of its partitions that the median upsert touches"""
+    text: str
+    """The same in words"""
 
 
 class IndexCost(Model, frozen=True, kw_only=True):
@@ -5683,13 +5698,19 @@ class SampleOut(Model, frozen=True, kw_only=True):
     """Completed commits on the active timeline"""
     compacted_at: datetime | None
     """Completion of the last compaction"""
+    metadata_commits: int | None
+    """Commits of the metadata table since its last compaction; null without one"""
+    metadata_log_files: int | None
+    """Log files of the metadata table"""
+    metadata_bytes: int | None
+    """Size of the metadata table, logs included"""
     log_ratio: float | None
     """Log bytes divided by base bytes; null without base files"""
 
 
 class SavepointIn(Model, frozen=True, kw_only=True):
-    """Creates, lists or deletes savepoints. The files of such a commit are kept, so that the table can be restored
-    to it.
+    """Creates, lists or deletes savepoints. A savepoint keeps the files of a commit, so that the table can be
+    restored to it.
     """
 
     dry_run: bool | UnsetType = UNSET
@@ -6264,6 +6285,8 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
     """Name of the table"""
     buckets: GrowthOut | None
     """Null without a bucket index, and while too little is known"""
+    index: IndexChoiceOut | None
+    """Null with a bucket index, and while too little is known"""
 
 
 class TableChange(Model, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0043"
-down_revision = "0042"
+revision = "0044"
+down_revision = "0043"
 works_with = "0039"
 
 _COLUMNS = ("cpu_seconds", "bytes_read", "bytes_written")
