@@ -17,7 +17,7 @@ from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, run_job
-from tests.integration.tables import duplicates, rows, snapshot, upsert, writer_options
+from tests.integration.tables import duplicates, prepared, rows, snapshot, upsert, writer_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,8 @@ PARTITION = "2026-01-01"
 
 def write(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
     options = {**writer_options(base, **shape), **ENGINE}
-    upsert(rows(spark, 0, 300, partitions=2), base, options)
+    key = f"consistent hashing {sorted(options.items())}"
+    prepared(base, key, lambda path: upsert(rows(spark, 0, 300, partitions=2), path, options))
     return options
 
 

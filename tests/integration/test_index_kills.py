@@ -50,8 +50,11 @@ _LONG = [
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    ("action", "index", "version", "points"),
-    [("build", "record", 9, (INFLIGHT,)), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in _LONG)],
+    ("action", "index", "version", "points", "partitioned"),
+    [
+        ("build", "record", 9, (INFLIGHT,), False),
+        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in _LONG),
+    ],
 )
 def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     spark: SparkSession,
@@ -61,9 +64,11 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     index: str,
     version: int,
     points: tuple[dict[str, Any], ...],
+    partitioned: bool,
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW, version=version)
+    shape = {"num_buckets": None, "table_type": COW, "version": version, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=COUNT, **shape)
     if action == "drop":
         done = run_job(spark, base, "index", order("build", index), index=None).details
         options |= {each["name"]: each["value"] for each in done["writer_options"]}

@@ -29,7 +29,7 @@ _WORK: tuple[tuple[str, dict[str, Any], int], ...] = (
 
 @pytest.mark.parametrize(
     ("version", "partitions"),
-    [pytest.param(6, 1, marks=pytest.mark.exhaustive), pytest.param(9, 1, marks=pytest.mark.exhaustive), (9, 5)],
+    [(9, 1), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(6, 1), (9, 5)])],
 )
 def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path, version: int, partitions: int) -> None:
     base = tmp_path / "trips"

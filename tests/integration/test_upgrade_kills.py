@@ -31,8 +31,9 @@ TAKING_BACK = PROPERTIES
 AFTER_TAKING_BACK = {"at": "after", "name": "the taking back"}
 
 # Versions before and after, and the points at which one attempt after the other dies.
-_SHORT = [(6, 9, (MOVING, TAKING_BACK))]
+_SHORT = [(6, 9, (MOVING,))]
 _LONG = [
+    (6, 9, (MOVING, TAKING_BACK)),
     (6, 9, (AFTER_BACKUP,)),
     (6, 9, (PROPERTIES, BEFORE_END)),
     (6, 9, (OF_METADATA, AFTER_TAKING_BACK)),
