@@ -1,4 +1,4 @@
-"""What the parts of Hudi's write client have in common."""
+"""The base of the parts of Hudi's write client."""
 
 from __future__ import annotations
 

@@ -188,8 +188,9 @@ def of_flink(evidence: str | None) -> list[Problem]:
 
 
 def _of_statements(table: HudiTable) -> list[str]:
-    """Returns the note for owners who use Spark SQL. With the options of this index (Hudi 1.2.0), statements name their
-    logs by the commit times of the rows, so readers take these logs for older than the base files of a resize."""
+    """Returns the note for owners who use Spark SQL. If a writer has the options of this index (Hudi 1.2.0),
+    statements name their logs by the commit times of the rows, so readers take these logs for older than the base files
+    of a resize."""
     seen = [commit.write for commit in table.commits() if commit.write.operation in writer_engines.PREPPED]
     if not seen and WriterEngine.SPARK_SQL not in table.declared.writers_engines:
         return []

@@ -50,7 +50,7 @@ class ProcessorTime:
                 self._running = [each for each in self._running if each is not spent]
 
     def _share(self) -> None:
-        # This process is known only now, because a worker may be forked from one that has imported this module.
+        # The process is looked up only now, because a worker may be forked from one that has imported this module.
         self._processes = self._processes or ProcessTree(_root())
         before, self._read = self._read, self._processes.seconds()
         for each in self._running:
@@ -125,9 +125,9 @@ def _stat(process: int) -> list[bytes] | None:
     try:
         return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
-        # It has ended.
+        # The process has ended.
         return None
 
 
 of_worker = ProcessorTime()
-"""That of this process, which all slots share."""
+"""The time of this process, which all slots share."""

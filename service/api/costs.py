@@ -19,7 +19,7 @@ class LearnedAmountOut(BaseModel):
     """What is learned about one part of the cost. An attempt takes `per_job`, plus `per_gib` and `per_file` for the
     files that it works on. A table that differs from that has a factor of its own."""
 
-    of: CostPart
+    of: CostPart = Field(description="The part of the cost", examples=["seconds"])
     jobs: int = Field(
         description="Number of attempts from which it is learned: the latest that succeeded and reported it",
         examples=[200],

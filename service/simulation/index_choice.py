@@ -1,4 +1,4 @@
-"""Whether a bucket index would suit the writers of a table that has none: the rules of the guide to indexes."""
+"""Tells whether a bucket index would suit the writers of a table without one, by the rules of the guide to indexes."""
 
 from __future__ import annotations
 

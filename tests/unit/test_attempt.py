@@ -219,6 +219,8 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
 class FakeExecutors:
     """There are no executors until `come_back`. If `is_running`, a Spark job runs, or waits for executors."""
 
+    are_local = False
+
     def __init__(self, *, is_running: bool = True) -> None:
         self._count, self._is_running = 0, is_running
 

@@ -47,7 +47,7 @@ def lost(path, part, kept):
 print(json.dumps(list(lost("", given, known))))
 """
 
-# The models of Kestra's own Python client. They keep members that they do not know: those of plugins, which no package
+# The models of Kestra's own Python client keep members that they do not know: those of plugins, which no package
 # describes, and wrong ones.
 KESTRA = """
 import json, sys

@@ -3835,6 +3835,7 @@ class LearnedAmountOut(Model, frozen=True, kw_only=True):
     """
 
     of: CostPart
+    """The part of the cost"""
     jobs: int
     """Number of attempts from which it is learned: the latest that succeeded and reported it"""
     tables: int
