@@ -16,5 +16,5 @@ def new_worker_id() -> str:
 
 
 def ids_of_process(process: int) -> str:
-    """Returns how the ids begin of the workers that this process of this machine is, or was."""
+    """Returns the beginning of the ids of all workers that have run in this process of this machine."""
     return f"{socket.gethostname()}-{process}-"

@@ -86,6 +86,23 @@ class PartitionValuesError(JobError):
     example = "counting the rows: Failed to cast value `2023-11-14` to `LongType` for partition column `day`"
 
 
+class KeyWithoutBucketError(JobError):
+    """Hudi's `BucketIdentifier` (1.2.0) fails on a record key, or never comes to an end."""
+
+    type = "keys-without-bucket"
+    title = "Hudi cannot compute the bucket of a record key"
+    hint = "Hash all fields of the record key (`hash_fields`), or the last one as well."
+    why = (
+        "The bucket of a row follows from the hash fields in its stored record key. If the key's last field is none of"
+        " them and its value holds a colon, Hudi 1.2.0 loops for ever: each writer with such an index would, at this"
+        " key. A key must also be valid UTF-8."
+    )
+    example = (
+        "counting the rows: Hudi 1.2.0 loops for ever on the record key 'id:k1,time:10:05': its last field is none of"
+        " the hash fields id and its value holds a colon"
+    )
+
+
 class PathOutsideTableError(JobError):
     """A job reads, writes and deletes nothing outside of its table, so it follows no path that leads there."""
 

@@ -93,8 +93,8 @@ def _rewrite(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFil
 def written_by_tasks(
     table: HudiTable, rows_: DataFrame, write: Callable[[Iterable[pa.RecordBatch], str], Iterable[WrittenFile]]
 ) -> list[WrittenFile]:
-    """Returns the files that `write` makes in Spark's tasks from the rows of each task; its second argument is Hudi's
-    write token. Raises `RefusedError` if a task does."""
+    """Returns the files that `write` makes in Spark's tasks. `write` gets the rows of one task and Hudi's write token.
+    Raises `RefusedError` if a task does."""
     schema = _arrow_schema()
 
     def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
 
@@ -60,13 +61,10 @@ def remove_unfinished(table: HudiTable, checkpoint: Callable[[], None]) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-class Archiver:
-    """The archiver of one client, whose options say how many commits stay. `config` is its `HoodieWriteConfig`."""
+class Archiver(ClientPart):
+    """The archiver of a client, whose options say how many commits stay."""
 
-    def __init__(self, table: HudiTable, config: Any) -> None:
-        self._table = table
-        self._jvm = table.jvm
-        self._config = config
+    needs_client = False
 
     def candidates(self) -> list[str]:
         """Returns the requested times of the commits that `archive` would archive now. Writes nothing."""

@@ -13,6 +13,7 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import plan_firewall
 from jobs.hudi.clean_parts import clean_parts
 from jobs.hudi.clean_plan import CleanPlan
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import CLEAN, CleanSummary
 
@@ -21,21 +22,14 @@ if TYPE_CHECKING:
 
     from jobs.format.plan_files import File
     from jobs.hudi.records import Instant
-    from jobs.hudi.table import HudiTable
 
 # After one of these actions, planned deletions may be needed again or already done.
 _OUTDATING = frozenset({"savepoint", "restore", "rollback", CLEAN})
 _MOST_LISTED = 200_000  # some 200 MB of the JVM
 
 
-class Cleaner:
-    """The cleans of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`."""
-
-    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
-        self._table = table
-        self._jvm = table.jvm
-        self._config = config
-        self._client = client
+class Cleaner(ClientPart):
+    """The cleans of a table."""
 
     def plan(self, most_files: int, done: CleanPlan | None = None) -> CleanPlan | None:
         """Plans a clean of at most so many files, or the one after `done`, which has just been executed. Returns None

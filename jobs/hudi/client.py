@@ -6,7 +6,7 @@ import json
 import logging
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from py4j.java_gateway import get_java_class
 
@@ -14,6 +14,7 @@ from jobs.errors import JobError
 from jobs.hudi import hashing_metadata, indexes, lent_reader, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.heartbeats import has_expired
 from jobs.hudi.indexer import Indexer
@@ -41,6 +42,17 @@ if TYPE_CHECKING:
     from jobs.hudi.write_stats import WriteStat
 
 logger = logging.getLogger(__name__)
+
+_Part = TypeVar("_Part", bound=ClientPart)
+
+
+def _part(kind: type[_Part]) -> cached_property[_Part]:
+    """Returns the property of a `WriteClient` for a part of it, which is made when it is first needed."""
+
+    def made(opened: WriteClient) -> _Part:
+        return kind(opened._table, opened._config, opened._client if kind.needs_client else None)
+
+    return cached_property(made)
 
 
 class WriteClient:
@@ -76,9 +88,15 @@ class WriteClient:
         with translated("opening a Hudi client"):
             return self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, config)
 
-    @cached_property
-    def cleaner(self) -> Cleaner:
-        return Cleaner(self._table, self._config, self._client)
+    cleaner = _part(Cleaner)
+    archiver = _part(Archiver)
+    metadata_table = _part(MetadataTable)
+    withdrawal = _part(PlanWithdrawal)
+    savepoints = _part(Savepoints)
+    partition_ttl = _part(PartitionTtl)
+    upgrader = _part(Upgrader)
+    indexer = _part(Indexer)
+    keyed_writes = _part(KeyedWrites)
 
     @cached_property
     def clusterings(self) -> Clusterings:
@@ -87,38 +105,6 @@ class WriteClient:
     @cached_property
     def late_files(self) -> LateFiles:
         return LateFiles(self._table)
-
-    @cached_property
-    def archiver(self) -> Archiver:
-        return Archiver(self._table, self._config)
-
-    @cached_property
-    def metadata_table(self) -> MetadataTable:
-        return MetadataTable(self._table, self._config)
-
-    @cached_property
-    def withdrawal(self) -> PlanWithdrawal:
-        return PlanWithdrawal(self._table, self._config, self._client)
-
-    @cached_property
-    def savepoints(self) -> Savepoints:
-        return Savepoints(self._table, self._config, self._client)
-
-    @cached_property
-    def partition_ttl(self) -> PartitionTtl:
-        return PartitionTtl(self._table, self._config, self._client)
-
-    @cached_property
-    def upgrader(self) -> Upgrader:
-        return Upgrader(self._table, self._config)
-
-    @cached_property
-    def indexer(self) -> Indexer:
-        return Indexer(self._table, self._config, self._client)
-
-    @cached_property
-    def keyed_writes(self) -> KeyedWrites:
-        return KeyedWrites(self._table, self._config, self._client)
 
     def __enter__(self) -> Self:
         return self

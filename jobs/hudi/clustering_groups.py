@@ -79,6 +79,9 @@ class ClusteringGroups:
         with translated("preparing the clustering"):
             meta, jvm = self._table.meta, self._table.jvm
             context = jvm.engine_context
+            # Hudi reads the records by the schema of the configuration (`readRecordsForGroup`), which may lack columns
+            # that a writer has added since the client was opened.
+            self._config.setSchema(self._table.schema())
             hudi_table = jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
             strategies = jvm.hudi.client.clustering.run.strategy
             strategy = getattr(strategies, self._executor)(hudi_table, context, self._config)

@@ -14,10 +14,11 @@ and without an instant on the table's timeline.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.format.index_definitions import FILES, RECORDS
 from jobs.hudi import indexes
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.metadata_table import FOLDER, MetadataTable
 from jobs.hudi.small_file import read_object, write_object
@@ -32,15 +33,8 @@ if TYPE_CHECKING:
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.indexing", "the note of an unfinished index"
 
 
-class Indexer:
-    """Builds and drops indexes of one table. `config` and `client` are those of an open client. The lock must be held
-    for each change, and nothing may be in flight."""
-
-    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
-        self._table = table
-        self._jvm = table.jvm
-        self._config = config
-        self._client = client
+class Indexer(ClientPart):
+    """Builds and drops indexes of one table. The lock must be held for each change, and nothing may be in flight."""
 
     def build(self, partitions: Collection[str], wanted: Indexes) -> None:
         """Builds these partitions, which the table lacks; `wanted` are all indexes that it shall have. A definition

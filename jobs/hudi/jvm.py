@@ -24,7 +24,13 @@ from jobs.hudi.storage_reads import storage_reads
 from jobs.lock_errors import TableLockedError
 from jobs.storage.refusal import refusal_in
 from jobs.storage_errors import StorageRefusedError, error_of, hudi_error
-from jobs.table_errors import MetadataTableError, MetadataTableGoneError, PartitionValuesError, TableGoneError
+from jobs.table_errors import (
+    KeyWithoutBucketError,
+    MetadataTableError,
+    MetadataTableGoneError,
+    PartitionValuesError,
+    TableGoneError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,6 +64,9 @@ _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?
 
 # `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
 _OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
+
+# `jobs.format.bucket_hash.RecordKeyError`, in the traceback of a Python worker.
+_OF_RECORD_KEY = re.compile(r"RecordKeyError: (.*)")
 
 
 class Jvm(JavaView):
@@ -201,6 +210,9 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
     if any(_OF_PARTITION_VALUES.match(message) for _, message in causes):
         return PartitionValuesError(f"{what}: {_first_line(causes)}")
+    # PySpark gives the exception of a Python worker without its origin in the JVM.
+    if keys := _OF_RECORD_KEY.search(str(error)):
+        return KeyWithoutBucketError(f"{what}: {keys[1]}")
     if refused := refused_by_storage(what, causes):
         return refused
     for name, message in causes:

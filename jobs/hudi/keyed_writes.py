@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from jobs.errors import JobError
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi import hashing_metadata
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import METADATA_NOT_COMPACTED
 
@@ -65,15 +66,9 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
     }
 
 
-class KeyedWrites:
-    """The writes of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`. Each write is a commit and
-    returns its instant. The table's lock must be held. A write that fails is rolled back."""
-
-    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
-        self._table = table
-        self._jvm = table.jvm
-        self._config = config
-        self._client = client
+class KeyedWrites(ClientPart):
+    """Writes of rows by their keys. Each write is a commit and returns its instant. The table's lock must be held. A
+    write that fails is rolled back."""
 
     def upsert(self, frame: DataFrame, extra: Mapping[str, str] | None = None) -> str:
         """Writes rows with the columns of the table, record keys and partition paths."""

@@ -19,6 +19,7 @@ from jobs.format.index_definitions import (
 )
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import index_note, indexes
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.kinds.metadata_table import MetadataTableFiles
 from jobs.lock_errors import TableLockedError
@@ -69,13 +70,10 @@ def reader(table: HudiTable) -> Iterator[Any]:
         found.close()
 
 
-class MetadataTable:
-    """The metadata table of one table. `config` is the `HoodieWriteConfig` of a client."""
+class MetadataTable(ClientPart):
+    """The metadata table of one table."""
 
-    def __init__(self, table: HudiTable, config: Any) -> None:
-        self._table = table
-        self._jvm = table.jvm
-        self._config = config
+    needs_client = False
 
     def compacted_at(self) -> str | None:
         """Returns the instant of its last compaction; None if there was none."""

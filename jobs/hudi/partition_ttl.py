@@ -7,8 +7,9 @@ this module calls the strategy alone, and gives the exact partitions to `deleteP
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.job_params import TtlStrategy
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobs.format.stale_writes import Group
-    from jobs.hudi.table import HudiTable
 
 OPERATION = "DELETE_PARTITION"
 
@@ -43,15 +43,8 @@ def keeping(strategy: TtlStrategy, days: int) -> dict[str, str]:
     }
 
 
-class PartitionTtl:
-    """Partition TTL through one client with the options above. `client` is the Hudi client of a `WriteClient`, `config`
-    its `HoodieWriteConfig`."""
-
-    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
-        self._table = table
-        self._jvm = table.jvm
-        self._config = config
-        self._client = client
+class PartitionTtl(ClientPart):
+    """Partition TTL through a client with the options above."""
 
     def expired(self, now: str) -> list[str]:
         """Returns the partitions that have expired at the instant `now` according to the strategy."""

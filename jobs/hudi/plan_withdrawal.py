@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.plan_paths import check_plans
 
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
 
-
-class PlanWithdrawal:
-    """The plans of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient` (1.2.0)."""
-
-    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
-        self._table = table
-        self._config = config
-        self._client = client
+class PlanWithdrawal(ClientPart):
+    """Takes back plans of Hudi (1.2.0)."""
 
     def revert(self, instant: str) -> None:
         """Makes an inflight compaction a requested one again, and removes its files (`rollbackInflightCompaction`)."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.hudi.boundaries import relative
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -72,14 +73,8 @@ def _savepoint(instant: str, record: Any) -> Savepoint:
     return Savepoint(instant, str(read.get("savepointedBy") or ""), str(read.get("comments") or ""), files)
 
 
-class Savepoints:
-    """The savepoints of one table. `client` is the Hudi client of a `WriteClient`, `config` its `HoodieWriteConfig`."""
-
-    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
-        self._table = table
-        self._jvm = table.jvm
-        self._config = config
-        self._client = client
+class Savepoints(ClientPart):
+    """The savepoints of one table."""
 
     def find(self, instant: str) -> Savepoint | None:
         return next((each for each in savepoints_of(self._table) if each.instant == instant), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
@@ -52,27 +53,48 @@ class DeletedKey:
 
 @contextmanager
 def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], name: str) -> Iterator[DataFrame]:
-    """Yields the rows of the stale file slices with meta columns, from a temporary table that is removed at the end.
+    """Yields the rows of the stale file slices with meta columns, from temporary tables that are removed at the end.
 
-    `name` makes its folder unique beside the table's. Raises `FilesGoneError` when a stale write's files were removed.
+    `name` makes their folders unique beside the table's. Raises `FilesGoneError` when a stale write's files were
+    removed.
     """
     target = f"{table.base_path.rstrip('/')}.{name}"
-    groups = {group for write in stale for group in write.groups}
-    copier = _Copier(table, target)
+    copiers = {_Copier(table, f"{target}-{number}"): part for number, part in enumerate(_apart(stale, commits))}
     try:
+        missing: list[str] = []
         with translated("copying the stale file slices"):
-            copier.copy(".hoodie/hoodie.properties")
-            copier.copy_timeline(groups, commits)
-            for partition in sorted({partition for partition, _ in groups}):
-                copier.copy_groups(partition, {file_id for path, file_id in groups if path == partition})
-            missing = copier.missing(stale, commits)
+            for copier, part in copiers.items():
+                groups = {group for write in part for group in write.groups}
+                copier.copy(".hoodie/hoodie.properties")
+                copier.copy_timeline(groups, commits)
+                for partition in sorted({partition for partition, _ in groups}):
+                    copier.copy_groups(partition, {file_id for path, file_id in groups if path == partition})
+                missing += copier.missing(part, commits)
         if missing:
             raise FilesGoneError(", ".join(missing[:5]))
         # The metadata table is off, so that no statistics make Spark skip files.
-        yield table.jvm.spark.read.format("hudi").option("hoodie.metadata.enable", "false").load(target)
+        reader = table.jvm.spark.read.format("hudi").option("hoodie.metadata.enable", "false")
+        frames = [reader.load(copier.target) for copier in copiers]
+        yield reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
     finally:
         with translated("removing the copied file slices"):
-            copier.remove()
+            for copier in copiers:
+                copier.remove()
+
+
+def _apart(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[Sequence[StaleWrite]]:
+    """Returns the stale writes in parts that one temporary table can show. Its timeline lacks the instants that
+    replaced its file groups, so readers would not see logs on base files of these instants: if one of them wrote
+    others of the file groups, each replacing instant has a part of its own."""
+    groups = {group for write in stale for group in write.groups}
+    if not any(each.write.replaced & groups and each.write.written & groups for each in commits):
+        return [stale]
+    parts: dict[str, list[StaleWrite]] = {}
+    for write in stale:
+        for instant in dict.fromkeys(write.groups.values()):
+            own = {group: by for group, by in write.groups.items() if by == instant}
+            parts.setdefault(instant, []).append(replace(write, groups=own))
+    return list(parts.values())
 
 
 def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[DeletedKey]:
@@ -217,7 +239,7 @@ class _Copier:
     def __init__(self, table: HudiTable, target: str) -> None:
         self._table = table
         self._base = table.base_path.rstrip("/")
-        self._target = target
+        self.target = target
         self._hadoop = table.jvm.java.org.apache.hadoop.fs
         self._conf = table.jvm.hadoop_conf
         self._system: Any = self._hadoop.Path(target).getFileSystem(self._conf)
@@ -226,7 +248,7 @@ class _Copier:
     def copy(self, name: str) -> None:
         """Copies one file; `name` is relative to the table's folder."""
         source = self._hadoop.Path(f"{self._base}/{name}")
-        target = self._hadoop.Path(f"{self._target}/{name}")
+        target = self._hadoop.Path(f"{self.target}/{name}")
         self._hadoop.FileUtil.copy(self._system, source, self._system, target, False, self._conf)
         self._copied.add(name)
 
@@ -268,4 +290,4 @@ class _Copier:
         ]
 
     def remove(self) -> None:
-        self._system.delete(self._hadoop.Path(self._target), True)
+        self._system.delete(self._hadoop.Path(self.target), True)

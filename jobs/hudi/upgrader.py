@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.format.properties import parse_properties
 from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jobs.hudi.table import HudiTable
 
 _PARTITIONS, _CHECKSUM = "hoodie.table.metadata.partitions", "hoodie.table.checksum"
 # Indexes that table version 6 has (`EightToSevenDowngradeHandler`, 1.2.0).
@@ -28,13 +28,10 @@ _PAYLOADS = {
 }
 
 
-class Upgrader:
-    """Changes the version of one table. `config` is the `HoodieWriteConfig` of a client."""
+class Upgrader(ClientPart):
+    """Changes the version of one table."""
 
-    def __init__(self, table: HudiTable, config: Any) -> None:
-        self._table = table
-        self._jvm = table.jvm
-        self._config = config
+    needs_client = False
 
     def run(self, to_version: int) -> None:
         """Changes the version. The lock must be held. Nothing may be pending and no file slice may have logs, so that

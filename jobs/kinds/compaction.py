@@ -90,6 +90,7 @@ class CompactionResult(PlansResult, frozen=True, kw_only=True):
     file_groups: Annotated[Count, Spec("File groups with logs")] = UNSET
     log_files: Annotated[Count, Spec("Log files")] = UNSET
     log_bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    bytes_written: Annotated[Count, Spec("Bytes of the new base files")] = UNSET
     pending_plans: Annotated[Texts, Spec("Plans that were pending")] = UNSET
     left: Annotated[Maybe[WorkLeft], Spec("Work that is left to the next job")] = UNSET
     withheld_plans: Annotated[Many[WithheldPlan], Spec("Plans of others that were not executed, with the reasons")] = (

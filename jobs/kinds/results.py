@@ -204,6 +204,9 @@ class KindResult(Part, frozen=True, kw_only=True):
         Maybe[SomeInstant], Spec("The completed instant of an earlier attempt, so that nothing was left to do")
     ] = UNSET
     seconds: Annotated[Number, Spec("Time that the attempt took")] = UNSET
+    cpu_seconds: Annotated[
+        Number, Spec("CPU time of the worker and its processes, shared equally by attempts that run at once")
+    ] = UNSET
     lock_wait_seconds: Annotated[Number, Spec("Time for which it waited for the table's lock")] = UNSET
     clock: Annotated[Maybe[dict[str, Any]], Spec("What the timeline says about the clock of the table's writers")] = (
         UNSET
@@ -242,7 +245,7 @@ class KindResult(Part, frozen=True, kw_only=True):
 
     @property
     def input_bytes(self) -> object:
-        """The bytes that the job has read, for metrics."""
+        """The bytes of the table's files that the job has read."""
         return UNSET
 
     @property

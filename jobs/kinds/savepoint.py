@@ -45,8 +45,8 @@ KIND = Kind(
     JobKind.SAVEPOINT,
     "Savepoint",
     "Sp",
-    "Creates, lists or deletes savepoints. The files of such a commit are kept, so that the table can be restored to"
-    " it.",
+    "Creates, lists or deletes savepoints. A savepoint keeps the files of a commit, so that the table can be"
+    " restored to it.",
     SavepointParams,
     {"params": {"comment": "before the migration"}},
     result=SavepointResult,

@@ -57,8 +57,8 @@ def of_readers(table: HudiTable) -> list[Problem]:
 
 
 def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:
-    """Returns a sentence for users if a Hudi before 1.0 made one of the active timeline's writes, or of the `latest`
-    ones; else None."""
+    """Returns a sentence for users if a Hudi before 1.0 made a write of the active timeline; None if it made none. If
+    `latest` is given, only this number of the latest writes counts."""
     found = list(written_by.older_than_1_0(table).items())[-latest:]
     older = [instant for instant, is_older in found if is_older]
     return f"{older[-1]} was written by a Hudi before 1.0" if older else None
@@ -68,7 +68,7 @@ def merging_logs_otherwise(table: HudiTable) -> str | None:
     """Returns who merges the rows in the table's logs differently from this Hudi; None if nobody does. Hudi before 1.0
     keeps the version of a row with the greater ordering value, where Hudi 1.2 keeps the later one
     (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15). In Hudi before 1.0 a delete
-    wins whatever its ordering value is, and so does a row that follows it."""
+    wins over earlier rows, and a row wins over an earlier delete, whatever their ordering values are."""
     if not (table.is_merge_on_read and table.ordering_fields and table.version < WITH_COMPLETION_TIMES):
         return None
     payloads = merging_of(table).payloads

@@ -1,8 +1,7 @@
 """Adopts a bucket index on a table with a Bloom, simple or no index, and gives one up.
 
 To adopt: Spark routes all rows to buckets, once, and one replacecommit replaces all file groups. The rows keep their
-columns and meta columns. To drop: a Bloom or simple index finds the rows in the files of the buckets, because their ids
-mean nothing to it, but it looks into base files only. So all logs are compacted, and nothing else changes.
+columns and meta columns. `giving_up_buckets` has the way back.
 
 Hudi (1.2) stores the index nowhere in the table and checks it nowhere, so the writers must be stopped, and get other
 options. The commit names the adopted index for the next attempt.
@@ -18,31 +17,31 @@ from jobs.contract import BucketIndex, Outcome, Result, WriterEngine
 from jobs.dataplane.bucket_routing import route_rows
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.split_writer import Rewrite
-from jobs.errors import RowsDifferError, refuse
+from jobs.errors import JobError, RowsDifferError, refuse
 from jobs.format.adopted_index import of_metadata, to_metadata
 from jobs.format.bucket_rules import BucketRules
 from jobs.hudi import hashing_config, rows
-from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options
+from jobs.hudi.options import bucket_index_options
+from jobs.hudi.records import INGESTION, REPLACE
 from jobs.hudi.savepoints import savepoints_of
 from jobs.kinds.bucket_index import BucketIndexParams, BucketIndexResult
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult, WriterOption
 from jobs.problems.bucket_indexes import (
     BUCKET_INDEX_IN_PLACE,
     HASH_FIELDS_NOT_IN_KEY,
-    HASHING_CONFIG_STAYS,
     KEYS_TWICE_IN_PARTITION,
     ROWS_OF_NO_PARTITION,
 )
-from jobs.problems.tables import NO_BUCKET_INDEX, NON_BLOCKING_WRITERS
-from jobs.protocol import older_hudi, preflight, recovery, upgrade_refusals
+from jobs.problems.rescales import WRITERS_NOT_STOPPED
+from jobs.problems.tables import NON_BLOCKING_WRITERS
+from jobs.protocol import older_hudi, preflight, recovery
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.protocol.writers import roll_back_dead
-from jobs.services import compaction, stray_row_writes
+from jobs.services import giving_up_buckets
 from jobs.services.checks.row_counts import count_rows
+from jobs.table_errors import KeyWithoutBucketError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,7 +62,7 @@ def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobConte
     """Adopts or drops a bucket index. Raises the `JobError`s of `Replacement.run`, and RowsDifferError."""
     context.step("planning")
     if order.params.action == "drop":
-        return _drop(table, order, context)
+        return giving_up_buckets.run(table, order, context)
     if done := recovery.settle_replacement(table, order, context):
         (instant,) = done.instants
         extra = next((each.extra for each in table.commits() if each.write.instant == instant), {})
@@ -79,9 +78,11 @@ def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobConte
 
 @dataclass(frozen=True)
 class _Plan:
-    """The index to adopt, the slices, the rows of each partition by Hudi's readers, and the refusals."""
+    """The index to adopt, the instants of before, the slices, the rows of each partition by Hudi's readers, and the
+    refusals."""
 
     index: BucketIndex
+    instants: frozenset[str]
     slices: tuple[FileSlice, ...]
     rows: tuple[PartitionRows, ...]
     problems: tuple[Problem, ...]
@@ -100,16 +101,22 @@ def _adopt(
         work = Rewrite(storage_of(table), instant, index.hash_fields, codec=order.params.codec)
         counted: Sequence[PartitionRows] = plan.rows
         if not set(chosen) <= set(plan.slices):
-            # A writer that nobody has declared goes on.
-            counted = count_rows(table, None, places=_places(everything))
+            refuse(_written_meanwhile(table, plan, instant))
+            # A write that was in flight has ended since the rows were counted.
+            counted = _counted(table, index, everything)
             refuse(_of_rows(counted, everything))
-        written = route_rows(table, work, chosen, index.num_buckets)
-        _require_equal(counted, written)
+        try:
+            written = route_rows(table, work, chosen, index.num_buckets)
+            _require_equal(counted, written)
+        except JobError:
+            # The rows are read later than the files are listed.
+            refuse(_written_meanwhile(table, plan, instant))
+            raise
         return written
 
     replaced = Replacement(
         table,
-        ReplacementConfig(wait_seconds=order.params.wait_seconds),
+        ReplacementConfig(wait_seconds=order.params.wait_seconds, starts_alone=True),
         context,
         TableLock(table, order.job_id),
         choose=list,
@@ -122,6 +129,23 @@ def _adopt(
         **_members(_after(index)), partitions=len(plan.bytes_of_partitions)
     )
     return Result(Outcome.SUCCEEDED, instants=(replaced.instant,), details=found)
+
+
+def _written_meanwhile(table: HudiTable, plan: _Plan, own: str) -> list[Problem]:
+    """Returns a refusal if a write has begun since the plan, because its writer goes on without the bucket index."""
+    known = {*plan.instants, own}
+    found = [item for item in table.instants() if item.action in INGESTION | {REPLACE} and item.requested not in known]
+    if not found:
+        return []
+    names = ", ".join(f"{item.requested} ({item.action})" for item in found[:_MOST_NAMED])
+    return [
+        WRITERS_NOT_STOPPED.because(
+            f"begun since the job counted the rows: {names}",
+            title="A writer has written during the job",
+            hint="Find the writer and stop it, or give it the options of the bucket index when it starts again. Nothing"
+            " was changed; start the job again.",
+        )
+    ]
 
 
 def _require_equal(counted: Iterable[PartitionRows], written: Sequence[WrittenFile]) -> None:
@@ -141,6 +165,7 @@ def _require_equal(counted: Iterable[PartitionRows], written: Sequence[WrittenFi
 
 
 def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext) -> _Plan:
+    instants = frozenset(item.requested for item in table.instants())
     slices = table.file_slices()
     index = _index(table, order.params, slices)
     problems = _of_index(table, index)
@@ -152,10 +177,12 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
         table.commits(), "Rows of the table are in files that no reader sees; repair them first"
     )
     if problems:
-        return _Plan(index, tuple(slices), (), tuple(problems))
+        return _Plan(index, instants, tuple(slices), (), tuple(problems))
     context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
-    rules = BucketRules.uniform(index.num_buckets) if table.declared.index else None
-    counted = count_rows(table, rules, places=_places(slices))
+    try:
+        counted = _counted(table, index, slices)
+    except KeyWithoutBucketError as error:
+        return _Plan(index, instants, tuple(slices), (), (error.problem(),))
     problems += _of_rows(counted, slices)
     if table.declared.index == index and slices and not any(each.misplaced for each in counted):
         problems.append(
@@ -163,7 +190,7 @@ def _planned(table: HudiTable, order: WorkOrder[BucketIndexParams], context: Job
                 f"registered with {index.num_buckets} buckets, and every row is in its bucket"
             )
         )
-    return _Plan(index, tuple(slices), tuple(counted), tuple(problems))
+    return _Plan(index, instants, tuple(slices), tuple(counted), tuple(problems))
 
 
 def _of_rows(counted: Iterable[PartitionRows], slices: Iterable[FileSlice]) -> list[Problem]:
@@ -180,8 +207,11 @@ def _of_rows(counted: Iterable[PartitionRows], slices: Iterable[FileSlice]) -> l
     return problems
 
 
-def _places(slices: Iterable[FileSlice]) -> dict[str, str]:
-    return {item.file_id: item.partition for item in slices}
+def _counted(table: HudiTable, index: BucketIndex, slices: Iterable[FileSlice]) -> list[PartitionRows]:
+    """Counts the rows of these slices, which are all those of the table. Raises KeyWithoutBucketError before Hudi's
+    own `BucketIdentifier` would loop on such a key."""
+    places = {item.file_id: item.partition for item in slices}
+    return count_rows(table, BucketRules.uniform(index.num_buckets), places=places, hash_fields=index.hash_fields)
 
 
 def _index(table: HudiTable, params: BucketIndexParams, slices: Sequence[FileSlice]) -> BucketIndex:
@@ -277,49 +307,3 @@ def _notes(table: HudiTable, index: BucketIndex) -> tuple[str, ...]:
         WriterEngine.FLINK: f"Flink needs {flink}={','.join(index.hash_fields)}, and a start without its state.",
     }
     return tuple(text for engine, text in of_engine.items() if engine in table.declared.writers_engines)
-
-
-def _drop(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext) -> Result[KindResult]:
-    """Compacts all logs, checks under the lock that nothing is in flight, and makes a commit without rows that marks
-    the end of the bucket index."""
-    lock = TableLock(table, order.job_id)
-    if not order.dry_run:
-        lock.break_stale()
-    slices = table.file_slices()
-    found = BucketIndexResult(
-        action="drop",
-        files=sum(len(item.log_files) + bool(item.log_files and item.base_file) for item in slices),
-        bytes=sum(item.bytes for item in slices if item.log_files),
-        partitions=len({item.partition for item in slices}),
-        writer_options=(WriterOption(name="hoodie.index.type", value="SIMPLE"),),
-    )
-    problems = _against_drop(table, order, slices)
-    if order.dry_run:
-        problems += compaction.refusals_of_everything(table, order, context)
-        warning = "A writer that keeps the options of the bucket index fails, or writes keys a second time."
-        return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems), warnings=(warning,)))
-    refuse(problems)
-    with WriteClient(table, UNDER_OUR_LOCK) as client:
-        roll_back_dead(table, lock, client, context.checkpoint)
-    instants = compaction.of_everything(table, order, context)
-    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
-        table.reload()
-        refuse(upgrade_refusals.busy(table, client, compacted=True))
-        # Audits look for writers that go on with the bucket index.
-        mark = stray_row_writes.mark(table, lock, to_metadata(None))
-    return Result(Outcome.SUCCEEDED, instants=(*instants, mark), details=found)
-
-
-def _against_drop(table: HudiTable, order: WorkOrder[BucketIndexParams], slices: Sequence[FileSlice]) -> list[Problem]:
-    problems = preflight.writers_not_stopped(table, order)
-    if table.declared.index is None:
-        problems.append(NO_BUCKET_INDEX.because())
-    if table.has_consistent_hashing():
-        problems.append(preflight.consistent_hashing())
-    if hashing_config.is_in_force(table):
-        problems.append(HASHING_CONFIG_STAYS.because(f"rules {table.bucket_rules()}"))
-    if preflight.non_blocking(slices):
-        problems.append(NON_BLOCKING_WRITERS.because())
-    return problems + preflight.misplaced_rows(
-        table.commits(), "Rows of the table are in files that no reader sees; repair them first"
-    )

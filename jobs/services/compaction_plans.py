@@ -46,6 +46,7 @@ class PlanRunner:
         self.withheld: list[WithheldPlan] = []
         self._unplanned = UnplannedLogs(table, context) if may_miss_logs(table) else None
         self.engines = Engines(table, order, context)
+        self._bytes_written = 0
 
     def executes(self, client: WriteClient, instant: str) -> bool:
         """Executes a plan, or withholds it if it would harm the table, so that its file groups stay unchanged. Returns
@@ -63,6 +64,7 @@ class PlanRunner:
         """Returns the job's result with the facts about the plans."""
         found = found.having(
             engines=self.engines.of_plans(),
+            bytes_written=self._bytes_written,
             withheld_plans=tuple(self.withheld),
             nothing_to_do=not executed and not self.withheld,
         )
@@ -110,6 +112,7 @@ class PlanRunner:
             if self._unplanned:
                 self._unplanned.require_none(instant)
             client.commit_compaction(instant, begun)
+            self._bytes_written += sum(stat.bytes for stat in stats)
             # The compaction itself is valid, since it changed no rows; but two clients may have written the metadata
             # table at the same time.
             self.lock.verify()

@@ -259,7 +259,7 @@ class _Repair:
         instants = [write.instant for write in stale]
         dropped = groups_without_bucket.dropped(stale, commits)
         with groups_without_bucket.read(table, stale, commits, self.order.job_id) as (merged, deletes):
-            strays = stray_rows.latest(table, merged, instants)
+            strays = stray_rows.written_by(table, merged, instants)
             later = past_deletes.Later(table, instants, commits)
             with self.lock_without_writers():
                 self.context.step("writing the rows of stale writes")
@@ -296,7 +296,7 @@ class _Repair:
             wrong = stray_rows.misplaced(table, partitions)
             commits = table.commits()
             alive = stray_rows.without_deleted(table, wrong.rows, later.read(wrong.instants, commits))
-            decided = stray_rows.decide(table, alive, deletes, commits, is_visible=True)
+            decided = stray_rows.decide(table, alive, deletes, commits, apart=wrong.places)
             # Without rows in wrong buckets no file group is rewritten, so this write marks the repair.
             extra = None if wrong.groups else {REPAIRED_KEY: ",".join(instants)}
             written = stray_row_writes.write(table, self.lock, self.context, decided, extra=extra, apart=wrong.places)

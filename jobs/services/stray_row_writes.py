@@ -18,7 +18,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE
 from jobs.protocol.replacement import POLL_SECONDS
 from jobs.protocol.writers import dead_writes
-from jobs.services.stray_rows import FILE_ID, INSTANT, KEY, file_id
+from jobs.services.stray_rows import INSTANT, KEY, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -119,10 +119,7 @@ def require_written(table: HudiTable, decided: Decided, apart: DataFrame | None 
     with translated("verifying the repair"):
         columns = [name for name in decided.upserts.columns if name not in (*KEY, INSTANT)]
         wanted = decided.upserts.select(*KEY, F.to_json(F.struct(*columns)).alias("wanted"))
-        found = rows.current(table)
-        if apart is not None:
-            found = found.withColumn(FILE_ID, file_id()).join(apart, [*KEY, FILE_ID], "left_anti")
-        found = found.select(*KEY, F.to_json(F.struct(*columns)).alias("found"))
+        found = without(rows.current(table), apart).select(*KEY, F.to_json(F.struct(*columns)).alias("found"))
         joined = wanted.join(found, KEY, "left")
         wrong = joined.where(F.col("found").isNull() | (F.col("wanted") != F.col("found"))).count()
         twice = joined.count() - wanted.count()

@@ -66,9 +66,9 @@ class Decided:
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Rows in files of wrong buckets, each key once, and the file groups (partition path, file id) that hold them. The
-    `places` are the key and the file id of each such row, and `instants` wrote these rows. Such a group may be the
-    right one for other rows."""
+    """Rows in files of wrong buckets, and the file groups (partition path, file id) that hold them. The `places` are
+    the key and the file id of each such row, and `instants` wrote these rows. Such a group may be the right one for
+    other rows."""
 
     rows: DataFrame
     places: DataFrame
@@ -76,14 +76,13 @@ class Misplaced:
     instants: frozenset[str]
 
 
-def latest(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> DataFrame:
-    """Returns the rows of stale slices that these instants wrote. If there are several rows with one key, the last one
-    is returned."""
+def written_by(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> DataFrame:
+    """Returns the rows of stale slices that these instants wrote. Several file groups may have rows with one key."""
     mine = merged.where(F.col(COMMIT_TIME).isin(list(instants)))
     columns = rows.current(table).columns
     # A column that was added later is null in older rows.
     aligned = [F.col(name) if name in mine.columns else F.lit(None).alias(name) for name in columns]
-    return _first(mine, F.col(COMMIT_TIME).desc()).select(*aligned).cache()
+    return mine.select(*aligned).cache()
 
 
 def decide(
@@ -92,24 +91,25 @@ def decide(
     deletes: Sequence[DeletedKey],
     commits: Sequence[Commit],
     *,
-    is_visible: bool = False,
+    apart: DataFrame | None = None,
     dropped: Collection[str] = (),
 ) -> Decided:
     """Decides between stray rows or deleted keys and the table. The lock must be held, so the table does not change.
+    Of several stray rows with one key the one is written that Hudi would keep.
 
     `dropped` are the ids of file groups that only a repair took out of use: readers saw their rows, and no writer of
     the bucket index could delete them, so a key that the table lacks is new.
-    `is_visible`: the stray rows are in the table, in wrong buckets, so a row with the same file is the stray row
-    itself.
+    `apart`: the stray rows are in the table, at these places (`Misplaced`), which are not compared with them.
     """
     with translated("comparing stray rows with the table"):
-        now = _current_rows(table, strays, commits, is_visible=is_visible)
-        wins, was_there = _wins(table, strays, now, commits, is_visible=is_visible, dropped=dropped)
+        now = _current_rows(table, commits, apart)
+        wins, was_there = _wins(table, strays, now, commits, is_visible=apart is not None, dropped=dropped)
         columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
-        wins = wins.cache()
+        by_value = [F.col(name).desc_nulls_last() for name in _order(table)]
+        wins = _first(wins, *by_value, F.col(COMMIT_TIME).desc()).cache()
         written_by = _instants(wins.select(COMMIT_TIME))
         upserts = wins.select(*KEY, *columns, F.col(COMMIT_TIME).alias(INSTANT)).cache()
-        upsert_count, stray_count = upserts.count(), strays.count()
+        upsert_count, stray_count = upserts.count(), strays.select(*KEY).distinct().count()
         standing = _standing(deletes)
         gone = _deleted(table, standing, strays, now)
         delete_count = gone.count() if gone is not None else 0
@@ -123,10 +123,7 @@ def decide(
 
 
 def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
-    """Returns rows of these partitions that are not in the file of their bucket; each key once.
-
-    The current number of buckets decides.
-    """
+    """Returns rows of these partitions that are not in the file of their bucket, by the current number of buckets."""
     index, rules = table.declared.index, table.bucket_rules()
     if index is None or rules is None:
         frame = rows.current(table)
@@ -145,11 +142,10 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
         wrong = frame.select(*names).mapInArrow(judge, ", ".join(f"`{name}` string" for name in names)).cache()
         written = wrong.select(PARTITION_PATH, FILE_NAME, COMMIT_TIME).distinct().collect()
         files = {(row[0], row[1]) for row in written}
-        strays = frame.join(wrong, names, "left_semi").select(*frame.columns)
-        once = _first(strays, F.col(COMMIT_TIME).desc()).cache()
+        strays = frame.join(wrong, names, "left_semi").select(*frame.columns).cache()
     slices = {item.key for item in table.file_slices()}
     return Misplaced(
-        once,
+        strays,
         wrong.select(*KEY, file_id()),
         frozenset(key for key in slices if any(_is_of(key, found) for found in files)),
         frozenset(row[2] for row in written),
@@ -175,12 +171,17 @@ def _is_of(group: Group, found: tuple[str, str]) -> bool:
     return group[0] == found[0] and found[1].startswith(group[1])
 
 
-def _current_rows(table: HudiTable, strays: DataFrame, commits: Sequence[Commit], *, is_visible: bool) -> DataFrame:
+def without(frame: DataFrame, places: DataFrame | None) -> DataFrame:
+    """Returns the rows of the table without those at these places (`Misplaced`), if any."""
+    if places is None:
+        return frame
+    return frame.withColumn(FILE_ID, file_id()).join(places, [*KEY, FILE_ID], "left_anti")
+
+
+def _current_rows(table: HudiTable, commits: Sequence[Commit], apart: DataFrame | None) -> DataFrame:
     """Returns the rows of the table: key, commit time, ordering values. The time of a row that a repair wrote is that
     of the write which it repaired."""
-    frame = rows.current(table)
-    if is_visible:
-        frame = frame.join(strays.select(*KEY, FILE_NAME, COMMIT_TIME), [*KEY, FILE_NAME, COMMIT_TIME], "left_anti")
+    frame = without(rows.current(table), apart)
     since = F.col(COMMIT_TIME)
     repairs = {each.write.instant: dated(each.write.instant, each.extra) for each in commits if not each.write.replaced}
     if others := [F.lit(part) for pair in repairs.items() if pair[0] != pair[1] for part in pair]:
@@ -199,8 +200,7 @@ def _wins(
 ) -> tuple[DataFrame, DataFrame]:
     joined = strays.join(now, KEY, "left")
     is_newer = F.col(COMMIT_TIME) > F.col(_NOW_AT)
-    names = table.ordering_fields if table.orders_by_field else ()
-    if names:
+    if names := _order(table):
         mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
         theirs = F.struct(*[F.col(f"{_NOW}{name}").alias(f"_{number}") for number, name in enumerate(names)])
         is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
@@ -244,7 +244,7 @@ def _deleted(table: HudiTable, deletes: Collection[DeletedKey], strays: DataFram
         return None
     keys = _frame_of(strays, deletes).join(now, KEY).join(strays.select(*KEY), KEY, "left_anti")
     older = keys.where(_is_older(table, keys))
-    names = table.ordering_fields if table.orders_by_field else ()
+    names = _order(table)
     value = [_value(keys, names[0]).desc_nulls_last()] if len(names) == 1 else []
     once = _first(older, *value, F.col(INSTANT).desc()).select(*KEY, INSTANT, _DELETED_BY)
     columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
@@ -294,7 +294,7 @@ def _frame_of(strays: DataFrame, deletes: Iterable[DeletedKey]) -> DataFrame:
 def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
     """Returns whether a row (`_NOW_AT`, `_NOW` with the ordering field) is older than the delete of its key."""
     is_older = F.col(_NOW_AT) <= F.col(INSTANT)
-    names = table.ordering_fields if table.orders_by_field else ()
+    names = _order(table)
     if len(names) != 1:
         return is_older
     theirs, mine = F.col(f"{_NOW}{names[0]}"), _value(deleted, names[0])
@@ -305,6 +305,11 @@ def _is_older(table: HudiTable, deleted: DataFrame) -> Column:
 def _value(deleted: DataFrame, name: str) -> Column:
     """Returns the ordering value of a delete, in the type of the field."""
     return F.col(_DELETED_BY).cast(dict(deleted.dtypes)[f"{_NOW}{name}"])
+
+
+def _order(table: HudiTable) -> Sequence[str]:
+    """Returns the fields by which Hudi chooses between two rows with one key, before the time of their commits."""
+    return table.ordering_fields if table.orders_by_field else ()
 
 
 def _ordering(table: HudiTable) -> list[Column]:

@@ -37,6 +37,7 @@ from jobs.protocol import metadata_files, missing_parts, upgrade_refusals
 from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
 from jobs.storage_errors import StorageRefusedError
+from jobs.worker.processor_time import of_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from jobs.hudi.executors import Executors
     from jobs.kinds.parameters import Parameters
     from jobs.storage.permissions import Permissions
+    from jobs.worker.processor_time import Spent
     from jobs.worker.write_probes import WriteProbes
 
 logger = logging.getLogger(__name__)
@@ -148,7 +150,8 @@ class Attempt:
         keeper = threading.Thread(target=run, args=(self._keep_lease,), name=f"lease of {self._group}", daemon=True)
         keeper.start()
         try:
-            result = self._work()
+            with of_worker.measured() as spent:
+                result = self._work()
         finally:
             self._ended.set()
             keeper.join()
@@ -157,6 +160,7 @@ class Attempt:
         details = result.details.having(
             not_writable=self._not_writable,
             seconds=round(time.monotonic() - self._started, 3),
+            cpu_seconds=self._of_all_processes(spent),
             lock_wait_seconds=round(table.lock_wait_seconds, 3) if table else UNSET,
             clock=table.clock.frame.to_json() if table else UNSET,
         )
@@ -187,6 +191,11 @@ class Attempt:
                 jvm_log.mark(spark_context, None)
                 spark_jobs.record(spark_context, self._group, self.context.steps.begun, tracing.current())
             spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it.
+
+    def _of_all_processes(self, spent: Spent) -> float | UnsetType:
+        # The executors of a cluster do not tell what their Python workers took.
+        is_whole = self._executors is None or self._executors.are_local
+        return UNSET if spent.seconds is None or not is_whole else round(spent.seconds, 3)
 
     def _probe(self, table: HudiTable) -> None:
         """Tests whether the worker can write to the table, unless `probes` has the answer. If not, raises

@@ -10,8 +10,8 @@ from jobs.local_process import STANDBY
 
 
 def call() -> threading.Event:
-    """Returns the call to take jobs. A standby is called by a line on its standard input, any other worker has been
-    called from the beginning."""
+    """Returns an event that is set when the worker is called to take jobs. A standby is called by a line on standard
+    input; for any other worker the event is set from the beginning."""
     called = threading.Event()
     if STANDBY not in os.environ:
         called.set()

@@ -20,9 +20,10 @@ from service.db.engine import reading
 from service.policies import policy_registry
 from service.scheduling import bucket_trends
 from service.scheduling.bucket_growth import BucketGrowth
-from service.simulation import advice_store, adviser
+from service.simulation import advice_store, adviser, index_choice
 from service.simulation.advice import Advice, AdviceState
 from service.simulation.errors import AdviceOutdatedError
+from service.simulation.index_choice import IndexChoice
 
 router = Routes(prefix="/v1", tags=["policies"])
 
@@ -54,8 +55,13 @@ class GrowthOut(Shown, declared=BucketGrowth):
     """How the largest bucket of the table grows."""
 
 
+class IndexChoiceOut(Shown, declared=IndexChoice):
+    """Whether a bucket index would suit the table's writers."""
+
+
 class TableAdviceOut(AdviceOut):
     buckets: GrowthOut | None = Field(description="Null without a bucket index, and while too little is known")
+    index: IndexChoiceOut | None = Field(description="Null with a bucket index, and while too little is known")
 
 
 @router.reader("GET /advice", "List the advice about tables")
@@ -71,7 +77,7 @@ def list_advice(
     return ListOf[AdviceOut].of(found, lambda each: AdviceOut.named(each, names[each.table_id]))
 
 
-@router.reader("GET /tables/{table_id}/advice", "Show the advice about a table, and how its buckets grow")
+@router.reader("GET /tables/{table_id}/advice", "Show the advice about a table and its index, and how its buckets grow")
 def get_advice(table_id: TableId, database: DatabaseDep, response: Response) -> TableAdviceOut:
     """The `ETag` is that of the table's own policy, to which the advice is applied."""
     now = database.clock()
@@ -82,7 +88,8 @@ def get_advice(table_id: TableId, database: DatabaseDep, response: Response) -> 
         stored = snapshot_store.find(connection, table_id)
         policy = policy_registry.effective_of(connection, table).policy
         growth = bucket_trends.growth(connection, stored.snapshot, policy, now) if stored else None
-    return made(TableAdviceOut, found, name=table.name, buckets=growth)
+        index = index_choice.of_table(connection, table, stored.snapshot, now) if stored else None
+    return made(TableAdviceOut, found, name=table.name, buckets=growth, index=index)
 
 
 @router.operator("PUT /tables/{table_id}/advice", "Apply or dismiss the advice about a table", AdviceOutdatedError)

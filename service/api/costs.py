@@ -8,27 +8,29 @@ from jobs.contract import JobKind
 from service.api.answers import ListOf
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.routes import Routes
-from service.queue.cost_model import Learned
+from service.queue.cost import CostPart
+from service.queue.cost_fit import Fit
+from service.queue.cost_model import Accuracy, Learned
 
 router = Routes(prefix="/v1/models", tags=["jobs"])
 
 
-class LearnedCostOut(BaseModel):
-    """The learned cost of one kind of job. An attempt takes `seconds`, plus `seconds_per_gib` and `seconds_per_file`
-    for the files that it works on. A table that differs from that has a factor of its own."""
+class LearnedAmountOut(BaseModel):
+    """What is learned about one part of the cost. An attempt takes `per_job`, plus `per_gib` and `per_file` for the
+    files that it works on. A table that differs from that has a factor of its own."""
 
-    kind: JobKind
-    dry_run: bool = Field(description="Whether this is the cost of dry runs")
+    of: CostPart
     jobs: int = Field(
-        description="Number of attempts from which the cost is learned: the latest that succeeded", examples=[200]
+        description="Number of attempts from which it is learned: the latest that succeeded and reported it",
+        examples=[200],
     )
     tables: int = Field(description="Number of tables of these attempts", examples=[31])
-    seconds: float = Field(description="Seconds that each attempt takes", examples=[1.2])
-    seconds_per_gib: float = Field(description="Seconds that each GiB of files takes", examples=[14.5])
-    seconds_per_file: float = Field(description="Seconds that each file takes", examples=[0.012])
+    per_job: float = Field(description="What each attempt takes", examples=[1.2])
+    per_gib: float = Field(description="What each GiB of files takes", examples=[14.5])
+    per_file: float = Field(description="What each file takes", examples=[0.012])
     error_on_other_tables: float | None = Field(
-        description="Median error for tables that the model has not seen, as a share of the seconds that an attempt"
-        " took. Half of the tables are held out for it in turn; null if too few are known",
+        description="Median error for tables that the model has not seen, as a share of what an attempt took. Half of "
+        "the tables are held out for it in turn; null if too few are known",
         examples=[0.12],
     )
     error_on_known_tables: float | None = Field(
@@ -37,19 +39,30 @@ class LearnedCostOut(BaseModel):
     )
 
     @classmethod
-    def of(cls, learned: Learned) -> LearnedCostOut:
-        fit, accuracy = learned.fit, learned.accuracy
+    def of_part(cls, part: CostPart, fit: Fit, accuracy: Accuracy) -> LearnedAmountOut:
         return cls(
-            kind=JobKind(learned.kind),
-            dry_run=learned.dry_run,
+            of=part,
             jobs=accuracy.jobs,
             tables=accuracy.tables,
-            seconds=round(fit.seconds, 4),
-            seconds_per_gib=round(fit.seconds_per_gib, 4),
-            seconds_per_file=round(fit.seconds_per_file, 6),
+            per_job=round(fit.per_job, 4),
+            per_gib=round(fit.per_gib, 4),
+            per_file=round(fit.per_file, 6),
             error_on_other_tables=_rounded(accuracy.of_other_tables),
             error_on_known_tables=_rounded(accuracy.of_known_tables),
         )
+
+
+class LearnedCostOut(BaseModel):
+    kind: JobKind
+    dry_run: bool = Field(description="Whether this is the cost of dry runs")
+    amounts: list[LearnedAmountOut] = Field(
+        description="The seconds of attempts, and as far as these report them CPU seconds and bytes"
+    )
+
+    @classmethod
+    def of(cls, learned: Learned) -> LearnedCostOut:
+        amounts = [LearnedAmountOut.of_part(part, *found) for part, found in learned.parts.items()]
+        return cls(kind=JobKind(learned.kind), dry_run=learned.dry_run, amounts=amounts)
 
 
 @router.reader("GET /cost", "Show what is learned about the cost of jobs, and its error by kind")

@@ -15,7 +15,7 @@ from service.api.problems import problem_uri
 from service.api.structs import made
 from service.model.hand_over import HandOver
 from service.queue.breaker import Breaker, BreakerState
-from service.queue.cost_model import Basis, Cost
+from service.queue.cost import Basis, Cost, CostPart
 from service.queue.job import Attempt, Job, JobVerdict, Spent
 from service.queue.job_log import LogPage
 from service.queue.outlook import HeldBack, Outlook
@@ -92,6 +92,15 @@ class Prospects:
     costs: Mapping[str, Cost] = field(default_factory=dict)
 
 
+class AmountOut(BaseModel):
+    """An amount that a job is expected to take, besides its seconds."""
+
+    of: CostPart = Field(description="What is counted. CPU seconds are those of the worker and its processes")
+    expected: float = Field(description="How much an attempt takes", examples=[8.4])
+    low: float = Field(description="Nine of ten take more than this", examples=[7.1])
+    high: float = Field(description="Nine of ten take less than this", examples=[9.9])
+
+
 class CostOut(BaseModel):
     """Expected cost of an attempt, learned from attempts that have ended."""
 
@@ -108,7 +117,14 @@ class CostOut(BaseModel):
         examples=["table"],
     )
     is_guess: bool = Field(description="Whether no job of this kind has ended on this table")
-    text: str = Field(description="The same in words", examples=["about 13 s (11 s to 15 s), 0.014 GB-hours"])
+    amounts: list[AmountOut] = Field(
+        description="CPU seconds, and bytes of files that are read and written, as far as jobs of this kind and their "
+        "workers report them"
+    )
+    text: str = Field(
+        description="The same in words",
+        examples=["about 13 s (11 s to 15 s), 8.4 s of CPU, reads 1.2 GiB, writes 1.0 GiB, 0.014 GB-hours"],
+    )
 
     @classmethod
     def of(cls, cost: Cost | None) -> CostOut | None:
@@ -123,6 +139,10 @@ def _members(cost: Cost) -> dict[str, Any]:
         "gb_hours": float(f"{cost.gb_hours:.3g}"),
         "learned_from": cost.basis,
         "is_guess": cost.is_guess,
+        "amounts": [
+            AmountOut(of=part, **{name: round(each, 3) for name, each in found._asdict().items()})
+            for part, found in cost.further.items()
+        ],
     }
 
 

@@ -87,7 +87,7 @@ class DemandOut(Declared, declared=Demand):
     wait_seconds: float | None = Field(description="When the last due job will start; null without a slot")
     done_seconds: float | None = Field(description="When the last due job will have ended; null without a slot")
     held_back: int = Field(description="Queued jobs that are not due: between two attempts, or until the writers stop")
-    guesses: int = Field(description="Number of due jobs of a kind of which none has ended on their table yet")
+    guesses: int = Field(description="Number of due jobs whose kind has not been run on their table yet")
     forecast: str = Field(description="In words", examples=["99 queued, about 8 min with 1 slot"])
 
     @classmethod

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, PageRequest, page_of
-from service.lake.commit import CLEAN, COMPACTION, SERVICE_OPERATIONS, WRITING_ACTIONS, Commit
+from service.lake.commit import CLEAN, COMPACTION, SERVICE_OPERATIONS, UPSERT, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since
 
 if TYPE_CHECKING:
@@ -197,6 +197,14 @@ def completed_between(
     is_between = sa.and_(_c.c.completed_at >= since, _c.c.completed_at < before)
     query = sa.select(_c.c.completed_at).where(_c.c.table_id == table_id, is_between)
     return list(connection.execute(query.order_by(_c.c.completed_at.desc()).limit(limit)).scalars())
+
+
+def upserts(connection: Connection, table_id: str, since: datetime, limit: int) -> list[tuple[int, int]]:
+    """Returns the numbers of partitions and file groups that the latest upserts since this time touched."""
+    is_upsert = sa.and_(_OF_TABLE, _c.c.operation == UPSERT, _c.c.completed_at >= since, _c.c.file_groups > 0)
+    query = sa.select(_c.c.partitions, _c.c.file_groups).where(is_upsert).order_by(_c.c.completed_at.desc())
+    rows = connection.execute(query.limit(limit), {"of_table": table_id})
+    return [(len(partitions), file_groups) for partitions, file_groups in rows]
 
 
 def prune(connection: Connection, *, before: datetime, limit: int) -> int:

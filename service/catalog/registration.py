@@ -107,9 +107,13 @@ class Registration(Record):
         Hudi does not store which index its writers use. Buckets are assumed only if the owner has declared them or the
         file ids show them.
         """
+        return FlinkRestart.FROM_SAVEPOINT if self.has_buckets else FlinkRestart.WITHOUT_STATE
+
+    @property
+    def has_buckets(self) -> bool:
+        """Returns whether the owner has declared a bucket index, or the file ids show one."""
         layout = self.profile.get("bucket_layout") or {}
-        has_buckets = self.index is not None or layout.get("kind") in _BUCKETED
-        return FlinkRestart.FROM_SAVEPOINT if has_buckets else FlinkRestart.WITHOUT_STATE
+        return self.index is not None or layout.get("kind") in _BUCKETED
 
     def check_readable(self, cipher: SecretCipher) -> None:
         """Raises SecretUnreadableError if a secret cannot be decrypted, so that no worker can work on the table."""

@@ -29,6 +29,11 @@ class Sample(Documented):
     freed_bytes: Annotated[int, Spec("Size of files in no latest slice: the most that cleaning could free")]
     timeline_commits: Annotated[int, Spec("Completed commits on the active timeline", examples=(12,))]
     compacted_at: Annotated[datetime | None, Spec("Completion of the last compaction")] = None
+    metadata_commits: Annotated[
+        int | None, Spec("Commits of the metadata table since its last compaction; null without one", examples=(3,))
+    ] = None
+    metadata_log_files: Annotated[int | None, Spec("Log files of the metadata table", examples=(6,))] = None
+    metadata_bytes: Annotated[int | None, Spec("Size of the metadata table, logs included", examples=(61440,))] = None
 
     @property
     def log_ratio(self) -> float | None:
@@ -38,6 +43,7 @@ class Sample(Documented):
     @classmethod
     def of(cls, snapshot: TableSnapshot) -> Sample:
         totals, is_merged = snapshot.totals, snapshot.table_type is TableType.MERGE_ON_READ
+        own = snapshot.metadata_table
         return cls(
             at=snapshot.taken_at,
             log_bytes=totals.log_bytes,
@@ -49,4 +55,7 @@ class Sample(Documented):
             freed_bytes=totals.freed_bytes,
             timeline_commits=snapshot.timeline_commits,
             compacted_at=snapshot.since_compaction.at,
+            metadata_commits=own.commits if own else None,
+            metadata_log_files=own.log_files if own else None,
+            metadata_bytes=own.base_bytes + own.log_bytes if own else None,
         )

@@ -77,6 +77,11 @@ def with_partitions(connection: Connection, snapshot: TableSnapshot) -> TableSna
     return dataclasses.replace(snapshot, partitions=states)
 
 
+def number_of_partitions(connection: Connection, table_id: str) -> int:
+    """Returns the number of partitions that have file groups."""
+    return connection.execute(_NUMBER, {"of_table": table_id}).scalar_one()
+
+
 def details(connection: Connection, table_id: str, paths: Collection[str] | None = None) -> dict[str, PartitionDetail]:
     """Returns the details of these partitions, or of all."""
     query = sa.select(_p).where(_p.c.table_id == table_id).order_by(_p.c.path)
@@ -196,6 +201,7 @@ _CLOCKS, _TOTALS_OF_TABLES = (
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
 _STATES = sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)
+_NUMBER = sa.select(sa.func.count()).where(_IS_OF_TABLE, _p.c.state["file_groups"].as_integer() > 0)
 _DELETE_PARTITIONS = _p.delete().where(_IS_OF_TABLE)
 _DELETE_LISTED = _DELETE_PARTITIONS.where(schema.among(_p.c.path, "listed"))
 

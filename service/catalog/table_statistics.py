@@ -46,6 +46,9 @@ class TableBacklog(Documented):
     base_bytes: Annotated[int, Spec("Size of the latest base files of all partitions", examples=(2040109465,))]
     commits: Annotated[int, Spec("Commits since the last compaction", examples=(21,))]
     last_commit_at: datetime | None
+    metadata_commits: Annotated[
+        int | None, Spec("Commits of the metadata table since its last compaction; null without one", examples=(3,))
+    ] = None
 
     @property
     def log_ratio(self) -> float | None:
@@ -102,7 +105,8 @@ def backlogs(connection: Connection) -> dict[str, TableBacklog]:
     for table_id, text in connection.execute(query):
         summary = decoded(text, _Summary)
         totals, since = summary.totals or _Totals(), summary.since_compaction
-        found[table_id] = TableBacklog(totals.log_bytes, totals.base_bytes, since.commits, summary.last_commit_at)
+        own = summary.metadata_table.commits if summary.metadata_table else None
+        found[table_id] = TableBacklog(totals.log_bytes, totals.base_bytes, since.commits, summary.last_commit_at, own)
     return found
 
 
@@ -122,6 +126,7 @@ class _Summary(msgspec.Struct):
     since_compaction: _Since
     totals: _Totals | None = None
     last_commit_at: datetime | None = None
+    metadata_table: _Since | None = None
 
 
 def _number(value: sa.ColumnElement[int]) -> sa.ColumnElement[int]:

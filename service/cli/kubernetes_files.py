@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 PROGRAM = "groundskeeper"
 
 _PARTS = ("service", "worker", "scaling", "spark", "network")
-# A line that ends with this comment is only for those who give the option, or who do not. A first line without anything
-# else stands for the whole file.
+# A line that ends with this comment is left out unless the option is given (`with`), or unless it is not given
+# (`without`). If the first line has only this comment, the comment is about the whole file.
 _ONLY = re.compile(r"(?:^|  )# only (with|without) (\w+)$")
 _ABOUT = """\
 # Groundskeeper on Kubernetes: the service and its workers. `groundskeeper manifests kubernetes` printed this file.

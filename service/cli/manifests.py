@@ -18,6 +18,7 @@ import typer
 from service.access.token import Bearer
 from service.cli import kubernetes_files
 from service.cli.kubernetes_files import PROGRAM
+from service.metrics import grafana as grafana_dashboard
 
 app = typer.Typer(
     help="Print manifests for Kubernetes or Compose, their secrets, and what monitoring needs; write a Helm chart.",
@@ -26,13 +27,14 @@ app = typer.Typer(
 
 _NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 _REFERENCE = r"[A-Za-z0-9_.:/@-]+"
+_SEVERAL = "; repeat it for several"  # Only for the command line: a value of the chart is a list.
 
 Image = Annotated[str | None, typer.Option(help="Image that was built from the Dockerfile. Default: this version's")]
 Roots = Annotated[
     list[str] | None,
-    typer.Option("--allowed-root", help="Root of allowed locations of tables; repeat it for several. Default: /lake"),
+    typer.Option("--allowed-root", help=f"Roots below which tables may lie. Default: /lake{_SEVERAL}"),
 ]
-Workers = Annotated[int, typer.Option(min=0, help="Workers, each with a Spark driver")]
+Workers = Annotated[int, typer.Option(min=0, help="Number of workers, each with a Spark driver")]
 
 
 @app.command()
@@ -42,20 +44,20 @@ def kubernetes(
     allowed_roots: Roots = None,
     secret: Annotated[str, typer.Option(help="Name of the Secret")] = PROGRAM,
     claim: Annotated[str | None, typer.Option(help="PersistentVolumeClaim to mount at /lake")] = None,
-    replicas: Annotated[int, typer.Option(min=1, help="Replicas of the service")] = 2,
+    replicas: Annotated[int, typer.Option(min=1, help="Number of replicas of the service")] = 2,
     workers: Workers = 1,
     max_workers: Annotated[
-        int | None, typer.Option(min=1, help="Workers at most; KEDA starts them by the forecast, and keeps `workers`")
+        int | None, typer.Option(min=1, help="Most workers: KEDA starts them by the forecast, and at least `workers`")
     ] = None,
     executors: Annotated[
         int | None,
-        typer.Option(min=1, help="Executors at most of one more worker, which is an application of the Spark operator"),
+        typer.Option(min=1, help="Most executors of one more worker, which is an application of the Spark operator"),
     ] = None,
     callers: Annotated[
         list[str] | None,
-        typer.Option("--caller", help="Namespace that may call the service besides its own; repeat it for several"),
+        typer.Option("--caller", help=f"Namespaces that may call the service besides its own{_SEVERAL}"),
     ] = None,
-    namespace: Annotated[str, typer.Option(help="Namespace of the service, by which KEDA calls it")] = "default",
+    namespace: Annotated[str, typer.Option(help="Namespace of the service, at which KEDA calls it")] = "default",
 ) -> None:
     """Print manifests: the service with a database outside the cluster's pods, and its workers."""
     names = {
@@ -92,7 +94,7 @@ def helm(
     options = {name: option for name, option in _options_of_kubernetes().items() if name != "namespace"}
     values = {name: option.default for name, option in options.items()}
     values |= {"image": _image(None), "allowed_roots": _roots(None)}
-    about = {name: option.help for name, option in options.items()}
+    about = {name: option.help.replace(_SEVERAL, "") for name, option in options.items()}
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "type": "object",
@@ -157,13 +159,13 @@ def compose(image: Image = None, allowed_roots: Roots = None, workers: Workers =
 @app.command()
 def grafana() -> None:
     """Print a dashboard for Grafana, of the metrics at /metrics."""
-    typer.echo(_of_monitoring("grafana.json"), nl=False)
+    typer.echo(json.dumps(grafana_dashboard.dashboard(), indent=2))
 
 
 @app.command()
 def alerts() -> None:
     """Print alert rules for Prometheus, of the metrics at /metrics."""
-    typer.echo(_of_monitoring("alerts.yaml"), nl=False)
+    typer.echo((files("service.metrics") / "templates" / "alerts.yaml").read_text(), nl=False)
 
 
 @app.command("secrets")
@@ -182,10 +184,6 @@ def print_secrets(
     }
     for name, value in values.items():
         typer.echo(f"{name}={value}")
-
-
-def _of_monitoring(template: str) -> str:
-    return (files("service.metrics") / "templates" / template).read_text()
 
 
 def _image(given: str | None) -> str:

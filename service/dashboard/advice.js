@@ -1,4 +1,4 @@
-// Advice about a setting of a table, with its figures, and how its largest bucket grows.
+// Advice about a setting of a table, with its figures, how its largest bucket grows, and which index suits it.
 
 import { attempt, getTagged, send, tablePath } from "./api.js";
 import { card, pairs, problem, time } from "./components.js";
@@ -24,7 +24,7 @@ export class Advice {
 
   draw() {
     if (!this.found) return null;
-    const { state, because, buckets, changed_at: at } = this.found;
+    const { state, because, buckets, index, changed_at: at } = this.found;
     return card(
       "advice",
       "Advice",
@@ -32,6 +32,7 @@ export class Advice {
         [state === "none" ? "No advice" : "Setting", sentence(because)],
         ["State", state !== "none" && [WORDS[state], at && [", ", time(at)]]],
         ["Buckets", buckets && sentence(buckets.text)],
+        ["Index", index && sentence(index.text)],
       ),
       this.failure && problem(this.failure),
       this.isOpen &&

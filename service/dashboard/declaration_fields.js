@@ -93,7 +93,8 @@ export function text(name, more) {
   return h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
 }
 
-/** The buttons of a form: the first one shows what is there, `busy` are its words meanwhile; the other one registers. */
+/** The buttons of a form: the first one shows what is there, the second one registers it. While the first call runs, its
+ * button has the words `busy`. */
 export function registerButtons(isSending, busy, words) {
   return h(
     "div",

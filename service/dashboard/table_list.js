@@ -116,7 +116,7 @@ function ratio({ name: of, log_ratio: value, log_ratios: values, backlog, table_
 }
 
 function percent(value) {
-  if (value >= MANY_TIMES) return `${number(Math.round(value))} times`;
+  if (value >= MANY_TIMES) return `${number(Math.round(value))} ×`;
   return value > 0 && value < 0.01 ? "< 1 %" : `${number(Math.round(value * 100))} %`;
 }
 

@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind
-from jobs.spec import Documented, Spec
+from jobs.spec import Spec
+from service.model.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +134,7 @@ class PlanRequest:
 
 
 @dataclass(frozen=True)
-class DelegatedPlan(Documented):
+class DelegatedPlan(Record):
     """A plan as stored. `requested_by` is the caller of the first request."""
 
     id: Annotated[str, Spec("Id of the plan", examples=("plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718",))]

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from jobs.contract import converted
 from service.db import schema
 from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
-from service.delegation.plan import ENDED, OPEN, DelegatedPlan, DelegatedService, ExecutionHints, PlanState
+from service.delegation.plan import ENDED, OPEN, DelegatedPlan, ExecutionHints, PlanState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -139,43 +140,12 @@ def prune(connection: Connection, before: datetime, limit: int) -> int:
 
 
 def _values(plan: DelegatedPlan) -> dict[str, Any]:
-    return {
-        "id": plan.id,
-        "base_path": plan.base_path,
-        "service": plan.service.value,
-        "instant": plan.instant,
-        "table_id": plan.table_id,
-        "is_metadata": plan.is_metadata,
-        "table_name": plan.table_name,
-        "wishes": plan.hints.to_json(),
-        "requested_by": plan.requested_by,
-        "requested_at": plan.requested_at,
-        "last_requested_at": plan.last_requested_at,
-        "state": plan.state.value,
-        "because": plan.because,
-        "job_id": plan.job_id,
-        "ended_at": plan.ended_at,
-    }
+    return {**plan.to_row("hints"), "wishes": plan.hints.to_json()}
 
 
 def _plan(row: sa.Row[Any]) -> DelegatedPlan:
-    return DelegatedPlan(
-        id=row.id,
-        base_path=row.base_path,
-        service=DelegatedService(row.service),
-        instant=row.instant,
-        is_metadata=row.is_metadata,
-        table_name=row.table_name,
-        requested_by=row.requested_by,
-        requested_at=row.requested_at,
-        last_requested_at=row.last_requested_at,
-        state=PlanState(row.state),
-        table_id=row.table_id,
-        hints=ExecutionHints.from_json(row.wishes),
-        because=row.because,
-        job_id=row.job_id,
-        ended_at=row.ended_at,
-    )
+    values = {str(name): value for name, value in row._mapping.items()}
+    return converted({**values, "hints": ExecutionHints.from_json(row.wishes)}, DelegatedPlan, strict=False)
 
 
 def ids_of(plans: Iterable[DelegatedPlan]) -> list[str]:

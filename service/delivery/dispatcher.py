@@ -56,7 +56,7 @@ class DispatcherConfig:
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
     source: str = "/groundskeeper"  # The source of the CloudEvents.
     namespace: str = "groundskeeper"  # The namespace of the jobs in OpenLineage events.
-    per_webhook: int = 16  # Most claimed delivery queues of a webhook; a failing one has at most one.
+    per_webhook: int = 16  # Most delivery queues that are claimed of a webhook; of a failing one it is one.
     at_once: int = 512  # Most claimed delivery queues.
     run: int = 50  # Most deliveries that are read from a queue at once.
 
@@ -107,8 +107,8 @@ class Dispatcher:
     ) -> None:
         self._engine = engine
         self._clock = clock
-        # The machine's clock, because receivers compare the time of a signature with their own clock, and send times of
-        # it.
+        # Times for receivers come from the machine's clock: a receiver compares the time of a signature with its own
+        # clock, and may answer with a time until which to wait.
         self._wall = wall
         self._rng = rng
         self._notifier = notifier

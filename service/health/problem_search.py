@@ -1,8 +1,8 @@
 """Reads the facts from the database and finds the problems in them.
 
-A search of all tables reads of each table a digest of its facts. Problems are computed again only if the digest has
-changed, or if they depend on the time that has passed. So a search of many tables costs little, and finds the same as a
-search that computes everything.
+A search of all tables reads a digest of the facts of each table. The problems of a table are computed again only if its
+digest has changed, or if they depend on the time that has passed. So a search of many tables costs little, and finds
+the same as a search that computes everything.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _COMPUTED_AT_ONCE = 50
 _WITHOUT_REST = 200
 _REST = 1.0
 _MOST_REST_SECONDS = 0.1
-# Before each table it waits so long at most for the calls that are being answered.
+# The longest time that the search waits, before each table, for calls that are being answered.
 _GIVEN_WAY_SECONDS = 0.005
 
 _Part = TypeVar("_Part")
@@ -256,7 +256,7 @@ def _of_the_rest(engine: Engine, now: datetime) -> tuple[Part, Collection[Proble
         except DatabaseUnavailableError:
             raise
         except Exception:
-            log.exception("What is needed for problems cannot be read: %s", ", ".join(kinds))
+            log.exception("The facts for these kinds of problems cannot be read: %s", ", ".join(kinds))
             failed.update(kinds)
             return None
 
@@ -278,10 +278,11 @@ def _of_the_rest(engine: Engine, now: datetime) -> tuple[Part, Collection[Proble
 def _backlog(table: TableFacts) -> TableBacklog | None:
     if table.snapshot is None:
         return None
-    totals = table.snapshot.totals
+    totals, own = table.snapshot.totals, table.snapshot.metadata_table
     return TableBacklog(
         log_bytes=totals.log_bytes,
         base_bytes=totals.base_bytes,
         commits=table.snapshot.since_compaction.commits,
         last_commit_at=table.snapshot.last_commit_at,
+        metadata_commits=own.commits if own else None,
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from jobs.spec import Documented, Spec
 
+UPSERT = "UPSERT"
 COMPACTION = "COMPACT"
 CLUSTERING = "CLUSTER"
 BUCKET_RESCALE = "BUCKET_RESCALE"

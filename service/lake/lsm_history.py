@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from service.lake.storage import Storage
     from service.lake.table_config import TableConfig
+    from service.model.errors import GroundskeeperError
 
 log = logging.getLogger(__name__)
 
@@ -69,25 +70,35 @@ def has(storage: Storage, config: TableConfig, requested_time: str) -> bool:
 
 
 def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[Found, bool]:
-    """Returns the archived instants that were requested at `since` or later, and whether all files that may contain
-    such instants could be read. Raises StorageError."""
+    """Returns the archived instants that were requested at `since` or later, and whether the manifest and all files
+    that may contain such instants could be read. Raises StorageError."""
+    found: Found = {}
 
-    def search() -> tuple[Found, bool]:
-        found: Found = {}
+    def search(unreadable: tuple[type[GroundskeeperError], ...]) -> bool:
+        """Returns whether no file was `unreadable`."""
         is_whole = True
-        for _, last, path in _files(storage, config):
-            if last < since:
-                continue
+        for path in _since(storage, config, since):
             try:
                 for row in _rows(storage, path, ["instantTime", "completionTime", "action", "metadata"]):
                     if row.instant_time >= since:
                         found[row.instant_time, row.action] = _archived(row, f"{storage.base_path}/{path}")
-            except FileDamagedError as error:
+            except unreadable as error:
                 log.warning("Instants in a file of the history cannot be read: %s", error.detail)
                 is_whole = False
-        return found, is_whole
+        return is_whole
 
-    return _attempted(search)
+    try:
+        with suppress(PathNotFoundError):
+            return found, _attempted(lambda: search((FileDamagedError,)))
+        # A file that the manifest lists is gone for good.
+        return found, search((FileDamagedError, PathNotFoundError))
+    except (FileDamagedError, PathNotFoundError) as error:
+        log.warning("The list of the files of the history cannot be read: %s", error.detail)
+        return found, False
+
+
+def _since(storage: Storage, config: TableConfig, since: str) -> list[str]:
+    return [path for _, last, path in _files(storage, config) if last >= since]
 
 
 def _attempted(search: Callable[[], Result]) -> Result:

@@ -46,6 +46,7 @@ class TableFigures:
     commits: int
     problems: Mapping[Severity, int]
     objective: ObjectiveState | None = None
+    metadata_commits: int | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -87,6 +88,7 @@ def read(connection: Connection, chosen: Chosen, now: datetime) -> Series:
                     backlog.commits if backlog else 0,
                     problems[table_id],
                     objectives.get(table_id),
+                    backlog.metadata_commits if backlog else None,
                 )
             )
     found.sort(key=lambda each: (*(-each.problems.get(level, 0) for level in Severity), -each.log_bytes, each.table_id))
@@ -102,6 +104,11 @@ def families(series: Series) -> Iterator[Metric]:
     )
     commits = GaugeMetricFamily(
         "groundskeeper_table_delta_commits", "Commits since the last compaction of a chosen table", labels=_LABELS
+    )
+    metadata_commits = GaugeMetricFamily(
+        "groundskeeper_table_metadata_commits",
+        "Commits of the metadata table of a chosen table since its last compaction",
+        labels=_LABELS,
     )
     overheads = GaugeMetricFamily(
         "groundskeeper_table_read_overhead",
@@ -121,7 +128,9 @@ def families(series: Series) -> Iterator[Metric]:
             problems.add_metric([*each.labels, severity.value], each.problems.get(severity, 0))
         logs.add_metric(each.labels, each.log_bytes)
         commits.add_metric(each.labels, each.commits)
-    yield from (problems, logs, commits, overheads, kept)
+        if each.metadata_commits is not None:
+            metadata_commits.add_metric(each.labels, each.metadata_commits)
+    yield from (problems, logs, commits, metadata_commits, overheads, kept)
     yield GaugeMetricFamily(
         "groundskeeper_tables_without_series", "Chosen tables beyond the limit of series", value=series.left_out
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.model.formatting import duration
+from service.model.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from service.outcome.read_cost import ReadCost, ReadRates
     from service.outcome.reads import Reads
@@ -58,7 +59,7 @@ def saved_by(amounts: Mapping[str, float], rates: ReadRates) -> float:
 
 
 @dataclass(frozen=True)
-class MeasuredGain:
+class MeasuredGain(Record):
     """The expected and the actual gain of a job, in processor seconds of one read. `overhead_after` is the overhead at
     the first poll after the job."""
 
@@ -66,6 +67,6 @@ class MeasuredGain:
     kind: JobKind
     created_at: datetime
     expected_seconds: float
-    saved_seconds: float | None
     overhead_before: float
-    overhead_after: float | None
+    saved_seconds: float | None = None
+    overhead_after: float | None = None

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from jobs.spec import Documented, Spec
+from jobs.spec import Spec
+from service.model.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +19,7 @@ MOST = 1000
 
 
 @dataclass(frozen=True)
-class Freeze(Documented):
+class Freeze(Record):
     """A freeze of the tables that match one of the patterns."""
 
     name: Annotated[str, Spec("Name of the freeze", examples=("black-friday",))]

@@ -23,11 +23,11 @@ _NOT_ENDED = sa.select(_f).where(_f.c.ends_at > sa.bindparam("now")).order_by(_f
 
 def every(connection: Connection) -> list[Freeze]:
     """Returns all freezes, including ended ones, sorted by name."""
-    return [_freeze(row) for row in connection.execute(sa.select(_f).order_by(_f.c.name).limit(MOST))]
+    return [Freeze.of_row(row) for row in connection.execute(sa.select(_f).order_by(_f.c.name).limit(MOST))]
 
 
 def not_ended(connection: Connection, now: datetime) -> list[Freeze]:
-    return [_freeze(row) for row in connection.execute(_NOT_ENDED, {"now": now})]
+    return [Freeze.of_row(row) for row in connection.execute(_NOT_ENDED, {"now": now})]
 
 
 def get(connection: Connection, name: str) -> Freeze:
@@ -35,7 +35,7 @@ def get(connection: Connection, name: str) -> Freeze:
     row = connection.execute(sa.select(_f).where(_f.c.name == name)).one_or_none()
     if row is None:
         raise FreezeNotFoundError(f"There is no freeze {name}.")
-    return _freeze(row)
+    return Freeze.of_row(row)
 
 
 def number(connection: Connection) -> int:
@@ -45,14 +45,7 @@ def number(connection: Connection) -> int:
 def put(connection: Connection, freeze: Freeze) -> bool:
     """Inserts or replaces a freeze, and returns whether it is new. A replacement keeps `created_at`."""
     known = connection.execute(sa.select(_f.c.name).where(_f.c.name == freeze.name)).first()
-    changed = {
-        "starts_at": freeze.starts_at,
-        "ends_at": freeze.ends_at,
-        "tables": list(freeze.tables),
-        "reason": freeze.reason,
-        "set_by": freeze.set_by,
-        "updated_at": freeze.updated_at,
-    }
+    changed = freeze.to_row("name", "created_at")
     upsert(connection, _f, {"name": freeze.name}, changed, only_new={"created_at": freeze.created_at})
     return known is None
 
@@ -61,7 +54,3 @@ def delete(connection: Connection, name: str) -> None:
     """Raises FreezeNotFoundError."""
     if not connection.execute(_f.delete().where(_f.c.name == name)).rowcount:
         raise FreezeNotFoundError(f"There is no freeze {name}.")
-
-
-def _freeze(row: sa.Row[tuple[object, ...]]) -> Freeze:
-    return Freeze(**{**row._mapping, "tables": tuple(row.tables)})

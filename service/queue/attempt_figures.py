@@ -18,7 +18,7 @@ from service.db.upsert import insert_into
 from service.delivery import outbox
 from service.outcome.gain import saved_by
 from service.queue import cost_store, gain_store, worker_store
-from service.queue.cost_model import Ended
+from service.queue.cost import Ended
 from service.queue.job import AttemptOutcome
 from service.queue.job_tally import amount
 
@@ -131,15 +131,28 @@ def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: Ki
     figures = of_attempt(job, outcome, result, now, gib=gib)
     add(connection, job.table_id, job.kind, figures, now)
     if figures.succeeded or figures.failed:
-        is_good = bool(figures.succeeded)
-        ended = Ended(
-            job.table_id, job.kind.value, job.dry_run, figures.seconds, work=result.work, gib=gib, is_good=is_good
-        )
+        ended = _ended(job, result, figures, gib)
         # The cost model reads in the order of the positions.
         outbox.in_turn(connection, lambda connection: cost_store.record(connection, ended, now))
     if figures.succeeded and job.worth is not None:
         saved = saved_by(vars(figures), worker_store.read_rates(connection))
         gain_store.end(connection, job.id, saved, now)
+
+
+def _ended(job: Job, result: KindResult, figures: Figures, gib: float) -> Ended:
+    """Returns what the cost model learns from an attempt. A dry run only plans to read and write."""
+    is_good = bool(figures.succeeded)
+    moved = result if is_good and not job.dry_run else None
+    return Ended(
+        *(job.table_id, job.kind.value, job.dry_run, figures.seconds, result.work, gib, is_good),
+        cpu_seconds=_known(result.cpu_seconds),
+        bytes_read=_known(moved and moved.input_bytes),
+        bytes_written=_known(getattr(moved, "bytes_written", None)),
+    )
+
+
+def _known(given: object) -> float | None:
+    return amount(given) if isinstance(given, int | float) else None
 
 
 def add(connection: Connection, table_id: str, kind: JobKind, figures: Figures, ended_at: datetime) -> None:

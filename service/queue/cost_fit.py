@@ -1,5 +1,5 @@
-"""The fit of the durations of jobs: a time for each job, plus one for each GiB and one for each file that it works
-on."""
+"""The fit of what jobs take, such as seconds: an amount for each job, plus one for each GiB and one for each file that
+it works on."""
 
 from __future__ import annotations
 
@@ -17,62 +17,77 @@ if TYPE_CHECKING:
     from jobs.kinds.results import Work
 
 _GIB = 2.0**30
-_STEPS = 6
+_STEPS = 10
 # A fit with one more coefficient is taken only if its error is smaller by this share.
 _WORTH = 0.03
-# Errors below this share of a job's time count as equal.
-_LEAST_ERROR = 0.01
-_LEAST_SECONDS = 0.001
+# Sums of errors that differ by less count as equal.
+_LEAST_GAIN = 0.01
+# A usual error, as a logarithm; a larger one tells of an outlier.
+_USUAL = 0.15
+_LEAST = 0.001
+# A solution that expects less than this share of an amount is on its way to a better one.
+_LEAST_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
     work: Work
-    seconds: float
+    amount: float
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Seconds for each job, for each GiB of its files, and for each file. `most_bytes` is the size of the largest known
-    job."""
+    """What each job takes, each GiB of its files, and each file. `most_bytes` is the size of the largest known job."""
 
-    seconds: float = 0.0
-    seconds_per_gib: float = 0.0
-    seconds_per_file: float = 0.0
+    per_job: float = 0.0
+    per_gib: float = 0.0
+    per_file: float = 0.0
     most_bytes: float = 0.0
 
     def of(self, work: Work) -> float:
-        found = self.seconds + self.seconds_per_gib * work.bytes / _GIB + self.seconds_per_file * work.files
-        return max(found, _LEAST_SECONDS)
+        found = self.per_job + self.per_gib * work.bytes / _GIB + self.per_file * work.files
+        return max(found, _LEAST)
 
 
 def fitted(known: Sequence[Observation]) -> Fit:
-    """Returns the fit with the least sum of relative errors. Errors are not squared, so that outliers have little
-    influence. No coefficient is negative, and one is 0 unless it makes the sum clearly smaller. `known` must not be
-    empty."""
+    """Returns the fit with the least sum of errors. No coefficient is negative, and one is 0 unless it makes the sum
+    clearly smaller. `known` must not be empty.
+
+    An error is the logarithm of actual divided by expected. A half counts as much as the double then; among relative
+    errors the double counts more, so expectations would be too low. Outliers have little influence.
+    """
     rows = np.array([(1.0, each.work.bytes / _GIB, each.work.files) for each in known])
-    seconds = np.array([each.seconds for each in known])
+    amounts = np.array([each.amount for each in known])
     best, least = np.zeros(3), np.inf
     for size in (1, 2, 3):
-        solved = [_solved(rows, seconds, columns) for columns in combinations(range(3), size)]
-        for coefficients in solved:
-            error = np.abs(1 - rows @ coefficients / seconds).sum()
-            if (coefficients >= 0).all() and error < least * (1 - _WORTH) - _LEAST_ERROR:
+        for columns in combinations(range(3), size):
+            coefficients = _solved(rows, amounts, columns)
+            error = _errors(amounts, rows @ coefficients).sum()
+            if (coefficients >= 0).all() and error < least * (1 - _WORTH) - _LEAST_GAIN:
                 best, least = coefficients, error
-    seconds_of_job, of_gib, of_file = map(float, best)
-    return Fit(seconds_of_job, of_gib, of_file, float(rows[:, 1].max() * _GIB))
+    per_job, per_gib, per_file = map(float, best)
+    return Fit(per_job, per_gib, per_file, float(rows[:, 1].max() * _GIB))
 
 
-def _solved(rows: NDArray[Any], seconds: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
-    """Returns the coefficients with the least absolute errors; those of other columns are 0.
+def _solved(rows: NDArray[Any], amounts: NDArray[Any], columns: tuple[int, ...]) -> NDArray[Any]:
+    """Returns the coefficients with the least sum of errors; those of other columns are 0.
 
-    Least squares are repeated, each time with weights from the errors of the previous solution.
+    Least squares are repeated. Each time the logarithm is replaced by its tangent at the previous solution, and
+    outliers of that get less weight. The first time all jobs are assumed to have taken what is expected.
     """
-    relative = rows[:, columns] / seconds[:, None]
     found = np.zeros(3)
-    weights = np.ones(len(seconds))
+    expected, weights = amounts, np.ones(len(amounts))
     for _ in range(_STEPS):
-        found[list(columns)] = np.linalg.lstsq(relative * weights[:, None], weights, rcond=None)[0]
-        errors = np.abs(1 - rows @ found / seconds)
-        weights = 1 / np.sqrt(np.maximum(errors, _LEAST_ERROR))
+        weighted = rows[:, columns] * (weights / expected)[:, None]
+        found[list(columns)] = np.linalg.lstsq(weighted, (1 + np.log(amounts / expected)) * weights, rcond=None)[0]
+        expected = np.maximum(rows @ found, _LEAST_SHARE * amounts)
+        weights = 1 / np.hypot(_USUAL, np.log(amounts / expected))
+    return found
+
+
+def _errors(amounts: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
+    """Returns the error of each job: nearly the square of the logarithm up to `_USUAL`, and ever less beyond it
+    (Cauchy's loss)."""
+    logarithms = np.log(np.maximum(expected, _LEAST) / amounts)
+    found: NDArray[Any] = np.log1p((logarithms / _USUAL) ** 2)
     return found

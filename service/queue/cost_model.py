@@ -1,4 +1,4 @@
-"""The cost of jobs, learned from ended ones: the duration of an attempt depends on the files that it works on."""
+"""The cost of jobs, learned from ended ones: what an attempt takes depends on the files that it works on."""
 
 from __future__ import annotations
 
@@ -6,84 +6,37 @@ import math
 from array import array
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from jobs.kinds.results import NO_WORK, Work
-from service.model.formatting import duration
+from jobs.kinds.results import Work
+from service.queue.cost import DEFAULT_SECONDS, Basis, Cost, CostPart, Range
 from service.queue.cost_fit import Fit, Observation, fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-DEFAULT_SECONDS = 30.0
+    from service.queue.cost import Ended
+
 # The numbers of latest jobs from which the fit of a kind, the factor of a shape and the factor of a table are made.
 _MOST_OF_KIND, _MOST_OF_SHAPE, _MOST_OF_TABLE = 300, 40, 5
-# The factor of a shape is drawn towards 1, as if this number of further jobs had taken exactly the expected time.
+# The factor of a shape is drawn towards 1, as if this number of further jobs had taken exactly the expected amount.
 _DOUBT = 3.0
 # The fit is made again once this share of its jobs is new.
 _NEW_SHARE = 0.05
 # Share of the jobs that take less than the lower end of an interval, and more than the upper end.
 _OUTSIDE = 0.1
-# The factor between the expected time and the ends of its interval while no error is known.
+# The factor between the expected amount and the ends of its interval while no error is known.
 _UNKNOWN = 3.0
-
-
-class Basis(StrEnum):
-    """The source of an expected cost. All sources but `TABLE` make it a guess."""
-
-    TABLE = "table"
-    SHAPE = "shape"
-    KIND = "kind"
-    DEFAULT = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Expected cost of an attempt, from its lease to its end. Eight of ten attempts take from `low` to `high` seconds.
-    `gib` is the memory of the slot, 0 if workers do not report it."""
-
-    seconds: float
-    low: float
-    high: float
-    basis: Basis
-    gib: float = 0.0
-
-    @property
-    def is_guess(self) -> bool:
-        return self.basis is not Basis.TABLE
-
-    @property
-    def gb_hours(self) -> float:
-        """GiB of memory times hours."""
-        return self.seconds * self.gib / 3600
-
-    @property
-    def text(self) -> str:
-        """Returns words such as "about 40 s (35 s to 48 s), 0.022 GB-hours"."""
-        memory = f", {self.gb_hours:.2g} GB-hours" if self.gib else ""
-        return f"about {duration(self.seconds)} ({duration(self.low)} to {duration(self.high)}){memory}"
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An attempt that has ended. `is_good` says that it succeeded. The duration of a failed attempt is only a lower
-    bound for the job."""
-
-    table_id: str
-    kind: str
-    dry_run: bool
-    seconds: float
-    work: Work = NO_WORK
-    gib: float = 0.0
-    is_good: bool = True
+# The numbers that are kept of each job of a table: bytes, files, and the amount of each part.
+_STRIDE = 2 + len(CostPart)
+_PLACES = {part: place for place, part in enumerate(CostPart, 2)}
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The error of the expectations about one kind, over the latest jobs from which they are learned. Errors are
-    shares of the seconds that a job took; None if too few jobs are known.
+    """The error of the expectations of one part, over the latest jobs from which they are learned. Errors are shares
+    of what a job took; None if too few jobs are known.
 
     `of_other_tables` is the median error for tables that the model does not know, `of_known_tables` the one for tables
     of which it knows the previous job.
@@ -101,23 +54,30 @@ class Learned:
 
     kind: str
     dry_run: bool
-    fit: Fit
-    accuracy: Accuracy
+    parts: Mapping[CostPart, tuple[Fit, Accuracy]]
+
+
+@dataclass
+class _OfPart:
+    """The fit of one part, and the spread of its errors as factors: for tables that it does not know, and for tables
+    of which it knows the previous job."""
+
+    fit: Fit = field(default_factory=Fit)
+    of_others: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
+    of_known: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
 
 
 @dataclass
 class _OfKind:
     """What is known about the jobs of one kind, or about its dry runs."""
 
-    latest: deque[tuple[str, Observation]] = field(default_factory=lambda: deque(maxlen=_MOST_OF_KIND))
-    of_shapes: defaultdict[str, deque[Observation]] = field(
+    latest: deque[Ended] = field(default_factory=lambda: deque(maxlen=_MOST_OF_KIND))
+    of_shapes: defaultdict[str, deque[Ended]] = field(
         default_factory=lambda: defaultdict(lambda: deque(maxlen=_MOST_OF_SHAPE))
     )
-    # Bytes, files and seconds of each job; the seconds of an attempt that failed are negative.
+    # Bytes, files and amounts of each job; amounts that are not known are NaN, and those of a failed attempt negative.
     of_tables: defaultdict[str, array[float]] = field(default_factory=lambda: defaultdict(lambda: array("f")))
-    fit: Fit = field(default_factory=Fit)
-    of_others: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
-    of_known: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
+    parts: dict[CostPart, _OfPart] = field(default_factory=dict)
     # A cache of answers since the fit was made, by table id, because the outlook asks for the same jobs again and
     # again.
     answers: dict[str, tuple[Work, Cost]] = field(default_factory=dict)
@@ -126,12 +86,17 @@ class _OfKind:
 
     @property
     def is_stale(self) -> bool:
-        return self.new > _NEW_SHARE * len(self.latest) or self.fit == Fit()
+        return self.new > _NEW_SHARE * len(self.latest) or not self.parts
+
+    def observed(self, part: CostPart) -> list[tuple[str, Observation]]:
+        """Returns the latest jobs of which the amount is known, by the ids of their tables."""
+        return [(each.table_id, found) for each in self.latest if (found := _observation(each, part))]
 
 
 class CostModel:
     """Expects the cost of jobs in three steps: a fit over all jobs of the kind (`cost_fit`), a factor of the table's
-    shape, and a factor of the table itself. Factors are medians, so a single job that was slow changes little.
+    shape, and a factor of the table itself. Factors are medians, so a single job that was slow changes little. Each
+    part has fits and factors of its own.
 
     `shapes` are words for what tables have in common, such as their storage, by table id.
     """
@@ -146,11 +111,11 @@ class CostModel:
         known.answers.pop(ended.table_id, None)
         of_table = known.of_tables[ended.table_id]
         of_table.extend(_numbers(ended))
-        del of_table[: -3 * _MOST_OF_TABLE]
+        del of_table[: -_STRIDE * _MOST_OF_TABLE]
         known.gib = ended.gib or known.gib
         if ended.is_good:
-            known.latest.append((ended.table_id, _observation(ended)))
-            known.of_shapes[self.shapes.get(ended.table_id, "")].append(_observation(ended))
+            known.latest.append(ended)
+            known.of_shapes[self.shapes.get(ended.table_id, "")].append(ended)
             known.new += 1
 
     def learn_older(self, ended: Ended) -> None:
@@ -158,16 +123,13 @@ class CostModel:
         known = self._kinds[ended.kind, ended.dry_run]
         known.answers.pop(ended.table_id, None)
         of_table = known.of_tables[ended.table_id]
-        if len(of_table) < 3 * _MOST_OF_TABLE:
+        if len(of_table) < _STRIDE * _MOST_OF_TABLE:
             of_table[:0] = array("f", _numbers(ended))
         known.gib = known.gib or ended.gib
         if ended.is_good:
-            for many, each in (
-                (known.latest, (ended.table_id, _observation(ended))),
-                (known.of_shapes[self.shapes.get(ended.table_id, "")], _observation(ended)),
-            ):
+            for many in (known.latest, known.of_shapes[self.shapes.get(ended.table_id, "")]):
                 if len(many) < (many.maxlen or 0):
-                    many.appendleft(each)  # type: ignore[arg-type]
+                    many.appendleft(ended)
                     known.new += 1
 
     def expected(self, table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost:
@@ -183,28 +145,33 @@ class CostModel:
         return cost
 
     def _computed(self, known: _OfKind, table_id: str, work: Work) -> Cost:
+        found = {part: self._of_part(known, part, table_id, work) for part in known.parts}
+        basis, seconds = found.pop(CostPart.SECONDS)
+        return Cost(*seconds, basis, known.gib, {part: each for part, (_, each) in found.items()})
+
+    def _of_part(self, known: _OfKind, part: CostPart, table_id: str, work: Work) -> tuple[Basis, Range]:
+        learned = known.parts[part]
+        fit = learned.fit
         of_table, of_shape = known.of_tables.get(table_id), known.of_shapes.get(self.shapes.get(table_id, ""))
-        if of_table:
-            basis, factor, spread = Basis.TABLE, _factor(known.fit, _read(of_table)), known.of_known
+        if of_table and (read := _read(of_table, part)):
+            basis, factor, spread = Basis.TABLE, _factor(fit, read), learned.of_known
         elif len(known.of_shapes) > 1 and of_shape:
-            factor = _factor(known.fit, [(each, True) for each in of_shape], _DOUBT)
-            basis, spread = Basis.SHAPE, known.of_others
+            alike = [(found, True) for each in of_shape if (found := _observation(each, part))]
+            basis, factor, spread = Basis.SHAPE, _factor(fit, alike, _DOUBT), learned.of_others
         else:
-            basis, factor, spread = Basis.KIND, 1.0, known.of_others
-        seconds = factor * known.fit.of(work)
-        # Beyond the largest known job, the growth of the duration is uncertain, so the interval widens.
-        beyond = max(1.0, work.bytes / known.fit.most_bytes) if known.fit.most_bytes else 1.0
-        return Cost(seconds, seconds * spread[0], seconds * spread[1] * beyond, basis, known.gib)
+            basis, factor, spread = Basis.KIND, 1.0, learned.of_others
+        amount = factor * fit.of(work)
+        # Beyond the largest known job, the growth is uncertain, so the interval widens.
+        beyond = max(1.0, work.bytes / fit.most_bytes) if fit.most_bytes else 1.0
+        return basis, Range(amount, amount * spread[0], amount * spread[1] * beyond)
 
     def learned(self) -> list[Learned]:
         found = []
         for (kind, dry_run), known in sorted(self._kinds.items()):
             if known.latest:
                 _renew(known)
-                others, own = (_median([abs(math.exp(-each) - 1) for each in errors]) for errors in _errors(known))
-                tables = {table_id for table_id, _ in known.latest}
-                accuracy = Accuracy(len(known.latest), len(tables), of_other_tables=others, of_known_tables=own)
-                found.append(Learned(kind, dry_run, known.fit, accuracy))
+                parts = {part: (each.fit, _accuracy(known, part)) for part, each in known.parts.items()}
+                found.append(Learned(kind, dry_run, parts))
         return found
 
 
@@ -212,21 +179,32 @@ def _renew(known: _OfKind) -> None:
     known.answers.clear()
     if not known.latest:
         # All attempts have failed so far.
-        known.fit = Fit(DEFAULT_SECONDS)
+        known.parts = {CostPart.SECONDS: _OfPart(Fit(DEFAULT_SECONDS))}
         return
-    known.fit = fitted([each for _, each in known.latest])
-    others, own = _errors(known)
-    known.of_others, known.of_known = _interval(others), _interval(own)
+    known.parts = {}
+    for part in CostPart:
+        if observed := known.observed(part):
+            fit = fitted([each for _, each in observed])
+            others, own = _errors(observed, fit)
+            known.parts[part] = _OfPart(fit, _interval(others), _interval(own))
     known.new = 0
 
 
-def _errors(known: _OfKind) -> tuple[list[float], list[float]]:
+def _accuracy(known: _OfKind, part: CostPart) -> Accuracy:
+    observed = known.observed(part)
+    errors = _errors(observed, known.parts[part].fit)
+    others, own = (_median([abs(math.exp(-each) - 1) for each in found]) for found in errors)
+    tables = {table_id for table_id, _ in observed}
+    return Accuracy(len(observed), len(tables), of_other_tables=others, of_known_tables=own)
+
+
+def _errors(observed: Sequence[tuple[str, Observation]], whole: Fit) -> tuple[list[float], list[float]]:
     """Returns the errors for tables that the fit does not know, and for jobs whose predecessor on the table it knows.
-    An error is the logarithm of actual divided by expected seconds."""
+    An error is the logarithm of the actual amount divided by the expected one. `whole` is the fit of all."""
     halves: tuple[list[tuple[str, Observation]], list[tuple[str, Observation]]] = ([], [])
-    numbers = {table_id: number for number, table_id in enumerate(dict.fromkeys(each for each, _ in known.latest))}
+    numbers = {table_id: number for number, table_id in enumerate(dict.fromkeys(each for each, _ in observed))}
     of_tables: defaultdict[str, list[Observation]] = defaultdict(list)
-    for table_id, each in known.latest:
+    for table_id, each in observed:
         halves[numbers[table_id] % 2].append((table_id, each))
         of_tables[table_id].append(each)
     others: list[float] = []
@@ -235,7 +213,7 @@ def _errors(known: _OfKind) -> tuple[list[float], list[float]]:
             fit = fitted([each for _, each in those])
             others += [_error(each, fit.of(each.work)) for _, each in these]
     own = [
-        _error(after, before.seconds / known.fit.of(before.work) * known.fit.of(after.work))
+        _error(after, before.amount / whole.of(before.work) * whole.of(after.work))
         for each in of_tables.values()
         for before, after in pairwise(each)
     ]
@@ -243,7 +221,7 @@ def _errors(known: _OfKind) -> tuple[list[float], list[float]]:
 
 
 def _error(observation: Observation, expected: float) -> float:
-    return math.log(observation.seconds / expected)
+    return math.log(observation.amount / expected)
 
 
 def _interval(errors: Sequence[float]) -> tuple[float, float]:
@@ -256,7 +234,7 @@ def _interval(errors: Sequence[float]) -> tuple[float, float]:
 
 
 def _factor(fit: Fit, known: Sequence[tuple[Observation, bool]], doubt: float = 0.0) -> float:
-    """Returns the median of the actual duration of attempts divided by the expected one. The second member of each
+    """Returns the median of the actual amounts of attempts divided by the expected ones. The second member of each
     observation says whether the attempt succeeded."""
     good: list[float] = []
     failed: list[float] = []
@@ -265,7 +243,7 @@ def _factor(fit: Fit, known: Sequence[tuple[Observation, bool]], doubt: float = 
     middle = _median(good)
     # A failed attempt says nothing if it ended sooner than the median of the successful ones.
     ratios = good + [each for each in failed if middle is None or each > middle]
-    return math.exp((_median(ratios) or 0.0) * len(ratios) / (len(ratios) + doubt))
+    return math.exp((_median(ratios) or 0.0) * len(ratios) / (len(ratios) + doubt)) if ratios else 1.0
 
 
 def _median(values: Sequence[float]) -> float | None:
@@ -275,17 +253,23 @@ def _median(values: Sequence[float]) -> float | None:
     return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def _observation(ended: Ended) -> Observation:
-    return Observation(ended.work, max(ended.seconds, 0.001))
+def _observation(ended: Ended, part: CostPart) -> Observation | None:
+    amount = ended.took(part)
+    return None if amount is None else Observation(ended.work, amount)
 
 
-def _numbers(ended: Ended) -> tuple[float, float, float]:
-    seconds = max(ended.seconds, 0.001)
-    return float(ended.work.bytes), float(ended.work.files), seconds if ended.is_good else -seconds
+def _numbers(ended: Ended) -> Iterator[float]:
+    yield float(ended.work.bytes)
+    yield float(ended.work.files)
+    for part in CostPart:
+        amount = ended.took(part)
+        yield math.nan if amount is None else amount if ended.is_good else -amount
 
 
-def _read(numbers: Sequence[float]) -> list[tuple[Observation, bool]]:
+def _read(numbers: Sequence[float], part: CostPart) -> list[tuple[Observation, bool]]:
+    place = _PLACES[part]
     return [
-        (Observation(Work(int(numbers[at]), int(numbers[at + 1])), abs(numbers[at + 2])), numbers[at + 2] > 0)
-        for at in range(0, len(numbers), 3)
+        (Observation(Work(int(numbers[at]), int(numbers[at + 1])), abs(amount)), amount > 0)
+        for at in range(0, len(numbers), _STRIDE)
+        if not math.isnan(amount := numbers[at + place])
     ]

@@ -13,7 +13,8 @@ from jobs.contract import JobKind
 from jobs.kinds.results import Work
 from service.catalog import snapshot_store
 from service.db import schema
-from service.queue.cost_model import Cost, CostModel, Ended
+from service.queue.cost import Cost, CostPart, Ended
+from service.queue.cost_model import CostModel
 from service.queue.workload import work_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _AT_ONCE = 4000
 _FRESH_SECONDS = 10.0
 # Larger numbers, which only a broken worker reports, are cut to this one, so that they fit into the column.
 _MOST = 2**50
-_MOST_SECONDS, _MOST_GIB = 366 * 86_400.0, 1e6
+_MOST_GIB = 1e6
 _ENDED_AFTER = sa.select(_c).where(_c.c.id > sa.bindparam("after")).order_by(_c.c.id).limit(_AT_ONCE)
 _ENDED_BEFORE = sa.select(_c).where(_c.c.id < sa.bindparam("before")).order_by(_c.c.id.desc()).limit(_AT_ONCE)
 _KINDS = {each.value: each for each in JobKind}
@@ -101,7 +102,7 @@ def record(connection: Connection, ended: Ended, at: datetime) -> None:
         "kind": ended.kind,
         "dry_run": ended.dry_run,
         "succeeded": ended.is_good,
-        "seconds": ended.seconds,
+        **{part.value: getattr(ended, part.value) for part in CostPart},
         "gib": ended.gib,
         "work_bytes": min(ended.work.bytes, _MOST),
         "work_files": min(ended.work.files, _MOST),
@@ -117,10 +118,12 @@ def prune(connection: Connection, before: datetime, limit: int) -> int:
 
 def _is_sound(row: sa.Row[Any]) -> bool:
     """Returns whether the figures of an attempt are possible, because the model must not learn from a damaged row."""
-    seconds, gib = float(row.seconds), float(row.gib)
-    return 0 <= seconds < _MOST_SECONDS and 0 <= gib < _MOST_GIB and row.work_bytes >= 0 and row.work_files >= 0
+    amounts = ((part, getattr(row, part.value)) for part in CostPart)
+    are_possible = all(amount is None or 0 <= amount < part.most for part, amount in amounts)
+    return are_possible and 0 <= row.gib < _MOST_GIB and row.work_bytes >= 0 and row.work_files >= 0
 
 
 def _ended(row: sa.Row[Any]) -> Ended:
     work = Work(row.work_bytes, row.work_files)
-    return Ended(row.table_id, row.kind, row.dry_run, row.seconds, work=work, gib=row.gib, is_good=row.succeeded)
+    amounts = {part.value: getattr(row, part.value) for part in CostPart}
+    return Ended(row.table_id, row.kind, row.dry_run, work=work, gib=row.gib, is_good=row.succeeded, **amounts)

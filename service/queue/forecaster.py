@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from service.db.engine import reading
 from service.model.calls import calls
 from service.queue import cost_store, demand_store, outlook_store, worker_store
-from service.queue.cost_model import Basis
+from service.queue.cost import Basis
 from service.queue.outlook import Goals, Outlook, outlook
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from jobs.kinds.results import Work
     from service.model.clock import Clock
-    from service.queue.cost_model import Cost, Learned
+    from service.queue.cost import Cost
+    from service.queue.cost_model import Learned
 
 log = logging.getLogger(__name__)
 

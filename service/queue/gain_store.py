@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from jobs.contract import JobKind
 from service.db import schema
 from service.outcome.gain import MeasuredGain
 
@@ -57,15 +56,4 @@ def record_overhead(connection: Connection, table_id: str, overhead: float, poll
 def of_table(connection: Connection, table_id: str, limit: int) -> list[MeasuredGain]:
     """Returns the last gains, the newest first."""
     query = sa.select(_g).where(_g.c.table_id == table_id).order_by(_g.c.created_at.desc(), _g.c.job_id).limit(limit)
-    return [
-        MeasuredGain(
-            job_id=row.job_id,
-            kind=JobKind(row.kind),
-            created_at=row.created_at,
-            expected_seconds=row.expected_seconds,
-            saved_seconds=row.saved_seconds,
-            overhead_before=row.overhead_before,
-            overhead_after=row.overhead_after,
-        )
-        for row in connection.execute(query)
-    ]
+    return [MeasuredGain.of_row(row) for row in connection.execute(query)]

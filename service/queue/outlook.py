@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from service.queue.cost_model import Cost
+    from service.queue.cost import Cost
     from service.queue.outlook_store import HeldRow, QueuedRow
     from service.queue.worker import Worker
 

@@ -10,7 +10,7 @@ from jobs.contract import JobKind
 from service.db.engine import reading
 from service.outcome.gain import Gain, gain_of
 from service.queue import job_store
-from service.queue.cost_model import DEFAULT_SECONDS
+from service.queue.cost import DEFAULT_SECONDS
 from service.queue.forecaster import Planned
 from service.queue.job import JobState
 from service.scheduling import budgets
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from service.queue.cost_model import Cost
+    from service.queue.cost import Cost
     from service.queue.forecaster import Forecaster
     from service.queue.job import Job
     from service.scheduling.decision_inputs import DecisionInputs

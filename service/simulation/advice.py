@@ -14,7 +14,7 @@ from jobs.kinds.results import NO_WORK
 from jobs.spec import Spec
 from service.model.formatting import count
 from service.model.record import Record
-from service.queue.cost_model import Basis
+from service.queue.cost import Basis
 from service.simulation.advisable import ADVISABLE
 from service.simulation.simulator import simulated
 

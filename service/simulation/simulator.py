@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jobs.contract import JobKind
     from jobs.kinds.results import Work
     from service.policies.freeze import Freeze
-    from service.queue.cost_model import Cost
+    from service.queue.cost import Cost
     from service.queue.job import Job
     from service.simulation.simulated_files import Taken
     from service.simulation.table_past import TablePast

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PLANS_BY_THE_WRITER = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
-POLICY = {
-    "paused": False,
-    "compaction": {"commits": 3, "min_interval_seconds": 0},
-    "cleaning": {"commits": 6, "retain": 1, "min_interval_seconds": 0},
-}
+
+
+def policy(batches: int) -> dict[str, Any]:
+    """Returns a policy that compacts after this number of batches, and cleans after twice as many."""
+    return {
+        "paused": False,
+        "compaction": {"commits": batches, "min_interval_seconds": 0},
+        "cleaning": {"commits": 2 * batches, "retain": 1, "min_interval_seconds": 0},
+    }
 
 
 class Writer:
@@ -42,8 +46,12 @@ class Writer:
     def write(self, batches: int) -> None:
         for _ in range(batches):
             self._batch += 1
-            rows = tables.rows(self._spark, 0, 600 + 50 * self._batch, ts=self._batch)
+            rows = tables.rows(self._spark, 0, rows_of(self._batch), ts=self._batch)
             tables.upsert(rows, self._base, self._options)
+
+
+def rows_of(batch: int) -> int:
+    return 600 + 50 * batch
 
 
 def started_by_policy(daemon: Daemon, table_id: str, kind: str, number: int = 1) -> dict[str, Any]:
@@ -79,11 +87,12 @@ def _serving(request: pytest.FixtureRequest, folder: Path, poll_seconds: str) ->
 
 
 @pytest.mark.parametrize(
-    ("poll_seconds", "options", "reason"),
+    ("poll_seconds", "batches", "options", "reason"),
     [
-        pytest.param(NO_POLLING, {}, "3 commits and no compaction yet, threshold 3", id="by callbacks"),
+        pytest.param(NO_POLLING, 2, {}, "2 commits and no compaction yet, threshold 2", id="by callbacks"),
         pytest.param(
             "1",
+            3,
             {"hoodie.write.commit.callback.on": "false"},
             "3 commits and no compaction yet, threshold 3",
             id="by polling",
@@ -91,7 +100,7 @@ def _serving(request: pytest.FixtureRequest, folder: Path, poll_seconds: str) ->
         ),
         # The writer's last plan may follow its last callback, and then only a poll finds the plan.
         pytest.param(
-            "1", PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves", marks=pytest.mark.exhaustive
+            "1", 3, PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves", marks=pytest.mark.exhaustive
         ),
     ],
 )
@@ -101,22 +110,23 @@ def test_policies_run_all_services_that_a_table_needs_and_no_batch_fails(
     lake: Path,
     tmp_path: Path,
     poll_seconds: str,
+    batches: int,
     options: dict[str, str],
     reason: str,
 ) -> None:
-    base = lake / tmp_path.name
+    base, rows = lake / tmp_path.name, rows_of(2 * batches)
     tables.write_table(spark, base, partitioned=False)
     with _serving(request, tmp_path, poll_seconds) as daemon:
         table = daemon.register(base, writers={"hudi_version": "1.2.0", "retry_conflicts": True})
-        assert daemon.call("PUT", f"/v1/tables/{table}/policy", POLICY).status_code == 200
+        assert daemon.call("PUT", f"/v1/tables/{table}/policy", policy(batches)).status_code == 200
         daemon.wait_for_worker()
         writer = Writer(spark, daemon, base, table, **options)
 
-        writer.write(3)
+        writer.write(batches)
         compaction = started_by_policy(daemon, table, "compaction")
         assert reason in compaction["reason"]
         assert compaction["result"]["log_files"] > 0
-        writer.write(3)
+        writer.write(batches)
         cleaning = started_by_policy(daemon, table, "cleaning")
         assert cleaning["result"]["files_deleted"] > 0
         started_by_policy(daemon, table, "compaction", 2)
@@ -127,10 +137,10 @@ def test_policies_run_all_services_that_a_table_needs_and_no_batch_fails(
         assert eventually(lambda: pending(base) == set(), PATIENCE_SECONDS), daemon.log.read_text()[-8000:]
 
         # A callback reports the last one at once; without it the next poll finds it.
-        assert eventually(lambda: len(upserts(daemon, table)) == 6, PATIENCE_SECONDS), upserts(daemon, table)
-        assert upserts(daemon, table)[0]["rows_written"] == 900
+        assert eventually(lambda: len(upserts(daemon, table)) == 2 * batches, PATIENCE_SECONDS), upserts(daemon, table)
+        assert upserts(daemon, table)[0]["rows_written"] == rows
         audit = daemon.succeed(table, "audit")
-    assert (audit["clean"], audit["rows"]) == (True, 900)
-    assert spark.read.format("hudi").load(str(base)).where("ts = 6").count() == 900
+    assert (audit["clean"], audit["rows"]) == (True, rows)
+    assert spark.read.format("hudi").load(str(base)).where(f"ts = {2 * batches}").count() == rows
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     assert left_behind(spark, base) == []

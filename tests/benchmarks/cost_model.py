@@ -3,13 +3,14 @@
     python tests/benchmarks/cost_model.py [--tables 50] [--warm-up 8] [--shapes b1,f4] [--keep jobs.json] [--json]
     python tests/benchmarks/cost_model.py --read jobs.json
 
-Each table, a copy of one of several shapes, gets a compaction, a cleaning, a clustering and an expansion, one job after
+Each table, a copy of one of several shapes, gets a compaction, a clustering, an expansion and a cleaning, one job after
 the other, by a daemon with a worker of one slot: 200 jobs. The model learns from the attempts as the service has stored
-them, and from the same ones with their CPU seconds in place of their seconds. Errors are those for tables held out: a
-fifth of the tables of each shape, or all tables of a shape, whose size is then new to the model.
+them. Errors are those for tables held out: a fifth of the tables of each shape (`of_tables`), or all tables of a shape,
+whose size is then new to the model (`of_shapes`). Each is a median of absolute errors, as a share of what a job took.
 
-`of_tables` and `of_shapes` are medians of the absolute errors, as shares of what a job took. On a machine with other
-work only CPU seconds mean anything.
+`alike` is what no model can avoid: the same error, if the median of the same kind of job on tables of the same shape
+were expected. On a machine with other work only CPU seconds mean anything; `seconds by load` are seconds divided by the
+processes that wanted each core.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import os
 import sqlite3
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -29,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jobs.hudi.session import start_session
 from jobs.kinds.results import Work
-from service.queue.cost_model import CostModel, Ended
+from service.queue.cost import CostPart, Ended
+from service.queue.cost_model import CostModel
 from tests.acceptance.daemon import Daemon
 from tests.benchmarks import fleet
-from tests.benchmarks.process_tree import measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,12 +48,15 @@ SHAPES = {
     "p3": fleet.Small(9_000, 2, 3),
     "p6": fleet.Small(18_000, 2, 6),
 }
+# A cleaning deletes what the others have replaced.
+KINDS = (fleet.COMPACTION, fleet.CLUSTERING, fleet.EXPANSION, fleet.CLEANING)
 FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A job: what it worked on, and what it took. `number` is that of its table among those of its shape."""
+    """A job: what it worked on, and what it took. `number` is that of its table among those of its shape. `load` is the
+    number of processes that wanted to run before it began, for each core."""
 
     shape: str
     number: int
@@ -61,6 +65,9 @@ class Measured:
     files: int
     seconds: float
     cpu_seconds: float
+    bytes_read: float | None
+    bytes_written: float | None
+    load: float
 
 
 def measure(folder: Path, tables: int, warm_up: int, shapes: list[str]) -> list[Measured]:
@@ -69,68 +76,85 @@ def measure(folder: Path, tables: int, warm_up: int, shapes: list[str]) -> list[
     models = fleet.Fleet(spark, folder / "models", shapes)
     copies = models.copies(fleet.COMPACTION, folder / "tables", tables + warm_up)
     spark.stop()
-    cpu: dict[tuple[str, str], float] = {}
+    loads: dict[tuple[str, str], float] = {}
     places: dict[str, tuple[str, int]] = {}
-    settings = {"slots": "1", "spare_slots": "0", "workers": "1", "driver_memory": fleet.MEMORY}
+    # A worker that reaches the end of its lifetime would warm up again.
+    settings = {"slots": "1", "spare_slots": "0", "workers": "1", "driver_memory": fleet.MEMORY, "recycle_jobs": "1000"}
     with Daemon(folder / "daemon", **settings) as daemon:
         daemon.wait_for_worker()
         for number, (shape, base) in enumerate(copies):
             table = daemon.register(base, shape.buckets, writers={"stopped": True})
-            for kind in fleet.KINDS:
-                with measured(daemon.process.pid) as cost:
-                    daemon.succeed(table, kind, **fleet.PARAMS.get(kind, {}))
-                cpu[table, kind] = cost.cpu_seconds
+            for kind in KINDS:
+                loads[table, kind] = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+                daemon.succeed(table, kind, **fleet.PARAMS.get(kind, {}))
             if number >= warm_up:
                 places[table] = shapes[number % len(shapes)], number // len(shapes)
             print(f"table {number + 1} of {len(copies)}, load {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)
-        daemon.call("GET", "/v1/models/cost").raise_for_status()
+        print(json.dumps(daemon.call("GET", "/v1/models/cost").json()), file=sys.stderr)
     return [
-        Measured(*places[table], kind, size, files, seconds, cpu[table, kind])
-        for table, kind, seconds, size, files in _stored(folder / "daemon")
+        Measured(*places[table], kind, *took, loads[table, kind])
+        for table, kind, *took in _stored(folder / "daemon")
         if table in places
     ]
 
 
-def _stored(folder: Path) -> list[tuple[str, str, float, int, int]]:
+def _stored(folder: Path) -> list[tuple[Any, ...]]:
     """Returns what the service has stored about ended attempts."""
     [database] = folder.rglob("*.db")
+    columns = ", ".join(("table_id", "kind", "work_bytes", "work_files", *CostPart))
     with sqlite3.connect(database) as connection:
-        rows = connection.execute(
-            "select table_id, kind, seconds, work_bytes, work_files from attempt_costs where succeeded order by id"
-        )
-        return rows.fetchall()
+        return connection.execute(f"select {columns} from attempt_costs where succeeded order by id").fetchall()
 
 
-def errors(
-    jobs: Sequence[Measured], took: Callable[[Measured], float], fold: Callable[[Measured], Any]
-) -> dict[str, float]:
+def errors(jobs: Sequence[Measured], part: CostPart, fold: Callable[[Measured], Any]) -> dict[str, float]:
     """Returns the median error by kind, and of all jobs, where each fold is expected from the other ones."""
     found: dict[str, list[float]] = {}
     for held_out in dict.fromkeys(map(fold, jobs)):
         model = CostModel()
         for each in jobs:
             if fold(each) != held_out:
-                model.learn(_ended(each, took(each)))
+                model.learn(_ended(each))
         for each in jobs:
-            if fold(each) == held_out:
-                work = Work(each.bytes, each.files)
-                expected = model.expected("unknown", each.kind, work, dry_run=False).seconds
-                found.setdefault(each.kind, []).append(abs(expected / took(each) - 1))
+            took = _ended(each).took(part)
+            if fold(each) == held_out and took is not None:
+                cost = model.expected("unknown", each.kind, Work(each.bytes, each.files), dry_run=False)
+                expected = cost.seconds if part is CostPart.SECONDS else cost.further[part].expected
+                found.setdefault(each.kind, []).append(abs(expected / took - 1))
+    return _medians(found)
+
+
+def alike(jobs: Sequence[Measured], part: CostPart) -> dict[str, float]:
+    same: dict[tuple[str, str], list[float]] = {}
+    for each in jobs:
+        if (took := _ended(each).took(part)) is not None:
+            same.setdefault((each.kind, each.shape), []).append(took)
+    found: dict[str, list[float]] = {}
+    for (kind, _), amounts in same.items():
+        found.setdefault(kind, []).extend(abs(median(amounts) / each - 1) for each in amounts)
+    return _medians(found)
+
+
+def _medians(found: dict[str, list[float]]) -> dict[str, float]:
     by_kind = {kind: round(median(each), 3) for kind, each in found.items()}
     return {"all": round(median(error for each in found.values() for error in each), 3), **by_kind}
 
 
-def _ended(job: Measured, took: float) -> Ended:
-    table = f"{job.shape} {job.number}"
-    return Ended(table, job.kind, dry_run=False, seconds=took, work=Work(job.bytes, job.files))
+def _ended(job: Measured) -> Ended:
+    took = {part.value: getattr(job, part.value) for part in CostPart}
+    return Ended(f"{job.shape} {job.number}", job.kind, dry_run=False, work=Work(job.bytes, job.files), **took)
 
 
 def tell(jobs: Sequence[Measured]) -> dict[str, Any]:
-    result: dict[str, Any] = {"jobs": len(jobs), "load": round(os.getloadavg()[0], 1)}
-    for name, took in (("seconds", lambda each: each.seconds), ("cpu_seconds", lambda each: each.cpu_seconds)):
+    result: dict[str, Any] = {"jobs": len(jobs), "load": round(median(each.load for each in jobs), 1)}
+    by_load = [replace(each, seconds=each.seconds / each.load) for each in jobs]
+    for name, part, those in (
+        *((each.value, each, jobs) for each in CostPart),
+        ("seconds by load", CostPart.SECONDS, by_load),
+    ):
         result[name] = {
-            "of_tables": errors(jobs, took, lambda each: each.number % FOLDS),
-            "of_shapes": errors(jobs, took, lambda each: each.shape),
+            "of_tables": errors(those, part, lambda each: each.number % FOLDS),
+            "of_shapes": errors(those, part, lambda each: each.shape),
+            "alike": alike(those, part),
         }
         print(f"{name}: {result[name]}", flush=True)
     return result

@@ -1,7 +1,8 @@
 """Compares bucket expansion with Hudi's own rescale, a full rewrite by Spark, and the minimum cost of a rewrite.
 
     python tests/benchmarks/expansion.py [--json] [--chart .docs/expansion.svg]
-    python tests/benchmarks/expansion.py --sizes 1,2,4,8      # is the cost linear? (million rows)
+    python tests/benchmarks/expansion.py --sizes 1,2,4,8      # is the cost linear? (million rows, in as many files)
+    python tests/benchmarks/expansion.py --sizes 1,2,4,8 --files-grow    # the same, in files of the same size
 
 Each variant works on fresh copies of one table, in one run and one warm Spark session; only ratios of one run mean
 anything. `--repeat` runs the variants several times in turn, and the fastest run of each counts. Every result is
@@ -182,7 +183,10 @@ def sizes(spark: SparkSession, options: argparse.Namespace, folder: Path) -> dic
     found: list[dict[str, float]] = []
     print(f"{'rows':>12} {'seconds':>9} {'s / million':>12} {'CPU s / million':>16}")
     for million in millions:
-        bench = Bench(spark, folder, shape_of(options, int(million * 1_000_000)), options.factor)
+        shape = shape_of(options, int(million * 1_000_000))
+        if options.files_grow:
+            shape = replace(shape, partitions=max(1, round(options.partitions * shape.rows / options.rows)))
+        bench = Bench(spark, folder, shape, options.factor)
         runs = [bench.rewrite(OURS, options.codec, checked=number == 0) for number in range(options.repeat)]
         cost = min((run.cost for run in runs), key=lambda each: each.seconds)
         per_million, cpu = cost.seconds / million, cost.cpu_seconds / million
@@ -294,6 +298,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--column-stats", action="store_true", help="the metadata table has column statistics")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--sizes", default="", help="million rows, separated by commas: measures only ours")
+    parser.add_argument(
+        "--files-grow",
+        action="store_true",
+        help="with --sizes: --partitions are those of --rows, a larger table has more of them",
+    )
     parser.add_argument("--folder", type=Path, help="keeps the table that is made here, for other runs")
     parser.add_argument("--json", action="store_true", help="prints the result as JSON on the last line")
     parser.add_argument("--chart", type=Path, help="draws the seconds as an SVG")

@@ -295,23 +295,6 @@ def test_duplicates_and_indexes_of_keys_and_running_writers_are_refused(spark: S
     assert left_behind(base) == []
 
 
-def test_keys_that_a_writer_doubles_during_the_job_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
-    old = plain_table(spark, base, table_type=COW, partitioned=False)
-
-    def goes_on() -> None:
-        tables.upsert(tables.rows(spark, 0, 3), base, {**old, "hoodie.datasource.write.operation": "insert"})
-
-    given = {"action": "adopt", "num_buckets": 4}
-    with pytest.raises(RefusedError) as caught:
-        run_job(
-            spark, base, "bucket_index", given, index=None, declared=STOPPED, context=At("waiting for writers", goes_on)
-        )
-    assert caught.value.problem().type == "keys-twice-in-partition"
-    assert (len(tables.snapshot(spark, base)), tables.duplicates(spark, base)) == (303, 3)
-    assert left_behind(base) == []
-
-
 @pytest.mark.parametrize(
     "where", ["log", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("base", "no"))]
 )
@@ -343,10 +326,18 @@ def test_rows_that_name_another_partition_than_their_folder_are_refused(
     assert [each["type"] for each in plan["refusals"]] == ["rows-of-no-partition"]
 
 
+ROLLED_BACK = ".hoodie/**/*.rollback"
+IN_METADATA = ".hoodie/metadata/.hoodie/**/*.deltacommit.requested"
+
 # The points at which one attempt after the other dies.
 _DEATHS: list[tuple[dict[str, Any], ...]] = [
     ({"at": "file", "name": "*/*.parquet", "nth": 3}, {"at": "before", "name": "the commit"}),
     ({"at": "after", "name": "inflight"}, {"at": "after", "name": "the rollback"}),
+    ({"at": "step", "name": "counting rows"}, {"at": "after", "name": "the instant"}),
+    ({"at": "unheard"}, {"at": "before", "name": "inflight"}),
+    ({"at": "step", "name": "waiting for writers"}, {"at": "file", "name": ROLLED_BACK}),
+    ({"at": "step", "name": "committing"}, {"at": "step", "name": "rewriting", "only": "python"}),
+    ({"at": "file", "name": IN_METADATA}, {"at": "before", "name": "the rollback"}),
     ({"at": "after", "name": "the commit"},),
     ({"at": "end"},),
 ]
@@ -386,6 +377,52 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     assert left_behind(base) == []
     tables.upsert(tables.rows(spark, 250, 320, ts=9), base, bucketed(old, done))
     assert len(proved(spark, base, tables.INDEX)) == 320
+
+
+# Points of the way back; a copy-on-write table has no logs to compact.
+_DEATHS_OF_DROP: list[tuple[str, tuple[dict[str, Any], ...]]] = [
+    (MOR, ({"at": "step", "name": "scheduling"}, {"at": "before", "name": "the compaction"})),
+    (MOR, ({"at": "file", "name": "*/*.parquet", "nth": 2}, {"at": "before", "name": "the mark"})),
+    (MOR, ({"at": "after", "name": "the commit of the compaction"}, {"at": "after", "name": "the mark"})),
+    (COW, ({"at": "before", "name": "the mark"}, {"at": "file", "name": ".hoodie/timeline/*.inflight"})),
+    (COW, ({"at": "end"},)),
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("table_type", "points"), _DEATHS_OF_DROP)
+def test_wherever_the_worker_is_killed_the_index_is_given_up_by_the_next_attempt(
+    spark: SparkSession, tmp_path: Path, spares: Spares, table_type: str, points: tuple[dict[str, Any], ...]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, table_type=table_type)
+    tables.upsert(tables.rows(spark, 40, 90, ts=1), base, options)
+    before = tables.snapshot(spark, base)
+    soon = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}
+    declared = Table(str(base), "trips", tables.INDEX, writers_hudi_version="1.2.0", writers_stopped=True, **soon)
+    earlier: list[str] = []
+    for number, point in enumerate(points, 1):
+        params = {"action": "drop"}
+        plan = WorkOrder("job_bd", number, JobKind.BUCKET_INDEX, declared, params, earlier_instants=tuple(earlier))
+        death = spares.take(is_last=number == len(points)).run(plan, point)
+        print(point, death.steps, death.seconds, death.result)
+        assert death.result is None or point["at"] == "end"
+        earlier += death.stored
+        assert tables.snapshot(spark, base) == before
+
+    again = {"index": tables.INDEX, "declared": STOPPED | soon, "job_id": "job_bd", "earlier_instants": tuple(earlier)}
+    run_job(spark, base, "bucket_index", {"action": "drop"}, **again)
+
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
+    assert left_behind(base) == []
+    audit = run_job(spark, base, "audit", index=None).details
+    assert (audit["clean"], audit["pending_instants"]) == (True, []), audit
+    plain = tables.writer_options(base, table_type=table_type, num_buckets=None)
+    tables.upsert(tables.rows(spark, 0, 95, ts=3), base, {**plain, "hoodie.index.type": "SIMPLE"})
+    assert len(tables.snapshot(spark, base)) == 95
+    assert tables.duplicates(spark, base) == 0
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
 
 
 _KEYGEN = "hoodie.datasource.write.keygenerator.class"

@@ -17,7 +17,7 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import BucketIndex, Outcome, TableLock
+from jobs.contract import BucketIndex, JobKind, Outcome, Table, TableLock, WorkOrder
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.errors import CancelledError, HudiError, RefusedError
@@ -28,10 +28,12 @@ from jobs.hudi.upgrader import Upgrader
 from jobs.storage.paths import of_hadoop
 from service.registration.detection import examine
 from tests.integration import tables
+from tests.integration.doomed import Spares, Surroundings
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
 from tests.integration.writers import At
+from tests.support.session_jars import jars_of
 from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
@@ -206,6 +208,53 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert lake.left_behind(base) == []
     in_partitions = {name.partition("/")[0] for name in lake.names(base) if clustered.instants[0] in name}
     assert set(PARTITIONS) <= in_partitions
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_a_table_on_s3_adopts_a_bucket_index_by_a_worker_that_dies_and_gives_it_up(
+    on_s3: SparkSession,
+    lake: Lake,
+    lock: TableLock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table_type: str,
+) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_LOCK_ROOTS", str(tmp_path))
+    base = f"s3a://lake/adopted_{table_type.lower()}/trips"
+    plain = tables.writer_options(base, table_type=table_type, num_buckets=None, **lock.options)
+    tables.upsert(rows(on_s3, 0, 200), base, plain)
+    tables.upsert(rows(on_s3, 0, 100, ts=1), base, plain)
+    before = tables.snapshot(on_s3, base)
+    declared: dict[str, Any] = {"writers_stopped": True, "writers_hudi_version": "1.2.0"}
+    spares = Spares(jars_of(on_s3), tmp_path, Surroundings(storage=lake.options))
+    points = [("step", "waiting for writers"), ("before", "the commit"), ("after", "the rollback")]
+    given = {"action": "adopt", "num_buckets": 2}
+    earlier: list[str] = []
+    for number, (at, name) in enumerate(points, 1):
+        table = Table(base, "trips", None, lock=lock, **declared)
+        order = WorkOrder("job_s3", number, JobKind.BUCKET_INDEX, table, given, earlier_instants=tuple(earlier))
+        death = spares.take(is_last=number == len(points)).run(order, {"at": at, "name": name})
+        assert death.result is None
+        earlier += death.stored
+        assert tables.snapshot(on_s3, base) == before
+
+    again: dict[str, Any] = {"job_id": "job_s3", "earlier_instants": tuple(earlier), "declared": declared}
+    done = run_job(on_s3, base, "bucket_index", given, index=None, lock=lock, **again).details
+
+    assert (done["rows"], done["num_buckets"]) == (200, 2)
+    assert tables.in_order(on_s3, base, 2) == before
+    assert rows_by_hudi_rs(base, lake.for_hudi_rs) == rows_by_spark(on_s3, base)
+    assert lake.left_behind(base) == []
+    options = {**plain, **{each["name"]: each["value"] for each in done["writer_options"]}}
+    tables.upsert(rows(on_s3, 150, 250, ts=5), base, options)
+    assert len(tables.in_order(on_s3, base, 2)) == 250
+    assert run_job(on_s3, base, "audit", index=INDEX, lock=lock).details["clean"] is True
+    run_job(on_s3, base, "bucket_index", {"action": "drop"}, index=INDEX, lock=lock, declared=declared)
+    tables.upsert(rows(on_s3, 200, 300, ts=7), base, {**plain, "hoodie.index.type": "SIMPLE"})
+    assert (len(tables.snapshot(on_s3, base)), tables.duplicates(on_s3, base)) == (300, 0)
+    assert run_job(on_s3, base, "audit", index=None, lock=lock).details["clean"] is True
 
 
 @pytest.mark.exhaustive

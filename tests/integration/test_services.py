@@ -102,6 +102,8 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
             compacted.details["log_files"],
             compacted.details["log_bytes"],
         )
+        written = base.rglob(f"*_{compacted.instants[0]}.parquet")
+        assert compacted.details["bytes_written"] == sum(each.stat().st_size for each in written) > 0
         assert tables.snapshot(spark, base) == before
 
     clustered = run_job(spark, base, "clustering", {"sort_by": ["city", "fare"], "layout": "zorder"})

@@ -128,6 +128,8 @@ def test_the_first_job_of_a_table_finds_out_whether_the_worker_may_write_there(
     done = attempt(JobKind.COMPACTION)
     assert done.outcome is Outcome.SUCCEEDED, done
     assert "not_writable" not in done.details
+    # The JVM has worked for the attempt too.
+    assert 0 < done.details["cpu_seconds"] < 100
 
 
 def test_a_key_that_is_not_known_is_not_a_policy_that_forbids_nor_a_bucket_that_is_not_there(

@@ -24,6 +24,7 @@ from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
 from jobs.hudi.indexer import Indexer
+from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.savepoints import Savepoints
 from jobs.hudi.session import start_session
@@ -62,6 +63,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the index": (Indexer, "build"),
     "the dropping": (Indexer, "drop"),
     "the clean": (Cleaner, "execute"),
+    "the mark": (KeyedWrites, "mark"),
 }
 
 

@@ -80,6 +80,7 @@ LOST_LOCK = Scenario(
     Policy.LET_RETRY,
     faults=Faults(expiries=1),
 )
+LOST_LOCK_ONCE = replace(LOST_LOCK, name="a lock that expires, no retries", tries=1)
 LOST_LOCK_NEW_PARTITION = Scenario(
     "a lock that expires, a new partition, fence",
     (upsert(NEW_PARTITION), upsert(SECOND_KEY)),
@@ -122,7 +123,8 @@ CLEANING = Scenario(
 )
 LATE_FILES_ALONE = replace(LATE_FILES, name="late files, no metadata table", archives=False)
 CLEANING_ALONE = replace(CLEANING, name="cleaning beside stale writers", archives=False)
-ARCHIVING_ALONE = replace(CLEANING, name="archival beside stale writers", cleans=False)
+ARCHIVING = replace(CLEANING, name="archival beside stale writers", cleans=False)
+ARCHIVING_ONCE = replace(ARCHIVING, name="archival beside stale writers, no retries", tries=1)
 COMPACTING = Scenario(
     "compaction and cleaning",
     (upsert(BOTH), prepped(SECOND_KEY)),
@@ -130,6 +132,7 @@ COMPACTING = Scenario(
     cleans=True,
 )
 COMPACTING_ALONE = replace(COMPACTING, name="compaction", cleans=False)
+COMPACTING_ONCE = replace(COMPACTING_ALONE, name="compaction, no retries", tries=1)
 CLUSTERING = Scenario(
     "in-bucket clustering",
     (prepped(BOTH), upsert(SECOND_KEY)),
@@ -217,17 +220,20 @@ FLINK_STATE_DISORDER = Scenario(
     archives=True,
 )
 
-# Scenarios that `--exhaustive` adds. A smaller one has each fault and each kind of writer of the first five, and each
-# service of the next three.
+# Scenarios that `--exhaustive` adds. A smaller one has each fault and each kind of writer of the first six, and each
+# service of the next five.
 LARGE = (
     TWO_BATCHES,
     CRASH_BESIDE_TWO,
+    LOST_LOCK,
     LOST_LOCK_NEW_PARTITION,
     FLINK_BESIDE_BATCHES,
     FLINK_DISORDER_BESIDE_BATCHES,
     LATE_FILES,
     CLEANING,
+    ARCHIVING,
     COMPACTING,
+    COMPACTING_ALONE,
     replace(
         ROLLING, name=f"{ROLLING.name}, three of them", writers=(*ROLLING.writers, rolling(NEW_PARTITION)), tries=3
     ),

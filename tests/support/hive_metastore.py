@@ -91,7 +91,7 @@ def _make_tables(spark: SparkSession, database: str) -> None:
     conf = java.org.apache.hadoop.hive.conf.HiveConf()
     conf.set("javax.jdo.option.ConnectionURL", f"{database};create=true")
     java.org.apache.hadoop.hive.metastore.txn.TxnDbUtil.prepDb(conf)
-    # So that another process can open it; Derby says by an exception that it has closed it.
+    # Derby closes the database, so that another process can open it, and reports this by an exception.
     with pytest.raises(Py4JJavaError, match="shutdown"):
         java.java.sql.DriverManager.getConnection(f"{database};shutdown=true")
 

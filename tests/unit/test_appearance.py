@@ -54,7 +54,7 @@ def test_writers_of_one_clock_are_in_order(version: int) -> None:
     timeline = Timeline(version=version)
     for number in range(30):
         timeline.commit(seconds=0.8 + number % 3)
-        if number % 5 == 0:  # beside a long one, which begins first and ends last
+        if number % 5 == 0:  # Every fifth commit runs beside a long one, which begins before it and ends much later.
             at = timeline.now
             timeline.write(at + 0.2 * SECOND, at + 14 * SECOND)
     assert timeline.late() == set()

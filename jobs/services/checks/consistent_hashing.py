@@ -199,13 +199,24 @@ def _file_id(found: HashingMetadata, code: int) -> str:
 
 
 def _hashed(table: HudiTable) -> Column:
-    """Returns the text that Hudi hashes: the values of the hash fields. A key of one field without a colon is the value
-    itself (`KeyGenUtils.extractRecordKeysByFields`)."""
-    every = table.record_key_fields
-    key = F.col(RECORD_KEY)
-    pattern = "^" + ",".join(rf"\Q{name}\E:(.*)" for name in every) + "$"
-    parts = []
-    for name in hashing_metadata.hash_fields(table):
-        part = F.regexp_extract(key, pattern, every.index(name) + 1)
-        parts.append(F.when(part == "__empty__", "").when(part == "__null__", "null").otherwise(part))
-    return F.when(key.rlike(pattern), F.concat(*parts)).otherwise(key)
+    """Returns the text that Hudi hashes: the values of the hash fields, in the order of the key, or else the whole key.
+    `jobs.format.bucket_hash` describes how Hudi takes a key apart (`KeyGenUtils.extractRecordKeysByFields`)."""
+    key, fields = F.col(RECORD_KEY), hashing_metadata.hash_fields(table)
+
+    def name(part: Column) -> Column:
+        return F.substring_index(part, ":", 1)
+
+    def value(part: Column) -> Column:
+        return part.substr(F.length(name(part)) + 2, F.length(part))
+
+    # A comma ends a value only if the next separator is a colon, and only after the first colon of the key.
+    later = F.split(value(key), ",(?=[^,:]*:)")
+    parts = F.transform(
+        later, lambda part, place: F.when(place == 0, F.concat(name(key), F.lit(":"), part)).otherwise(part)
+    )
+    hashed = F.transform(F.filter(parts, lambda part: name(part).isin(fields)), value)
+    texts = F.transform(
+        hashed, lambda text: F.when(text == "__empty__", "").when(text == "__null__", "null").otherwise(text)
+    )
+    is_composite = key.contains(",") & key.contains(":") & (F.size(hashed) > 0)
+    return F.when(is_composite, F.array_join(texts, "")).otherwise(key)

@@ -124,10 +124,10 @@ def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Seque
 
 
 class Later:
-    """Deletes in right buckets by commits after those that are repaired; and, if a field orders rows, earlier ones in
-    logs that are not compacted, because their ordering values hold against rows that come later. They are read when
-    this object is made, and `read` under the table's lock reads only those of commits that came since, so that writers
-    do not wait long."""
+    """Deletes outside of wrong buckets by commits after those that are repaired; and, if a field orders rows, earlier
+    ones in logs that are not compacted, because their ordering values hold against rows that come later. They are read
+    when this object is made, and `read` under the table's lock reads only those of commits that came since, so that
+    writers do not wait long."""
 
     def __init__(self, table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> None:
         self._table = table
@@ -136,8 +136,8 @@ class Later:
         self.read(instants, commits)
 
     def read(self, instants: Collection[str], commits: Sequence[Commit]) -> list[DeletedKey]:
-        """Returns the keys that commits after the first of these instants deleted in their right buckets, and deletes
-        with ordering values before."""
+        """Returns the keys that commits after the first of these instants deleted outside of wrong buckets, and
+        deletes with ordering values before."""
         first = min(instants, default=None)
         if first is None:
             return []
@@ -166,10 +166,11 @@ def _only(commit: Commit, names: Collection[str]) -> Commit:
 
 
 def _by_place(table: HudiTable, found: Sequence[DeletedKey], *, wrong: bool) -> list[DeletedKey]:
-    """Returns those of the deletes that were made in wrong buckets, or in right ones."""
+    """Returns those of the deletes that were made in wrong buckets, or in right ones. Without numbers of buckets, as
+    with consistent hashing or with another index, none was made in a wrong bucket."""
     rules, index = table.bucket_rules(), table.declared.index
     if rules is None or index is None:
-        return []
+        return [] if wrong else [*found]
     keys, partitions, files = (
         pa.array([getattr(each, name) for each in found], pa.string()) for name in ("key", "partition", "file_id")
     )

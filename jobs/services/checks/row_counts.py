@@ -63,6 +63,7 @@ def count_rows(
     by_listing_of: Collection[str] | None = None,
     with_forms: bool = False,
     places: Mapping[str, str] | None = None,
+    hash_fields: tuple[str, ...] | None = None,
 ) -> list[PartitionRows]:
     """Reads the key of every row, and counts those that are misplaced or duplicates.
 
@@ -71,18 +72,16 @@ def count_rows(
     A duplicate is a row beyond the first with the same key in the same partition. `by_listing_of` restricts the count
     to these partition paths, which are then listed without the metadata table. In a table without meta fields,
     the values of the key and partition columns are used instead, and no row counts as misplaced, because a row does not
-    name its file.
+    name its file. `hash_fields` are by default those of the registered index. Raises KeyWithoutBucketError.
     """
     index = table.declared.index
-    hash_fields = index.hash_fields if index else ()
+    hashed = hash_fields or (index.hash_fields if index else ())
     rules = rules if table.has_meta_fields else None
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             partitions, keys, files, *forms = batch.columns
-            wrong = (
-                [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
-            )
+            wrong = [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hashed)
             away = [False] * batch.num_rows if places is None else elsewhere(partitions, files, places)
             # The digests are summed as two halves, so that the sums do not overflow.
             high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))

@@ -53,7 +53,10 @@ def advice(
             ("advice", known["because"]),
             ("state", known["state"]),
             ("buckets", known["buckets"] and known["buckets"]["text"]),
+            ("index", known["index"] and known["index"]["text"]),
         ]
     )
     if known["buckets"] and known["buckets"]["factor"] > 1:
         out.note(f"groundskeeper jobs run bucket_expansion {table} factor={known['buckets']['factor']}")
+    if known["index"] and known["index"]["kind"]:
+        out.note(f"groundskeeper jobs run {known['index']['kind']} {table} action=adopt --dry-run")

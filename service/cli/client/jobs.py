@@ -194,13 +194,24 @@ def costs(service: Connection, out: Output) -> None:
     rows = [
         (
             each["kind"] + (" (dry run)" if each["dry_run"] else ""),
-            *(each["jobs"], each["tables"]),
-            *(f"{each[name]:.3g}" for name in ("seconds", "seconds_per_gib", "seconds_per_file")),
-            *(_share(each[name]) for name in ("error_on_known_tables", "error_on_other_tables")),
+            *(amount["of"].replace("_", " "), amount["jobs"], amount["tables"]),
+            *(f"{amount[name]:.3g}" for name in ("per_job", "per_gib", "per_file")),
+            *(_share(amount[name]) for name in ("error_on_known_tables", "error_on_other_tables")),
         )
         for each in found["items"]
+        for amount in each["amounts"]
     ]
-    headings = ("KIND", "JOBS", "TABLES", "SECONDS", "PER GIB", "PER FILE", "ERROR, KNOWN TABLE", "ERROR, NEW TABLE")
+    headings = (
+        "KIND",
+        "OF",
+        "JOBS",
+        "TABLES",
+        "PER JOB",
+        "PER GIB",
+        "PER FILE",
+        "ERROR, KNOWN TABLE",
+        "ERROR, NEW TABLE",
+    )
     out.table(headings, rows, empty="No job has ended yet.")
 
 

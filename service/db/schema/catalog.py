@@ -106,6 +106,9 @@ samples = sa.Table(
     sa.Column("freed_bytes", sa.BigInteger, nullable=False),
     sa.Column("timeline_commits", sa.BigInteger, nullable=False),
     sa.Column("compacted_at", UtcDateTime),
+    sa.Column("metadata_commits", sa.BigInteger),
+    sa.Column("metadata_log_files", sa.BigInteger),
+    sa.Column("metadata_bytes", sa.BigInteger),
     sa.Index("ix_samples_step_at", "step", "at"),
 )
 

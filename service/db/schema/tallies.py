@@ -44,7 +44,7 @@ attempt_figures = sa.Table(
 )
 
 # Attempts from which the cost of further jobs is learned. The work comes from `KindResult.work`; `gib` is the memory of
-# the slot.
+# the slot. Amounts that the worker has not reported are null.
 attempt_costs = sa.Table(
     "attempt_costs",
     metadata,
@@ -58,6 +58,9 @@ attempt_costs = sa.Table(
     sa.Column("gib", sa.Double, nullable=False),
     sa.Column("work_bytes", sa.BigInteger, nullable=False),
     sa.Column("work_files", sa.BigInteger, nullable=False),
+    sa.Column("cpu_seconds", sa.Double),
+    sa.Column("bytes_read", sa.Double),
+    sa.Column("bytes_written", sa.Double),
     sa.Index("ix_attempt_costs_ended_at", "ended_at"),
     sqlite_autoincrement=True,
 )

@@ -18,14 +18,16 @@ from service.api.app import create_app
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
+from service.delivery.guard import Guard
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import BucketIndexContradictedError
 from tests.integration.control_plane.databases import new_postgresql, new_sqlite, open_sqlite, opened
 from tests.integration.control_plane.posting import Post
+from tests.integration.control_plane.stories import Story, Upkeep
 from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver
-from tests.support.contexts import context_of
+from tests.support.contexts import changed, context_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -108,10 +110,26 @@ def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
     return Watched(engine, clock)
 
 
+@pytest.fixture
+def story(watched: Watched, tmp_path: Path) -> Story:
+    return Story(watched, tmp_path)
+
+
+@pytest.fixture
+def upkeep(story: Story) -> Upkeep:
+    story.register()
+    return Upkeep(story)
+
+
 @pytest.fixture(params=[9, 6], ids=["v9", "v6"])
 def version(request: pytest.FixtureRequest) -> int:
     """The version of a Hudi table."""
     return int(request.param)
+
+
+@pytest.fixture
+def either(watched: Watched, tmp_path: Path, version: int) -> Story:
+    return Story(watched, tmp_path, version)
 
 
 @pytest.fixture
@@ -177,6 +195,15 @@ def client(app_context: AppContext) -> Iterator[TestClient]:
     # Without tokens every call that changes something must be JSON, also those without a body.
     headers = {"Content-Type": "application/json"}
     with TestClient(app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
+    """A client of the API on each kind of database, whose webhooks may go to localhost."""
+    context = changed(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
+    headers = {"Content-Type": "application/json"}
+    with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
         yield client
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
-from service.catalog import commit_store, sample_store
+from jobs.contract import BucketIndex, WriterEngine
+from service.catalog import commit_store, sample_store, snapshot_store, table_store
+from service.catalog.registration import Writers
 from service.catalog.sample import Sample
 from service.db import schema
 from service.db.engine import reading, writing
@@ -19,7 +21,7 @@ from service.lake.table import TableType
 from service.model.clock import utc_now
 from service.model.storage_errors import ReadTimedOutError
 from service.policies import policy_registry
-from service.simulation import advice_store, adviser
+from service.simulation import advice_store, adviser, index_choice
 from service.simulation.advice import Advice, AdviceState, worse
 from service.simulation.simulator import Fleet
 from tests.integration.control_plane.command_line import serving_command_line
@@ -329,6 +331,64 @@ def test_advice_over_rest(client: TestClient, table_id: str, sqlite: sa.Engine, 
     assert len(client.get("/v1/advice?state=applied").json()["items"]) == 1
 
 
+def test_a_table_whose_upserts_are_scattered_is_shown_the_job_that_gives_it_buckets(
+    client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock
+) -> None:
+    path = f"/v1/tables/{table_id}/advice"
+    with writing(sqlite) as connection:
+        table_store.change(connection, table_store.get(connection, table_id).evolve(index=None, profile={}))
+        commit_store.record(connection, scattered(table_id, clock()), clock())
+        # A partition whose files are gone does not count.
+        gone = PartitionState("dt=1", freed_files=1)
+        found = polled(table_id, clock())
+        save_poll(connection, replace(found, partitions=(*found.partitions, gone)))
+    found = client.get(path).json()["index"]
+    assert (found["kind"], found["upserts"], found["touched"]) == ("bucket_index", 12, 0.5)
+    for changes in (
+        {"profile": {"bucket_layout": {"kind": "simple"}}},
+        {"writers": Writers(engines=(WriterEngine.FLINK,))},
+        {"index": BucketIndex(4, ("id",))},
+    ):
+        with writing(sqlite) as connection:
+            plain = table_store.get(connection, table_id).evolve(index=None, profile={}, writers=Writers())
+            table_store.change(connection, plain.evolve(**changes))
+        assert client.get(path).json()["index"] is None, changes
+    with writing(sqlite) as connection:
+        table_store.change(connection, plain.evolve(profile={"metadata_partitions": ["files", "record_index"]}))
+    assert client.get(path).json()["index"]["kind"] is None
+
+
+def test_the_latest_upserts_of_a_week_decide_about_the_index(service: Service) -> None:
+    written(service)
+    with reading(service.engine) as connection:
+        table, stored = table_store.get(connection, TABLE), snapshot_store.find(connection, TABLE)
+        assert stored is not None
+        found = index_choice.of_table(connection, table, stored.snapshot, service.clock())
+        assert found is not None
+        assert (found.kind, found.upserts, found.touched) == ("bucket_index", index_choice.MOST_UPSERTS, 0.5)
+        later = service.clock() + timedelta(days=7, minutes=-50)
+        assert index_choice.of_table(connection, table, stored.snapshot, later) is None
+
+
+def scattered(table_id: str, now: datetime) -> list[Commit]:
+    """Twelve upserts of this week that touch four of eight file groups, one before it, and inserts that touch one."""
+    ages = [*(timedelta(hours=each) for each in range(24)), timedelta(days=8)]
+    return [
+        Commit(
+            table_id,
+            f"{now - age:%Y%m%d%H%M%S}000",
+            "deltacommit",
+            None,
+            now - age,
+            now - age,
+            "INSERT" if number % 2 else "UPSERT",
+            *(9, 0, MIB, ("",)),
+            file_groups=1 if number % 2 else 4,
+        )
+        for number, age in enumerate(ages)
+    ]
+
+
 def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> None:
     with serving_command_line(tmp_path) as cli:
         orders, trips = cli.table("orders"), cli.table("trips")
@@ -361,4 +421,12 @@ def test_the_command_line_shows_applies_and_dismisses_advice(tmp_path: Path) -> 
         assert cli.json("policy", "show", "trips")["policy"]["compaction"]["commits"] == 5
         assert cli.json("policy", "advice")["items"] == []
         assert cli.json("policy", "advice", "trips")["state"] == "dismissed"
+        with writing(cli.serving.engine) as connection:
+            plain = table_store.get(connection, trips).evolve(index=None, profile={}, writers=Writers())
+            table_store.change(connection, plain)
+            commit_store.record(connection, scattered(trips, utc_now()), utc_now())
+            save_poll(connection, polled(trips, utc_now()))
+        shown = cli.run("policy", "advice", "trips")
+        assert "a bucket index would look nothing up" in shown.stdout
+        assert "jobs run bucket_index trips action=adopt --dry-run" in shown.stderr
         cli.run("policy", "advice", "orders", "--apply", code=1)

@@ -8,44 +8,32 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import sqlalchemy as sa
-from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from jobs.redaction import MASK
 from service.access import audit_store
 from service.access.refusals import Refusals
 from service.access.token import Role
-from service.api.app import create_app
 from service.api.authentication import Failures
 from service.cli.main import app as command_line
 from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.db.page import PageRequest
-from service.delivery.guard import Guard
 from service.policies import pause_store
 from service.runtime import retention
-from tests.support.contexts import changed
+from tests.support.pages import members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from service.api.dependencies import AppContext
+    import pytest
+    from fastapi.testclient import TestClient
+
     from tests.integration.control_plane.conftest import FakeClock
 
 MakeToken = Callable[[Role], dict[str, str]]
 MONTH = timedelta(days=30)
-
-
-@pytest.fixture
-def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
-    """A client of the API on each kind of database."""
-    context = changed(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
-    headers = {"Content-Type": "application/json"}
-    with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
-        yield client
 
 
 def entries(client: TestClient, headers: dict[str, str] | None = None, **query: Any) -> list[dict[str, Any]]:
@@ -214,15 +202,7 @@ def test_pages_and_filters(client: TestClient, clock: FakeClock) -> None:
     for number in range(5):
         clock.advance(number % 2)
         client.put(f"/v1/policies/p{number}", json={})
-    seen: list[str] = []
-    cursor = None
-    while True:
-        page = client.get("/v1/audit", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
-        seen += [each["object_id"] for each in page["items"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert seen == ["p4", "p3", "p2", "p1", "p0"]
+    assert members(client, "/v1/audit", "object_id", limit=2) == ["p4", "p3", "p2", "p1", "p0"]
     assert [each["object_id"] for each in entries(client, object_id="p3")] == ["p3"]
     assert not entries(client, operation="pause")
     assert not entries(client, token_id="none")

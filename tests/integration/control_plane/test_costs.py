@@ -29,7 +29,9 @@ def _plan(gib: float, files: int = 8) -> dict[str, Any]:
 
 
 def _merged(gib: float, files: int = 8) -> dict[str, Any]:
-    return {"bytes": int(gib * GIB), "files": files, "file_groups": 4, "log_files": 4}
+    size = int(gib * GIB)
+    written = {"bytes_written": int(0.8 * size), "cpu_seconds": 30 * gib}
+    return {"bytes": size, "files": files, "file_groups": 4, "log_files": 4, **written}
 
 
 def test_a_dry_run_says_what_its_job_would_cost(api: TestClient, clock: FakeClock) -> None:
@@ -46,6 +48,13 @@ def test_a_dry_run_says_what_its_job_would_cost(api: TestClient, clock: FakeCloc
     assert cost["gb_hours"] == pytest.approx(2 * 500 / 3600, rel=0.05)
     assert cost["low_seconds"] <= cost["seconds"] <= cost["high_seconds"]
     assert cost["text"].startswith("about 8 min (")
+    assert "5 min of CPU, reads 10.0 GiB, writes 8.0 GiB" in cost["text"]
+    assert {each["of"]: each["expected"] for each in cost["amounts"]} == {
+        "cpu_seconds": pytest.approx(300, rel=0.05),
+        "bytes_read": pytest.approx(10 * GIB, rel=0.05),
+        "bytes_written": pytest.approx(8 * GIB, rel=0.05),
+    }
+    assert all(each["low"] <= each["expected"] <= each["high"] for each in cost["amounts"])
     # The cost of the next job on the same table is not a guess any more, and is twice as high.
     run(api, clock, clicks, "compaction", _merged(1), beats=4)
     run(api, clock, clicks, "compaction", _plan(2), beats=1, dry_run=True)
@@ -69,21 +78,30 @@ def test_the_model_shows_its_error_by_kind(api: TestClient, clock: FakeClock, en
         gib = 1 + number % 3
         run(api, clock, tables[number % 4], "compaction", _merged(gib), beats=2 * gib)
         run(api, clock, tables[number % 4], "cleaning", {"files": 10, "files_deleted": 10}, beats=1)
-    run(api, clock, tables[0], "compaction", _plan(1), beats=1, dry_run=True)
+    run(api, clock, tables[0], "compaction", {**_plan(1), "cpu_seconds": 0.2}, beats=1, dry_run=True)
     run(api, clock, tables[0], "audit", {})
     found = {(each["kind"], each["dry_run"]): each for each in api.get("/v1/models/cost").json()["items"]}
     assert set(found) == {("compaction", False), ("cleaning", False), ("compaction", True)}
-    compaction = found["compaction", False]
-    assert (compaction["jobs"], compaction["tables"]) == (12, 4)
-    assert compaction["seconds_per_gib"] == pytest.approx(50, rel=0.05)
-    assert compaction["error_on_other_tables"] < 0.05
-    assert compaction["error_on_known_tables"] < 0.05
+    amounts = {each["of"]: each for each in found["compaction", False]["amounts"]}
+    assert set(amounts) == {"seconds", "cpu_seconds", "bytes_read", "bytes_written"}
+    for each in amounts.values():
+        assert (each["jobs"], each["tables"]) == (12, 4)
+        assert each["error_on_other_tables"] < 0.05
+        assert each["error_on_known_tables"] < 0.05
+    assert amounts["seconds"]["per_gib"] == pytest.approx(50, rel=0.05)
+    assert amounts["cpu_seconds"]["per_gib"] == pytest.approx(30, rel=0.05)
+    assert amounts["bytes_read"]["per_gib"] == pytest.approx(GIB, rel=0.05)
+    assert amounts["bytes_written"]["per_gib"] == pytest.approx(0.8 * GIB, rel=0.05)
+    # A cleaning moves no bytes, and a dry run only plans to.
+    assert [each["of"] for each in found["cleaning", False]["amounts"]] == ["seconds"]
+    assert [each["of"] for each in found["compaction", True]["amounts"]] == ["seconds", "cpu_seconds"]
     # A model that is read from the database gives the same.
     lessons = Lessons()
     with reading(engine) as connection:
         lessons.go_on(connection)
-    again = {(each.kind, each.dry_run): each.fit.seconds_per_gib for each in lessons.model.learned()}
-    assert again["compaction", False] == pytest.approx(compaction["seconds_per_gib"], abs=0.001)
+    [again] = [each for each in lessons.model.learned() if (each.kind, each.dry_run) == ("compaction", False)]
+    for part, (fit, _) in again.parts.items():
+        assert fit.per_gib == pytest.approx(amounts[part.value]["per_gib"], abs=0.001)
 
 
 def test_the_command_line_prints_what_is_learned(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def dom(page: Page, faults: Faults) -> Callable[[str], str]:
     faults.allow(r"422 .*/lock|status of 422")
 
     def open_page(address: str) -> str:
-        page.goto("about:blank")  # The page of another part of the address would not be loaded anew.
+        page.goto("about:blank")  # A change of the fragment alone would not load the page anew.
         page.goto(address)
         page.wait_for_selector("#pulse.live, input[name=token], .swagger-ui .opblock")
         return page.content()

@@ -6,30 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fastapi.testclient import TestClient
-
-from service.api.app import create_app
-from service.delivery.guard import Guard
-from tests.support.contexts import changed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from fastapi.testclient import TestClient
 
-    import sqlalchemy as sa
-
-    from service.api.dependencies import AppContext
 
 pytestmark = pytest.mark.mostly_sqlite
 
 CHANGED = (412, "/problems/changed-meanwhile")
-
-
-@pytest.fixture
-def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
-    context = changed(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
-    headers = {"Content-Type": "application/json"}
-    with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
-        yield client
 
 
 _FREEZE = {"starts_at": "2026-01-01T00:00:00Z", "ends_at": "2026-01-02T00:00:00Z"}

@@ -20,7 +20,7 @@ from service.catalog.registration import Registration
 from service.db.engine import writing
 from service.policies.policy import Pause, Policy, Window
 from service.queue import attempt_figures, held_store, job_store, lease_store, worker_store
-from service.queue.cost_model import Basis, Ended
+from service.queue.cost import Basis, Ended
 from service.queue.cost_store import Lessons
 from service.queue.forecaster import Forecaster
 from service.queue.held_attempts import standstill

@@ -13,6 +13,7 @@ from service.db.page import PageRequest
 from service.delivery import outbox
 from service.incidents import store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
+from tests.support.pages import members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,14 +75,7 @@ def test_incidents_are_filtered_and_paged(client: TestClient, table_id: str, fou
     assert ids(client, table_id="tbl_other") == []
     assert ids(client, state="open") == ["inc_3", "inc_1"]
     assert ids(client, state=["open", "suspected"]) == newest_first
-    seen, cursor = [], None
-    while True:
-        page = client.get("/v1/incidents", params={"limit": 1, **({"cursor": cursor} if cursor else {})}).json()
-        seen += [each["id"] for each in page["items"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert seen == newest_first
+    assert members(client, "/v1/incidents", "id", limit=1) == newest_first
     assert client.get("/v1/tables/tbl_other/incidents").status_code == 404
     assert client.get("/v1/incidents", params={"state": "gone"}).status_code == 422
 

@@ -180,7 +180,7 @@ def test_old_reads_are_deleted_except_the_last_one(engine: sa.Engine, clock: Fak
     with writing(engine) as connection:
         assert read_store.prune(connection, clock(), 1000) == 47 + 48
     assert reads(engine, clock, "/lake/orders").have_stopped
-    # A clock that was set back makes nothing of it.
+    # The number of reads is never negative, even after the clock was set back.
     clock.advance(-20 * 86_400)
     assert reads(engine, clock, "/lake/orders").per_day >= 0
 
@@ -211,11 +211,11 @@ def test_unknown_reads_are_those_of_a_typical_table(engine: sa.Engine, clock: Fa
         table_store.change(connection, stopped)
         found = reads_of_table(connection, table_store.get(connection, paths[5]), clock())
         known = reads_of_table(connection, table_store.get(connection, paths[2]), clock())
-    # A table that is read no more is none of the three, whose middle one is read 100 times a day.
+    # The median of three tables with 2, 100 and 400 reads. The table that is read no more does not count.
     assert (found.per_day, found.of_tables, found.source) == (100.0, 3, ReadSource.ASSUMED)
     assert found.text == "reads unknown: 100 a day assumed, the median of 3 tables"
     assert known.source is ReadSource.LINEAGE
-    # The answer is kept for a while, and a clock that steps back does not keep it for ever.
+    # The answer is cached for a while. A clock that steps back does not keep the cache valid for ever.
     with writing(engine) as connection:
         read_store.count(connection, {paths[4]: 1}, ReadSource.LINEAGE, clock())
         assert assumed(connection, clock()) == found

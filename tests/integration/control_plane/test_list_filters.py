@@ -6,17 +6,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from jobs.contract import JobKind, WorkerInfo
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry
-from service.api.app import create_app
 from service.catalog import commit_store, table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
 from service.delivery import outbox
-from service.delivery.guard import Guard
 from service.events.event import Event
 from service.incidents import store as incident_store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
@@ -24,25 +21,15 @@ from service.lake.commit import Commit
 from service.queue import worker_store
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
-from tests.support.contexts import changed
+from tests.support.pages import members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import sqlalchemy as sa
+    from fastapi.testclient import TestClient
 
-    from service.api.dependencies import AppContext
     from tests.integration.control_plane.conftest import FakeClock
 
 Q = dict[str, Any]
-
-
-@pytest.fixture
-def http(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
-    context = changed(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
-    headers = {"Content-Type": "application/json"}
-    with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
-        yield client
 
 
 @pytest.fixture
@@ -65,47 +52,40 @@ def times(engine: sa.Engine, clock: FakeClock) -> list[str]:
     return found
 
 
-def listed(http: TestClient, path: str, member: str = "id", /, **query: Any) -> list[Any]:
+def listed(api: TestClient, path: str, member: str = "id", /, **query: Any) -> list[Any]:
     """Returns the items of all pages, with one item on a page."""
-    found: list[Any] = []
-    cursor = None
-    while True:
-        answer = http.get(path, params={**query, "limit": 1, **({"cursor": cursor} if cursor else {})})
-        assert answer.status_code == 200, answer.text
-        found += [each[member] for each in answer.json()["items"]]
-        cursor = answer.json()["next_cursor"]
-        if cursor is None:
-            assert found == [each[member] for each in http.get(path, params=query).json()["items"]]
-            return found
+    found = members(api, path, member, **query, limit=1)
+    assert found == [each[member] for each in api.get(path, params=query).json()["items"]]
+    return found
 
 
-def test_tables(http: TestClient, times: list[str]) -> None:
-    assert listed(http, "/v1/tables", "name", name="orders*") == ["Orders_EU", "orders_us"]
-    assert listed(http, "/v1/tables", "name", name="orders?us") == ["orders_us"]
-    assert listed(http, "/v1/tables", "name", name="*%") == ["100%"]
-    assert listed(http, "/v1/tables", "name", name="o_*") == []
-    assert listed(http, "/v1/tables", "base_path", path="/lake/shop/") == ["/lake/shop/orders", "/lake/shop"]
-    assert listed(http, "/v1/tables", "base_path", path="file:///lake/shop/orders") == ["/lake/shop/orders"]
-    assert listed(http, "/v1/tables", since=times[1], until=times[3]) == ["tbl_1", "tbl_2"]
-    assert http.get("/v1/tables", params={"name": "*a*a*a*a*a"}).status_code == 422
+def test_tables(api: TestClient, times: list[str]) -> None:
+    assert listed(api, "/v1/tables", "name", name="orders*") == ["Orders_EU", "orders_us"]
+    assert listed(api, "/v1/tables", "name", name="orders?us") == ["orders_us"]
+    assert listed(api, "/v1/tables", "name", name="*%") == ["100%"]
+    assert listed(api, "/v1/tables", "name", name="o_*") == []
+    assert listed(api, "/v1/tables", "base_path", path="/lake/shop/") == ["/lake/shop/orders", "/lake/shop"]
+    assert listed(api, "/v1/tables", "base_path", path="file:///lake/shop/orders") == ["/lake/shop/orders"]
+    assert listed(api, "/v1/tables", since=times[1], until=times[3]) == ["tbl_1", "tbl_2"]
+    assert api.get("/v1/tables", params={"name": "*a*a*a*a*a"}).status_code == 422
 
 
-def test_jobs(http: TestClient, times: list[str], clock: FakeClock) -> None:
+def test_jobs(api: TestClient, times: list[str], clock: FakeClock) -> None:
     ids = {}
     for kind in ("audit", "compaction", "cleaning"):
-        ids[kind] = http.post("/v1/tables/tbl_0/jobs", json={"kind": kind}).json()["id"]
+        ids[kind] = api.post("/v1/tables/tbl_0/jobs", json={"kind": kind}).json()["id"]
         clock.advance(3600)
-    http.post(f"/v1/jobs/{ids['audit']}/cancel")
-    assert listed(http, "/v1/jobs", kind=["audit", "cleaning"]) == [ids["cleaning"], ids["audit"]]
-    assert listed(http, "/v1/jobs", state=["queued", "cancelled"]) == [ids["cleaning"], ids["compaction"], ids["audit"]]
-    assert listed(http, "/v1/jobs", state=["queued", "failed"], kind=["audit", "compaction"]) == [ids["compaction"]]
-    created = http.get(f"/v1/jobs/{ids['compaction']}").json()["created_at"]
-    assert listed(http, "/v1/jobs", since=created) == [ids["cleaning"], ids["compaction"]]
-    assert listed(http, "/v1/jobs", until=created, table_id="tbl_0") == [ids["audit"]]
-    assert listed(http, "/v1/jobs", until=created, table_id="tbl_1") == []
+    api.post(f"/v1/jobs/{ids['audit']}/cancel")
+    assert listed(api, "/v1/jobs", kind=["audit", "cleaning"]) == [ids["cleaning"], ids["audit"]]
+    assert listed(api, "/v1/jobs", state=["queued", "cancelled"]) == [ids["cleaning"], ids["compaction"], ids["audit"]]
+    assert listed(api, "/v1/jobs", state=["queued", "failed"], kind=["audit", "compaction"]) == [ids["compaction"]]
+    created = api.get(f"/v1/jobs/{ids['compaction']}").json()["created_at"]
+    assert listed(api, "/v1/jobs", since=created) == [ids["cleaning"], ids["compaction"]]
+    assert listed(api, "/v1/jobs", until=created, table_id="tbl_0") == [ids["audit"]]
+    assert listed(api, "/v1/jobs", until=created, table_id="tbl_1") == []
 
 
-def test_commits(http: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
+def test_commits(api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
     made = [
         Commit(
             table_id=table,
@@ -131,14 +111,14 @@ def test_commits(http: TestClient, engine: sa.Engine, times: list[str], clock: F
         # The tables are polled one after the other, so that the order of the rows differs from the order of completion.
         commit_store.record(connection, [*made[2:], *made[:2]], clock())
     moments = [each.completed_at.isoformat() for each in made]
-    assert listed(http, "/v1/commits", "completed_at") == [each.replace("+00:00", "Z") for each in moments[::-1]]
-    assert listed(http, "/v1/commits", "action", action=["clean", "commit"]) == ["commit", "clean"]
-    assert listed(http, "/v1/commits", "action", since=moments[1], until=moments[3]) == ["commit", "clean"]
-    assert listed(http, "/v1/commits", "action", until=moments[1]) == ["deltacommit"]
-    assert listed(http, "/v1/commits", "action", table_id="tbl_1", until=moments[3]) == ["commit"]
+    assert listed(api, "/v1/commits", "completed_at") == [each.replace("+00:00", "Z") for each in moments[::-1]]
+    assert listed(api, "/v1/commits", "action", action=["clean", "commit"]) == ["commit", "clean"]
+    assert listed(api, "/v1/commits", "action", since=moments[1], until=moments[3]) == ["commit", "clean"]
+    assert listed(api, "/v1/commits", "action", until=moments[1]) == ["deltacommit"]
+    assert listed(api, "/v1/commits", "action", table_id="tbl_1", until=moments[3]) == ["commit"]
 
 
-def test_incidents_and_decisions(http: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
+def test_incidents_and_decisions(api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
     kinds = [IncidentKind.STALE_WRITE, IncidentKind.LATE_FILES, IncidentKind.DAMAGE]
     start = clock()
     with writing(engine) as connection:
@@ -153,32 +133,30 @@ def test_incidents_and_decisions(http: TestClient, engine: sa.Engine, times: lis
             decision_store.record(connection, "tbl_0", [decision], {})
     hour = (start + timedelta(hours=1)).isoformat()
     for path in ("/v1/incidents", "/v1/tables/tbl_0/incidents"):
-        assert listed(http, path, kind=["stale-write", "damage"]) == ["inc_2", "inc_0"]
-        assert listed(http, path, since=hour) == ["inc_2", "inc_1"]
-        assert listed(http, path, until=hour) == ["inc_0"]
+        assert listed(api, path, kind=["stale-write", "damage"]) == ["inc_2", "inc_0"]
+        assert listed(api, path, since=hour) == ["inc_2", "inc_1"]
+        assert listed(api, path, until=hour) == ["inc_0"]
     verdicts = [each.value for each in Verdict][:3]
     path = "/v1/tables/tbl_0/decisions"
-    assert listed(http, path, "verdict", verdict=[verdicts[0], verdicts[2]]) == [verdicts[2], verdicts[0]]
-    assert listed(http, path, "verdict", kind=["cleaning", "audit"], until=hour) == [verdicts[0]]
-    assert listed(http, path, "verdict", kind=["audit"]) == []
-    now = http.get(path, params={"current": True, "verdict": verdicts[2]}).json()["items"]
+    assert listed(api, path, "verdict", verdict=[verdicts[0], verdicts[2]]) == [verdicts[2], verdicts[0]]
+    assert listed(api, path, "verdict", kind=["cleaning", "audit"], until=hour) == [verdicts[0]]
+    assert listed(api, path, "verdict", kind=["audit"]) == []
+    now = api.get(path, params={"current": True, "verdict": verdicts[2]}).json()["items"]
     assert [each["verdict"] for each in now] == [verdicts[2]]
-    assert http.get(path, params={"current": True, "until": hour}).json()["items"] == []
+    assert api.get(path, params={"current": True, "until": hour}).json()["items"] == []
 
 
-def test_webhooks_deliveries_and_events(
-    http: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock
-) -> None:
+def test_webhooks_deliveries_and_events(api: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
     hooks = [
-        http.post("/v1/webhooks", json={"url": "http://localhost:9/", "description": text}).json()["id"]
+        api.post("/v1/webhooks", json={"url": "http://localhost:9/", "description": text}).json()["id"]
         for text in ("cache of EU", "audit")
     ]
-    assert http.post(f"/v1/webhooks/{hooks[1]}/disable").status_code == 200
-    assert listed(http, "/v1/webhooks", description="CACHE*") == hooks[:1]
-    assert listed(http, "/v1/webhooks", enabled=False) == hooks[1:]
-    assert listed(http, "/v1/webhooks", enabled=True, failing=False) == hooks[:1]
-    assert listed(http, "/v1/webhooks", failing=True) == []
-    assert listed(http, "/v1/webhooks", until=times[0]) == []
+    assert api.post(f"/v1/webhooks/{hooks[1]}/disable").status_code == 200
+    assert listed(api, "/v1/webhooks", description="CACHE*") == hooks[:1]
+    assert listed(api, "/v1/webhooks", enabled=False) == hooks[1:]
+    assert listed(api, "/v1/webhooks", enabled=True, failing=False) == hooks[:1]
+    assert listed(api, "/v1/webhooks", failing=True) == []
+    assert listed(api, "/v1/webhooks", until=times[0]) == []
     moments = []
     for number in range(3):
         clock.advance(7200)
@@ -187,20 +165,20 @@ def test_webhooks_deliveries_and_events(
             event = Event(f"evt_{number}", "table.unhealthy", clock(), "tbl_0", {"table": {"name": "orders"}})
             outbox.publish(connection, [event], now=clock())
     path = f"/v1/webhooks/{hooks[0]}/deliveries"
-    assert listed(http, path, "event_id", since=moments[1]) == ["evt_2", "evt_1"]
-    assert listed(http, path, "event_id", until=moments[1], state=["pending", "dead"])[0] == "evt_0"
-    assert listed(http, path, "event_id", state=["delivered", "dead"]) == []
+    assert listed(api, path, "event_id", since=moments[1]) == ["evt_2", "evt_1"]
+    assert listed(api, path, "event_id", until=moments[1], state=["pending", "dead"])[0] == "evt_0"
+    assert listed(api, path, "event_id", state=["delivered", "dead"]) == []
     wanted: Q = {"types": "table.*", "since": moments[1]}
-    events = http.get("/v1/events", params=wanted, headers={"Accept": "application/json"}).json()["items"]
+    events = api.get("/v1/events", params=wanted, headers={"Accept": "application/json"}).json()["items"]
     assert [each["id"] for each in events] == ["evt_1", "evt_2"]
-    events = http.get(
+    events = api.get(
         "/v1/events", params={"until": moments[1], "table_id": "tbl_0"}, headers={"Accept": "application/json"}
     ).json()["items"]
     assert [each["id"] for each in events] == ["evt_0"]
-    assert http.get("/v1/events", params={"until": moments[1]}).json()["errors"][0]["field"] == "until"
+    assert api.get("/v1/events", params={"until": moments[1]}).json()["errors"][0]["field"] == "until"
 
 
-def test_delegated_plans(http: TestClient, times: list[str], clock: FakeClock) -> None:
+def test_delegated_plans(api: TestClient, times: list[str], clock: FakeClock) -> None:
     moments, instants = [], []
     for number, path in enumerate(["/lake/shop", "/lake/unknown", "/lake/shop"]):
         clock.advance(3600)
@@ -208,21 +186,21 @@ def test_delegated_plans(http: TestClient, times: list[str], clock: FakeClock) -
         instants.append(f"2026010{number + 1}120000000")
         # A known row is only updated.
         query = {"action": "REQUEST", "basepath": path, "instant": ",".join(instants)}
-        assert http.get("/v1/hoodie/service/compact", params=query).status_code == 200
+        assert api.get("/v1/hoodie/service/compact", params=query).status_code == 200
     path = "/v1/delegated-plans"
-    everything = http.get(path).json()["items"]
+    everything = api.get(path).json()["items"]
     assert len({each["requested_at"] for each in everything}) == 3
     for bound in (*moments, clock().isoformat()):
         since = [each["id"] for each in everything if each["requested_at"] >= bound.replace("+00:00", "Z")]
-        assert listed(http, path, since=bound) == since
-        assert listed(http, path, until=bound) == [each["id"] for each in everything if each["id"] not in since]
-    middle = listed(http, path, "base_path", since=moments[1], until=moments[2], state=["unregistered", "gone"])
+        assert listed(api, path, since=bound) == since
+        assert listed(api, path, until=bound) == [each["id"] for each in everything if each["id"] not in since]
+    middle = listed(api, path, "base_path", since=moments[1], until=moments[2], state=["unregistered", "gone"])
     assert set(middle) == {"/lake/unknown"}
-    assert listed(http, path, since=moments[1], until=moments[2], table_id="tbl_1") == []
-    assert http.get(path, params={"since": "yesterday"}).status_code == 422
+    assert listed(api, path, since=moments[1], until=moments[2], table_id="tbl_1") == []
+    assert api.get(path, params={"since": "yesterday"}).status_code == 422
 
 
-def test_the_audit_trail(http: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+def test_the_audit_trail(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
     made = [
         ("changeTable", "table", 200),
         ("changeTable", "table", 409),
@@ -237,7 +215,7 @@ def test_the_audit_trail(http: TestClient, engine: sa.Engine, clock: FakeClock) 
         clock.advance(60)
 
     def named(**query: Any) -> list[str]:
-        return listed(http, "/v1/audit", "operation", **query)
+        return listed(api, "/v1/audit", "operation", **query)
 
     assert named(operation=["submitJob", "createToken"]) == ["createToken", "submitJob"]
     assert named(operation="changeTable") == ["changeTable", "changeTable"]
@@ -248,10 +226,10 @@ def test_the_audit_trail(http: TestClient, engine: sa.Engine, clock: FakeClock) 
     assert named(outcome=["done", "failed"], object_type=["table", "policy"], who="ada") == ["putPolicy", "changeTable"]
     assert named(operation=["submitJob"], object_type=["table"]) == []
     for refused in ({"outcome": ["done", "bad"]}, {"operation": ["submitJob", ""]}, {"object_type": "a\0"}):
-        assert http.get("/v1/audit", params=refused).status_code == 422, refused
+        assert api.get("/v1/audit", params=refused).status_code == 422, refused
 
 
-def test_workers(http: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+def test_workers(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
     start = clock().isoformat()
     for name, group in (("w1", "default"), ("w2", "etl"), ("w3", "big")):
         with writing(engine) as connection:
@@ -260,7 +238,7 @@ def test_workers(http: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
     later = clock().isoformat()
 
     def named(**query: Any) -> set[str]:
-        return {each["id"] for each in http.get("/v1/workers", params=query).json()["items"]}
+        return {each["id"] for each in api.get("/v1/workers", params=query).json()["items"]}
 
     assert named(group=["etl", "big"]) == {"w2", "w3"}
     assert named(state="ready") == set()

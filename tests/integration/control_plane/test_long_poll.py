@@ -50,6 +50,7 @@ def submit(url: str, table_id: str, kind: str = "compaction", **more: Any) -> ht
     return httpx.post(f"{url}/v1/tables/{table_id}/jobs", json={"kind": kind, **more}, timeout=30)
 
 
+@pytest.mark.mostly_sqlite
 def test_a_waiting_request_for_a_job_is_answered_as_fast_as_one_after_the_submission(url: str) -> None:
     """The additional time over a POST and a lease in a row is the time of a notification, not the pause between two
     polls."""
@@ -102,6 +103,7 @@ def test_a_job_that_another_replica_queued_is_found_within_seconds(url: str, liv
     other_engine.dispose()
 
 
+@pytest.mark.mostly_sqlite
 def test_a_job_that_waited_for_another_of_its_table_starts_when_that_one_ends(url: str) -> None:
     table_id = table(url)
     report = {"attempt": 1, "result": {"outcome": "succeeded"}}

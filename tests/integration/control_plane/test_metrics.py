@@ -39,6 +39,7 @@ from service.health import problem_store
 from service.health.problem import About, HealthProblem, ObjectType, ProblemKind, Severity
 from service.health.problem_store import OpenProblem
 from service.lake.commit import BUCKET_RESCALE, COMPACTION, Commit
+from service.lake.metadata_table import MetadataTableState
 from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.metrics import database_metrics
@@ -335,6 +336,7 @@ def test_chosen_tables_have_series_of_their_own_up_to_a_limit(engine: sa.Engine,
     labels = ("ada", "tbl_1", "tbl_1", ",pii,team=shop,")
     assert found["groundskeeper_table_log_bytes"] == {labels: 200}
     assert found["groundskeeper_table_delta_commits"] == {labels: 1}
+    assert found["groundskeeper_table_metadata_commits"] == {labels: 7}
     counts = {key[1]: number for key, number in found["groundskeeper_table_problems"].items()}
     assert counts == {"critical": 0, "warning": 2, "notice": 0}
     assert series("owner:ada")["groundskeeper_table_log_bytes"] == {labels: 200}
@@ -436,7 +438,10 @@ def register(engine: sa.Engine, clock: Any, number: int) -> None:
             states = [PartitionState(f"p{n}", base_bytes=1000, log_bytes=100 * each) for n in range(2)]
             snapshot_store.save_partitions(connection, table_id, None, [PartitionDetail(state) for state in states])
             kind = TableType.COPY_ON_WRITE if each % 3 == 2 else TableType.MERGE_ON_READ
-            snapshot = TableSnapshot(table_id, now, kind, since_compaction=Since(each), timeline_commits=each)
+            own = MetadataTableState(now, commits=each + 6)
+            snapshot = TableSnapshot(
+                table_id, now, kind, since_compaction=Since(each), timeline_commits=each, metadata_table=own
+            )
             snapshot_store.save(connection, snapshot_store.Stored(snapshot))
 
 

@@ -232,7 +232,7 @@ def test_a_pending_instant_that_completed_and_was_archived_between_two_polls_is_
     assert watched.instants(table_id) == ["003", "005", "001"]
 
 
-@pytest.mark.parametrize("fault", ["damaged", "gone"])
+@pytest.mark.parametrize("fault", ["damaged", "gone", "damaged manifest", "gone manifest", "gone file"])
 def test_instants_whose_history_is_damaged_or_gone_are_reported(
     watched: Watched, tmp_path: Path, version: int, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -245,9 +245,11 @@ def test_instants_whose_history_is_damaged_or_gone_are_reported(
     table.archive("001", "003")
     history = table.base / ".hoodie/archived" if version < 8 else table.timeline / "history"
     for path in history.iterdir():
-        if fault == "gone":
+        if fault == "gone" or fault.removeprefix("gone ") == ("file" if path.suffix else path.name.split("_")[0]):
             path.unlink()
-        elif path.suffix == ".parquet" or path.name.startswith(".commits"):
+        elif fault == "damaged manifest" and path.name.startswith("manifest"):
+            path.write_bytes(path.read_bytes()[:20])
+        elif version < 8 or (fault == "damaged" and path.suffix == ".parquet"):
             path.write_bytes(path.read_bytes()[:-40])
     watched.poll()
     assert watched.watch(table_id).gap_at == watched.clock()

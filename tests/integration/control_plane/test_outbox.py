@@ -24,7 +24,7 @@ from service.events.database import Database
 from service.model.clock import utc_now
 from service.observation.poll_events import commit_published
 from service.queue import cost_store
-from service.queue.cost_model import Ended
+from service.queue.cost import Ended
 from service.runtime import retention
 from tests.integration.control_plane.databases import new_postgresql
 from tests.integration.control_plane.posting import LOCAL, Post, a_table, commits, ids

@@ -20,7 +20,7 @@ from service.outcome.reads import ReadSource
 from service.policies import policy_registry
 from service.queue import attempt_figures, gain_store, job_store, lease_store
 from service.queue.attempt_figures import Figures
-from service.queue.cost_model import Ended
+from service.queue.cost import Ended
 from service.queue.forecaster import Forecaster
 from service.queue.job import Job
 from service.scheduling import scheduler

@@ -18,7 +18,7 @@ from service.outcome import read_store
 from service.outcome.reads import ReadSource
 from service.policies import policy_registry
 from service.queue import cost_store
-from service.queue.cost_model import Ended
+from service.queue.cost import Ended
 from service.queue.cost_store import Lessons
 from service.queue.forecaster import Forecaster
 from service.scheduling import scheduler

@@ -194,7 +194,7 @@ def test_the_first_jobs_of_a_long_queue_are_found_by_an_index_alone(sqlite: sa.E
         sa.event.listen(sqlite, "before_cursor_execute", explain)
         assert overview_store.active_jobs(connection, 20) == []
     assert any("COVERING INDEX ix_jobs_state_created_at" in each for each in plans)
-    # No other row of a job is read than those that were found.
+    # Only the rows of the jobs that were found are read from the table itself.
     assert [each for each in plans if "jobs" in each and "COVERING" not in each and "autoindex_jobs" not in each] == []
 
 

@@ -14,6 +14,7 @@ from service.lake.table import TableType
 from service.policies.policy import Policy
 from service.scheduling import scheduler
 from tests.integration.control_plane.planning import save_poll
+from tests.support.pages import pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -288,13 +289,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
     ]
     assert current[2] == started
     # The pages together have each row once.
-    seen, cursor = [], None
-    while True:
-        page = client.get(path, params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
-        seen += page["items"]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
+    seen = [each for page in pages(client, path, limit=2) for each in page["items"]]
     assert seen == client.get(path).json()["items"]
     assert len(seen) == len(current) + 1
 

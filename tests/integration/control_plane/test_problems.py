@@ -4,13 +4,13 @@ disappears."""
 from __future__ import annotations
 
 import shutil
-from typing import Any
 
 from jobs.contract import Outcome, Result
 from service.db.engine import writing
 from service.queue import job_store
 from tests.integration.control_plane.operated import DAY, GIB, HOUR, MIB, Operated
 from tests.integration.control_plane.watching import A, B
+from tests.support.pages import pages
 from tests.support.small_table import base_file, bucket_id, log_file
 
 CLUSTERING_ON = {"clustering": {"enabled": True}}
@@ -294,6 +294,9 @@ def test_the_metadata_table_is_behind_until_it_is_compacted_and_lacks_a_commit_u
     assert found["evidence"] == {"commits": 31, "allowed": 30, "log_files": 30, "log_bytes": 300, "pending": 0}
     seen = operated.call("GET", f"/v1/tables/{table.id}/snapshot", 200)["metadata_table"]
     assert (seen["commits"], seen["log_files"], seen["missing"]) == (31, 30, [])
+    trend = operated.call("GET", f"/v1/tables/{table.id}/history", 200)["items"]
+    figures = [(each["metadata_commits"], each["metadata_log_files"], each["metadata_bytes"]) for each in trend]
+    assert figures == [(None, None, None), *((number + 1, number, number * 10) for number in (10, 20, 30))], figures
     assert operated.press(found, 202)["params"]["action"] == "compact"
     compaction = table.instant()
     own.file("files", f"{group}_0-1-1_{compaction}.hfile", 100)
@@ -437,15 +440,9 @@ def test_problems_are_filtered_and_paged_the_most_serious_first(operated: Operat
     whole = operated.client.get("/v1/problems").json()
     assert whole["counts"] == {"critical": 1, "warning": 1, "notice": 2}
     seen: list[str] = []
-    cursor = None
-    while True:
-        query: dict[str, Any] = {"limit": 1, **({"cursor": cursor} if cursor else {})}
-        page = operated.client.get("/v1/problems", params=query).json()
+    for page in pages(operated.client, "/v1/problems", limit=1):
         assert page["counts"] == whole["counts"]
         seen += [each["id"] for each in page["items"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
     assert seen == [each["id"] for each in ordered]
     assert operated.kinds(table_id="tbl_t2") == ["policy-cannot-act", "buckets-skewed"]
     assert operated.kinds(severity=["critical", "warning"]) == ["table-unreadable", "policy-cannot-act"]

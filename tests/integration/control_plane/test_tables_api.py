@@ -10,6 +10,7 @@ from jobs.contract import Outcome, Result
 from service.catalog import table_store
 from service.db.engine import writing
 from tests.integration.control_plane.protocol_worker import Worker
+from tests.support.pages import members
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -224,15 +225,7 @@ def test_tables_come_in_pages(client: TestClient, clock: Any) -> None:
     for number in range(5):
         clock.advance(1)
         client.post("/v1/tables", json={"base_path": f"/lake/{number}"})
-    paths: list[str] = []
-    cursor = None
-    while True:
-        page = client.get("/v1/tables", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
-        paths += [table["base_path"] for table in page["items"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert paths == [f"/lake/{number}" for number in range(5)]
+    assert members(client, "/v1/tables", "base_path", limit=2) == [f"/lake/{number}" for number in range(5)]
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "cursor=garbage", "cursor=W10", "cursor=%00"])

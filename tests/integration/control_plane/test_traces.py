@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import httpx
@@ -22,13 +23,15 @@ TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 JSON = {"Content-Type": "application/json"}
 
 
-def test_a_call_its_job_and_the_report_of_its_attempt_are_one_trace(tmp_path: Path) -> None:
+def test_a_call_its_job_and_the_report_of_its_attempt_are_one_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     SmallTable(tmp_path / "orders").commit("20260101120000000", completed="20260101120001000")
-    with (
-        Collector() as collector,
-        Serving(tmp_path, environment=collector.environment, AUTOMATIC="false") as service,
-        httpx.Client(base_url=service.url, headers=JSON) as client,
-    ):
+    with Collector() as collector, ExitStack() as stack:
+        for name, value in collector.environment.items():
+            monkeypatch.setenv(name, value)
+        service = stack.enter_context(Serving(tmp_path, AUTOMATIC="false"))
+        client = stack.enter_context(httpx.Client(base_url=service.url, headers=JSON))
         table_id = client.post("/v1/tables", json={"base_path": f"{tmp_path}/orders"}).json()["id"]
         path = f"/v1/tables/{table_id}/jobs"
         caller = {"traceparent": f"00-{TRACE}-{CALLER}-01"}

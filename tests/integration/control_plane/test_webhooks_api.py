@@ -22,6 +22,7 @@ from service.delivery import outbox
 from service.events.event import EventType
 from service.queue import recovery
 from tests.support.contexts import changed
+from tests.support.pages import members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -154,14 +155,7 @@ def test_webhooks_are_listed_page_by_page(client: TestClient, clock: FakeClock) 
     for _ in range(5):
         clock.advance(1)
         made.append(create(client)["id"])
-    seen, cursor = [], None
-    while True:
-        page = client.get("/v1/webhooks", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
-        seen += [item["id"] for item in page["items"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert seen == made
+    assert members(client, "/v1/webhooks", "id", limit=2) == made
 
 
 def test_a_webhook_is_disabled_and_enabled(client: TestClient, sqlite: sa.Engine) -> None:

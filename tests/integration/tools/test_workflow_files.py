@@ -47,6 +47,17 @@ def lost(path, part, kept):
 print(json.dumps(list(lost("", given, known))))
 """
 
+# The models of Kestra's own Python client. They keep members that they do not know: those of plugins, which no package
+# describes, and wrong ones.
+KESTRA = """
+import json, sys
+from kestrapy.models.flow import Flow
+flow = Flow.from_dict({**json.load(sys.stdin), "disabled": False, "draft": False, "deleted": False})
+parts = {"flow": [flow], "tasks": flow.tasks, "triggers": flow.triggers or []}
+print(json.dumps({name: sorted({each for one in part for each in one.additional_properties})
+    for name, part in parts.items()}))
+"""
+
 
 def files() -> list[dict[str, Any]]:
     blocks = re.findall(r"^```yaml\n(.*?)^```$", GUIDE_OF_TOOLS.read_text(), re.MULTILINE | re.DOTALL)
@@ -58,6 +69,11 @@ def argo() -> dict[str, Any]:
     return found
 
 
+def kestra() -> dict[str, Any]:
+    [found] = [each for each in files() if "namespace" in each]
+    return found
+
+
 def command_lines() -> dict[str, tuple[list[str], set[str]]]:
     """Returns the arguments of the commands and the names of their variables, as the tools fill them in."""
     [template] = [each for each in argo()["spec"]["workflowSpec"]["templates"] if "container" in each]
@@ -66,8 +82,7 @@ def command_lines() -> dict[str, tuple[list[str], set[str]]]:
     words = [*container["command"], *container["args"]]
     for name, value in filled.items():
         words = [word.replace(name, value) for word in words]
-    [kestra] = [each for each in files() if "namespace" in each]
-    [task] = kestra["tasks"]
+    [task] = kestra()["tasks"]
     [command] = task["commands"]
     return {
         "argo": (words, {each["name"] for each in container["env"]}),
@@ -118,18 +133,31 @@ def test_the_exit_code_tells_a_failed_job_from_an_outage_and_a_wrong_token(servi
 @pytest.mark.timeout(1200)
 def test_argo_knows_every_member_of_its_file(tmp_path: Path) -> None:
     environment = ToolEnvironment.of("hera==7.1.0", folder=tmp_path)
-    assert _unknown(environment, argo()) == []
+    assert _unknown(environment, STRICT, argo()) == []
     wrong = argo()
     wrong["spec"]["concurrency"] = wrong["spec"].pop("concurrencyPolicy")
-    assert _unknown(environment, wrong) == [".spec.concurrency"]
+    assert _unknown(environment, STRICT, wrong) == [".spec.concurrency"]
 
 
-def _unknown(environment: ToolEnvironment, file: dict[str, Any]) -> list[str]:
-    with environment.start("-c", STRICT) as process:
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1200)
+def test_kestra_knows_every_member_of_its_file_but_those_of_plugins(tmp_path: Path) -> None:
+    # kestrapy imports regex and does not declare it.
+    environment = ToolEnvironment.of("kestrapy==2.0.3", "regex==2026.11.15", folder=tmp_path)
+    of_plugins = {"tasks": ["commands", "containerImage", "env", "taskRunner"], "triggers": ["cron"]}
+    assert _unknown(environment, KESTRA, kestra()) == {"flow": [], **of_plugins}
+    wrong = kestra()
+    wrong["trigger"] = wrong.pop("triggers")
+    wrong["tasks"][0]["retries"] = wrong["tasks"][0].pop("retry")
+    found = _unknown(environment, KESTRA, wrong)
+    assert found == {"flow": ["trigger"], "tasks": [*of_plugins["tasks"][:3], "retries", "taskRunner"], "triggers": []}
+
+
+def _unknown(environment: ToolEnvironment, program: str, file: dict[str, Any]) -> Any:
+    with environment.start("-c", program) as process:
         out, _ = process.communicate(json.dumps(file), timeout=300)
     assert process.returncode == 0, out
-    found: list[str] = json.loads(out.splitlines()[-1])
-    return found
+    return json.loads(out.splitlines()[-1])
 
 
 def _ended(arguments: list[str], environment: Mapping[str, str]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from service.lake.table import TableType
 from service.policies.policy import Policy
 from service.policies.precedence import Subject
-from service.queue.cost_model import Basis, Cost
+from service.queue.cost import Basis, Cost
 from service.simulation.growth import Growth
 from service.simulation.table_past import Beginning, TablePast, Write
 

@@ -388,14 +388,18 @@ def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
-@given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
-def test_every_kind_of_a_table_gets_its_turn_however_often_the_others_are_due(
-    wishes: list[tuple[frozenset[JobKind], str]], active: int, at_once: int, seconds: int
-) -> None:
-    tables = [Table(*wish) for wish in wishes]
-    bound = (len(tables) + 1) * (seconds + 1) * (len(DECIDED) + 1)
-    Service(tables, Limits(active, at_once=at_once), seconds).play(3 * bound)
-    for table in tables:
-        for kind in table.wants:
-            assert longest_wait([number for number, each in table.starts if each is kind], 3 * bound) <= bound
+@pytest.mark.parametrize("examples", [8, pytest.param(50, marks=pytest.mark.exhaustive)])
+def test_every_kind_of_a_table_gets_its_turn_however_often_the_others_are_due(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
+    def each_gets_its_turn(
+        wishes: list[tuple[frozenset[JobKind], str]], active: int, at_once: int, seconds: int
+    ) -> None:
+        tables = [Table(*wish) for wish in wishes]
+        bound = (len(tables) + 1) * (seconds + 1) * (len(DECIDED) + 1)
+        Service(tables, Limits(active, at_once=at_once), seconds).play(3 * bound)
+        for table in tables:
+            for kind in table.wants:
+                assert longest_wait([number for number, each in table.starts if each is kind], 3 * bound) <= bound
+
+    each_gets_its_turn()

@@ -1,4 +1,4 @@
-"""Tests which numbers of new rows in how few buckets are suspected to come from a writer without the bucket index."""
+"""Tests when new rows are suspected to come from a writer without the bucket index: many rows in few buckets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_base_file_that_a_delta_commit_wrote_anew_is_one_of_another_index() ->
     groups = {bucket(0): 5, bucket(1): 7}
     found = InstantMetadata(written={"p": groups}, rewritten={"p": frozenset({bucket(1)})})
     assert rows_of_other_index(seen(found, "deltacommit"), "p", 4, ()) == 7
-    # A bucket index on copy-on-write writes them so.
+    # On a copy-on-write table a writer with the bucket index writes base files anew, too.
     assert rows_of_other_index(seen(found, "commit"), "p", 4, ()) == 0
-    # An adoption has carried their rows over since.
+    # A later adoption of the bucket index has rewritten these rows.
     assert rows_of_other_index(seen(found, "deltacommit"), "p", 4, {("p", bucket(1))}) == 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jobs.kinds.results import Work
-    from service.queue.cost_model import Cost
+    from service.queue.cost import Cost
     from service.queue.lease_order import Candidate
     from service.simulation.outcome import Outcome
     from service.simulation.simulator import Order

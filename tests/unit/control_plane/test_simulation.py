@@ -24,7 +24,7 @@ from service.policies.settings import (
     Mode,
     Trigger,
 )
-from service.queue.cost_model import Basis, Cost
+from service.queue.cost import Basis, Cost
 from service.scheduling.admission import Limits
 from service.simulation import advice, simulator
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted

@@ -539,7 +539,7 @@ def explain_problem(name: str) -> Call[ProblemType]:
 
 
 def get_advice(table_id: str) -> Call[TableAdviceOut]:
-    """Show the advice about a table, and how its buckets grow.
+    """Show the advice about a table and its index, and how its buckets grow.
 
     The `ETag` is that of the table's own policy, to which the advice is applied.
 

@@ -150,6 +150,19 @@ class AlertOut(Model, frozen=True, kw_only=True):
     """Objects that have the problem, at most 20"""
 
 
+class AmountOut(Model, frozen=True, kw_only=True):
+    """An amount that a job is expected to take, besides its seconds."""
+
+    of: CostPart
+    """What is counted. CPU seconds are those of the worker and its processes"""
+    expected: float
+    """How much an attempt takes"""
+    low: float
+    """Nine of ten take more than this"""
+    high: float
+    """Nine of ten take less than this"""
+
+
 class Answer(Word):
     APPLIED = "applied"
     DISMISSED = "dismissed"
@@ -242,6 +255,8 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -433,6 +448,8 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -450,6 +467,8 @@ class BacklogOut(Model, frozen=True, kw_only=True):
     """Size of the latest base files of all partitions"""
     commits: int
     """Commits since the last compaction"""
+    metadata_commits: int | None
+    """Commits of the metadata table since its last compaction; null without one"""
 
 
 class Basis(Word):
@@ -656,6 +675,8 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -791,6 +812,8 @@ class BucketCountResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -921,6 +944,8 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -1040,6 +1065,8 @@ class BucketIndexResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -1196,6 +1223,8 @@ class BucketResizeResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -1591,6 +1620,8 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -1844,6 +1875,8 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -2005,6 +2038,8 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Log files"""
     log_bytes: int | UnsetType = UNSET
     """Their size in bytes"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes of the new base files"""
     pending_plans: list[str] | UnsetType = UNSET
     """Plans that were pending"""
     left: WorkLeft | UnsetType = UNSET
@@ -2049,6 +2084,8 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -2159,8 +2196,24 @@ class CostOut(Model, frozen=True, kw_only=True):
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
+    amounts: list[AmountOut]
+    """CPU seconds, and bytes of files that are read and written, as far as jobs of this kind and their workers
+    report them
+    """
     text: str
     """The same in words"""
+
+
+class CostPart(Word):
+    """A part of the cost that is learned. An ended attempt and its row in the database have members of these
+    names. The answer of a worker has them too, but without the seconds, which the service itself measures from
+    the lease on.
+    """
+
+    SECONDS = "seconds"
+    CPU_SECONDS = "cpu_seconds"
+    BYTES_READ = "bytes_read"
+    BYTES_WRITTEN = "bytes_written"
 
 
 class Cure(Model, frozen=True, kw_only=True):
@@ -2334,7 +2387,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
     held_back: int
     """Queued jobs that are not due: between two attempts, or until the writers stop"""
     guesses: int
-    """Number of due jobs of a kind of which none has ended on their table yet"""
+    """Number of due jobs whose kind has not been run on their table yet"""
     forecast: str
     """In words"""
 
@@ -2411,6 +2464,8 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -2746,6 +2801,8 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -2811,6 +2868,10 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
+    amounts: list[AmountOut]
+    """CPU seconds, and bytes of files that are read and written, as far as jobs of this kind and their workers
+    report them
+    """
     text: str
     """The same in words"""
     starts_at: datetime | None
@@ -3252,6 +3313,19 @@ class IncidentState(Word):
     CLEARED = "cleared"
 
 
+class IndexChoiceOut(Model, frozen=True, kw_only=True):
+    """Whether a bucket index would suit the table's writers."""
+
+    kind: JobKind | None
+    """The job that would change the index; null if it may stay"""
+    upserts: int
+    """Upserts of the last week, the latest 200 of them"""
+    touched: float
+    """Share of the file groups of its partitions that the median upsert touches"""
+    text: str
+    """The same in words"""
+
+
 class IndexCost(Model, frozen=True, kw_only=True):
     """What the index costs a writer, by the latest commits of the table"""
 
@@ -3371,6 +3445,8 @@ class IndexResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -3753,36 +3829,42 @@ class LabelsOfTables(Model, frozen=True, kw_only=True):
     """Keys of tags to remove"""
 
 
+class LearnedAmountOut(Model, frozen=True, kw_only=True):
+    """What is learned about one part of the cost. An attempt takes `per_job`, plus `per_gib` and `per_file` for
+    the files that it works on. A table that differs from that has a factor of its own.
+    """
+
+    of: CostPart
+    jobs: int
+    """Number of attempts from which it is learned: the latest that succeeded and reported it"""
+    tables: int
+    """Number of tables of these attempts"""
+    per_job: float
+    """What each attempt takes"""
+    per_gib: float
+    """What each GiB of files takes"""
+    per_file: float
+    """What each file takes"""
+    error_on_other_tables: float | None
+    """Median error for tables that the model has not seen, as a share of what an attempt took. Half of the tables
+    are held out for it in turn; null if too few are known
+    """
+    error_on_known_tables: float | None
+    """Median error if the model knows the previous attempt on the same table; null if there is none"""
+
+
 class LearnedCostList(Model, frozen=True, kw_only=True):
     items: list[LearnedCostOut]
     """The items of this page, or all if there are no pages"""
 
 
 class LearnedCostOut(Model, frozen=True, kw_only=True):
-    """The learned cost of one kind of job. An attempt takes `seconds`, plus `seconds_per_gib` and
-    `seconds_per_file` for the files that it works on. A table that differs from that has a factor of its own.
-    """
-
     kind: JobKind
     """Kind of job"""
     dry_run: bool
     """Whether this is the cost of dry runs"""
-    jobs: int
-    """Number of attempts from which the cost is learned: the latest that succeeded"""
-    tables: int
-    """Number of tables of these attempts"""
-    seconds: float
-    """Seconds that each attempt takes"""
-    seconds_per_gib: float
-    """Seconds that each GiB of files takes"""
-    seconds_per_file: float
-    """Seconds that each file takes"""
-    error_on_other_tables: float | None
-    """Median error for tables that the model has not seen, as a share of the seconds that an attempt took. Half of
-    the tables are held out for it in turn; null if too few are known
-    """
-    error_on_known_tables: float | None
-    """Median error if the model knows the previous attempt on the same table; null if there is none"""
+    amounts: list[LearnedAmountOut]
+    """The seconds of attempts, and as far as these report them CPU seconds and bytes"""
 
 
 class LineageDatasetIn(Model, frozen=True, kw_only=True):
@@ -4047,6 +4129,8 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -4589,6 +4673,8 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -5286,6 +5372,8 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -5458,6 +5546,8 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -5562,6 +5652,8 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -5606,13 +5698,19 @@ class SampleOut(Model, frozen=True, kw_only=True):
     """Completed commits on the active timeline"""
     compacted_at: datetime | None
     """Completion of the last compaction"""
+    metadata_commits: int | None
+    """Commits of the metadata table since its last compaction; null without one"""
+    metadata_log_files: int | None
+    """Log files of the metadata table"""
+    metadata_bytes: int | None
+    """Size of the metadata table, logs included"""
     log_ratio: float | None
     """Log bytes divided by base bytes; null without base files"""
 
 
 class SavepointIn(Model, frozen=True, kw_only=True):
-    """Creates, lists or deletes savepoints. The files of such a commit are kept, so that the table can be restored
-    to it.
+    """Creates, lists or deletes savepoints. A savepoint keeps the files of a commit, so that the table can be
+    restored to it.
     """
 
     dry_run: bool | UnsetType = UNSET
@@ -5682,6 +5780,8 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -6106,6 +6206,8 @@ class SyncResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET
@@ -6181,6 +6283,8 @@ class TableAdviceOut(Model, frozen=True, kw_only=True):
     """Name of the table"""
     buckets: GrowthOut | None
     """Null without a bucket index, and while too little is known"""
+    index: IndexChoiceOut | None
+    """Null with a bucket index, and while too little is known"""
 
 
 class TableChange(Model, frozen=True, kw_only=True):
@@ -6634,6 +6738,8 @@ class UpgradeResult(Model, frozen=True, kw_only=True):
     """The completed instant of an earlier attempt, so that nothing was left to do"""
     seconds: float | UnsetType = UNSET
     """Time that the attempt took"""
+    cpu_seconds: float | UnsetType = UNSET
+    """CPU time of the worker and its processes, shared equally by attempts that run at once"""
     lock_wait_seconds: float | UnsetType = UNSET
     """Time for which it waited for the table's lock"""
     clock: dict[str, Any] | UnsetType = UNSET

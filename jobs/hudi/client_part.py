@@ -1,0 +1,21 @@
+"""What the parts of Hudi's write client have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+
+class ClientPart:
+    """A part of a `WriteClient`: one kind of work on its table, with the client's `HoodieWriteConfig`, and with its
+    `SparkRDDWriteClient` if the part needs that (`needs_client`)."""
+
+    needs_client: ClassVar[bool] = True
+
+    def __init__(self, table: HudiTable, config: Any, client: Any = None) -> None:
+        self._table = table
+        self._jvm = table.jvm
+        self._config = config
+        self._client = client
