@@ -8,10 +8,9 @@ import pytest
 
 from tests.integration import tables
 from tests.integration.hidden import hidden
-from tests.integration.run import run_job
+from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
 from tests.integration.test_bucket_count import count_buckets, index_of
-from tests.integration.test_contraction import proved_by
 from tests.integration.test_repair_beside_writers import newest, texts, write_stale
 
 if TYPE_CHECKING:
@@ -124,4 +123,4 @@ def test_a_key_in_wrong_buckets_of_two_old_numbers_is_moved_once(
     rest = (one if values[0] < values[1] else other).join(kept, "id", "left_anti")
     found, wanted = texts(spark, base, kept, rest.select(*kept.columns), tables.rows(spark, 80, 100))
     assert found == wanted
-    assert len(proved_by(spark, base, 5, index_of(4))) == 100
+    assert len(proved(spark, base, 5, index_of(4))) == 100
