@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import class_archive, shared_tables
+from tests.support import class_archive, rewriting, shared_tables
 from tests.support import postgresql as postgresql_server
 
 if TYPE_CHECKING:
@@ -175,8 +175,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Runs in the process that distributes the tests to the others."""
-    if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
+    """Runs in the process that distributes the tests to the others, and in each of these."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker:
+        rewriting.rewrite_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+    elif session.config.getoption("numprocesses", None):
         class_archive.write_in_background(_JVM)
         shared_tables.share()
 

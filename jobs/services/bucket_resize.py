@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WriterEngine
 from jobs.errors import WritersActiveError, refuse
 from jobs.format.bucket_rules import Selection
 from jobs.hudi import hashing_metadata, rows
@@ -31,7 +31,7 @@ from jobs.problems.bucket_resizes import (
 )
 from jobs.problems.rescales import FLINK_MAY_BE_RUNNING
 from jobs.problems.tables import BASE_FILES_NOT_PARQUET
-from jobs.protocol import older_hudi, preflight, recovery, unique_keys
+from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
@@ -185,6 +185,19 @@ def of_flink(evidence: str | None) -> list[Problem]:
     title = "It is not proved that a Flink job goes on with the ranges of a resize"
     hint = 'If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.'
     return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=hint, retriable=False)]
+
+
+def _of_statements(table: HudiTable) -> list[str]:
+    """Returns the note for owners who use Spark SQL. With the options of this index (Hudi 1.2.0), statements name their
+    logs by the commit times of the rows, so readers take these logs for older than the base files of a resize."""
+    seen = [commit.write for commit in table.commits() if commit.write.operation in writer_engines.PREPPED]
+    if not seen and WriterEngine.SPARK_SQL not in table.declared.writers_engines:
+        return []
+    evidence = f"{seen[-1].instant} was {seen[-1].operation}" if seen else "Spark SQL is a declared writer"
+    return [
+        f"{evidence}: after a resize, also one by Hudi, statements have no effect in sessions with the options of the"
+        " bucket index, unless these set hoodie.spark.sql.optimized.writes.enable=false."
+    ]
 
 
 def _of_metadata(table: HudiTable) -> list[Problem]:

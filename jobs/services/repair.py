@@ -271,7 +271,7 @@ class _Repair:
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
             partitions = {path for write in stale for path, _ in write.groups}
             self._count(decided, past_deletes.without_rows_after(commits, instants, partitions))
-            self.repaired.superseded += decided.superseded
+            self.repaired.superseded += decided.superseded + stray_rows.fewer_keys(strays, alive)
         self.repaired.repaired += tuple(instants)
         if lost:
             counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())

@@ -161,6 +161,11 @@ def without_deleted(table: HudiTable, strays: DataFrame, deletes: Sequence[Delet
     return strays.join(gone.where(_is_older(table, gone)), [*KEY, FILE_NAME], "left_anti").cache()
 
 
+def fewer_keys(strays: DataFrame, alive: DataFrame) -> int:
+    """Returns how many keys of stray rows are not among those that `without_deleted` has left."""
+    return 0 if alive is strays else strays.select(*KEY).subtract(alive.select(*KEY)).count()
+
+
 def file_id() -> Column:
     """Returns the file id of a row's file; in a log `_hoodie_file_name` is the file id already."""
     return F.regexp_extract(FILE_NAME, "^[^_]+", 0).alias(FILE_ID)

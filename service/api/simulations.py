@@ -50,7 +50,12 @@ class SimulateIn(Request):
     since: Moment | None = Field(
         None, alias="from", description="Beginning of the period; default: 14 days before its end"
     )
-    until: Moment | None = Field(None, alias="to", description="End of the period; default: now")
+    until: Moment | None = Field(
+        None,
+        alias="to",
+        description="End of the period; default: now. A later time is a forecast from now on, without `from`: the files"
+        " are those of the last polls, and the commits of as long before now come again",
+    )
 
     @model_validator(mode="after")
     def _is_about_tables(self) -> Self:
@@ -188,10 +193,10 @@ def simulate_policy(wanted: SimulateIn, database: DatabaseDep, simulator: Simula
     """Replays the commits of the tables under the present policy and under the new one, with the slots of the workers
     that are ready now. Starts nothing and stores nothing. Takes seconds, or up to a minute for very many commits."""
     now = database.clock()
-    end = min(wanted.until or now, now)
-    begin = wanted.since or end - _DEFAULT
-    if begin >= end:
-        raise ParamsInvalidError.of("from", "must be before `to`, and in the past")
+    end = wanted.until or now
+    begin = now if end > now else wanted.since or end - _DEFAULT
+    if begin >= end or (end > now and wanted.since is not None):
+        raise ParamsInvalidError.of("from", "must be before `to`; if `to` is in the future, leave it out")
     try:
         return SimulationOut.of(simulator(wanted.edit(), Period(begin, end, now)))
     except ReadTimedOutError as error:

@@ -34,9 +34,15 @@ class Gain:
         saved = f"saves {self.seconds_per_hour / 60:.2g} reader-minutes an hour"
         return f"{saved} for {duration(work_seconds)} of work" if work_seconds else saved
 
-    def per_second(self, work_seconds: float) -> float:
-        """Returns the seconds an hour that each second of work saves."""
-        return self.seconds_per_hour / max(work_seconds, 0.001)
+    def paid_per_second(self, age: float, work_seconds: float) -> float:
+        """Returns the seconds that readers have paid since the last job, for each second of work. `age` are the seconds
+        since then, in which the gain has grown from 0.
+
+        Jobs are started in this order, the largest first (Whittle's index of a table whose reads become dearer with
+        time). By the gain alone, tables whose jobs are short would always go first: they would get a job after every
+        few commits, and readers of the others would pay for many hours.
+        """
+        return self.seconds_per_hour * max(age, 1.0) / 3600 / 2 / max(work_seconds, 0.001)
 
 
 def gain_of(kind: JobKind, cost: ReadCost, reads: Reads) -> Gain | None:

@@ -65,7 +65,8 @@ def fitted(known: Sequence[Observation]) -> Fit:
             error = _errors(amounts, rows @ coefficients).sum()
             if (coefficients >= 0).all() and error < least * (1 - _WORTH) - _LEAST_GAIN:
                 best, least = coefficients, error
-    per_job, per_gib, per_file = map(float, best)
+    # The last digits depend on the number of steps.
+    per_job, per_gib, per_file = (float(f"{each:.9g}") for each in best)
     return Fit(per_job, per_gib, per_file, float(rows[:, 1].max() * _GIB))
 
 

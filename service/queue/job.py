@@ -189,7 +189,7 @@ class Job(Record):
     hand_over: HandOver | None = None
     worth: Annotated[
         float | None,
-        Spec("Processor seconds an hour that each second of its work is expected to save readers; null if unknown"),
+        Spec("Processor seconds that readers have paid for each second of its work so far; null if unknown"),
     ] = None
     starts_by: Annotated[datetime | None, Spec("From then on it starts before other jobs, whatever these save")] = None
     held_back: str | None = None  # The pause or window because of which a due further attempt waits.

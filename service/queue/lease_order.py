@@ -19,7 +19,7 @@ class Candidate:
     due: float  # When it may be leased at the earliest.
     mutating: bool  # Workers hold only one such job of a table at a time.
     seconds: float
-    worth: float | None = None  # Processor seconds that a second of its work saves readers; None if unknown.
+    worth: float | None = None  # What readers have paid for each second of its work; None if unknown.
     starts_by: float = float("inf")  # The time from which on the job starts before others, whatever these save.
     is_last: bool = False  # Whether it starts after other jobs of its priority, because a policy has submitted it.
 

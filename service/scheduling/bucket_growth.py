@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo
 
 from jobs.spec import Documented, Spec
 from service.model.formatting import size
@@ -27,6 +28,7 @@ MAX_FACTOR = 8
 _LEAST_DAYS = 3.0
 _MOST_POINTS = 60
 _DAY = 86_400.0
+_HOUR = timedelta(hours=1)
 _FEW = 1.1
 """An hour is quiet if it has at most so many times the commits of the quietest one."""
 
@@ -75,8 +77,11 @@ def rate_of(samples: Sequence[Sample]) -> float | None:
     return max(0.0, median(slopes) / points[-1][1])
 
 
-def foreseen(rate_of_table: float | None, largest: Largest, now: datetime, quiet: datetime) -> BucketGrowth | None:
-    """Returns the forecast by the table's rate (`rate_of`); None if that is not known."""
+def foreseen(
+    rate_of_table: float | None, largest: Largest, now: datetime, quiet: datetime, time_zone: str = "UTC"
+) -> BucketGrowth | None:
+    """Returns the forecast by the table's rate (`rate_of`); None if that is not known. The text has the times of the
+    zone."""
     if rate_of_table is None:
         return None
     # Every bucket has the same share of what comes, so the largest one grows like the table.
@@ -95,7 +100,7 @@ def foreseen(rate_of_table: float | None, largest: Largest, now: datetime, quiet
         when = "now" if days == 0 else f"by {needed_at.day} {needed_at:%B %Y}"
         text = f"needs {needed} buckets {when}: the largest has {size(largest.bytes)}, {size(largest.most)} are allowed"
         if factor > 1:
-            when = "now" if quiet <= now else f"at {quiet:%Y-%m-%d %H:%M} UTC"
+            when = "now" if quiet <= now else f"at {local(quiet, time_zone)}"
             text += f"; {lasting} last for {AHEAD.days} days, best {when}"
     return BucketGrowth(
         *(largest.bytes, int(rate), largest.num_buckets, needed, needed_at, lasting, factor),
@@ -104,37 +109,53 @@ def foreseen(rate_of_table: float | None, largest: Largest, now: datetime, quiet
     )
 
 
-def hour_of(now: datetime) -> datetime:
-    """Returns the beginning of the hour that is running."""
-    return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+def local(moment: datetime, time_zone: str) -> str:
+    """Returns a text such as "2026-01-02 04:00 Europe/Berlin"."""
+    return f"{moment.astimezone(ZoneInfo(time_zone)):%Y-%m-%d %H:%M} {time_zone}"
 
 
-def midnight_of(now: datetime) -> datetime:
-    """Returns the last midnight in UTC."""
-    return hour_of(now).replace(hour=0)
+def hour_of(now: datetime, time_zone: str) -> datetime:
+    """Returns the beginning of the hour that is running on the clocks of the zone, in UTC."""
+    return now.astimezone(ZoneInfo(time_zone)).replace(minute=0, second=0, microsecond=0).astimezone(UTC)
 
 
-def by_hour(commits: Sequence[datetime], midnight: datetime) -> Mapping[int, int]:
-    """Returns the number of commits in each hour of the day, in the whole days before `midnight`.
+def midnight_of(now: datetime, time_zone: str) -> datetime:
+    """Returns the last midnight of the zone, in UTC."""
+    here = now.astimezone(ZoneInfo(time_zone)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    return here.astimezone(UTC)
+
+
+def by_hour(commits: Sequence[datetime], midnight: datetime, time_zone: str) -> Mapping[int, float]:
+    """Returns the number of commits in each hour of the day on the clocks of the zone, in the whole days before
+    `midnight`. Work of every night at 2 o'clock stays in its hour when the clocks change. On these days an hour does
+    not exist, or twice, so the numbers are averages for the times that the hour has come.
 
     If the present day counted, the hours that have just passed would have newer commits than those ahead, and the
     quietest hour of a table with fewer commits each day would always be ahead. `commits` are the latest first. Only as
     many whole days count as they cover, because an hour that fewer days cover than others would look quiet. All count
     if they cover less than a day.
     """
+    zone = ZoneInfo(time_zone)
     past = [each for each in commits if each < midnight]
-    days = (midnight - past[-1]) // timedelta(days=1) if past else 0
-    oldest = midnight - timedelta(days=days) if days else None
-    return Counter(each.astimezone(UTC).hour for each in past if oldest is None or each >= oldest)
+    oldest = midnight
+    while past and (earlier := midnight_of(oldest - timedelta(seconds=1), time_zone)) >= past[-1]:
+        oldest = earlier
+    is_whole = oldest < midnight
+    found = Counter(each.astimezone(zone).hour for each in past if not is_whole or each >= oldest)
+    hours = range(int((midnight - oldest) / _HOUR))
+    times = Counter((oldest + number * _HOUR).astimezone(zone).hour for number in hours)
+    return {hour: number / max(1, times[hour]) for hour, number in found.items()}
 
 
-def quiet_at(policy: Policy, commits: Mapping[int, int], now: datetime) -> datetime:
+def quiet_at(policy: Policy, commits: Mapping[int, float], now: datetime) -> datetime:
     """Returns `now` in a maintenance window, or in an hour of the day with few commits; else the next time at which one
-    of them begins. `commits` has the commits of each hour; an hour has few if it has a tenth more than the least."""
+    of them begins. `commits` has the commits of each hour (`by_hour`); an hour has few if it has a tenth more than the
+    least. The policy's time zone is that of both."""
     if policy.windows and windows.closes_at(policy.windows, policy.time_zone, now) is None:
         return windows.opens_at(policy.windows, policy.time_zone, now) or now
     if policy.windows:
         return now
-    hours = [hour_of(now) + timedelta(hours=ahead) for ahead in range(24)]
-    least = min(commits.get(at.hour, 0) for at in hours)
-    return max(now, next(at for at in hours if commits.get(at.hour, 0) <= _FEW * least))
+    zone = ZoneInfo(policy.time_zone)
+    hours = [hour_of(now + ahead * _HOUR, policy.time_zone) for ahead in range(25)]
+    few = [commits.get(at.astimezone(zone).hour, 0) for at in hours]
+    return max(now, next(at for at, number in zip(hours, few, strict=True) if number <= _FEW * min(few)))

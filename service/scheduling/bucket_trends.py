@@ -37,8 +37,9 @@ class _Trend:
     """What was read in an hour. The clock says nothing else until the next one."""
 
     hour: datetime
+    time_zone: str
     rate: float | None
-    commits: Mapping[int, int]
+    commits: Mapping[int, float]
 
 
 _read: WeakKeyDictionary[Engine, dict[str, _Trend]] = WeakKeyDictionary()
@@ -67,18 +68,19 @@ def growth(connection: Connection, snapshot: TableSnapshot, policy: Policy, now:
     largest = Largest(
         large.largest_bucket_bytes, large.num_buckets or snapshot.num_buckets, policy.bucket_expansion.max_bucket_bytes
     )
-    trend = _trend(connection, snapshot.table_id, now)
-    return foreseen(trend.rate, largest, now, quiet_at(policy, trend.commits, now))
+    zone = policy.time_zone
+    trend = _trend(connection, snapshot.table_id, now, zone)
+    return foreseen(trend.rate, largest, now, quiet_at(policy, trend.commits, now), zone)
 
 
-def _trend(connection: Connection, table_id: str, now: datetime) -> _Trend:
-    kept, hour = _read.setdefault(connection.engine, {}), hour_of(now)
+def _trend(connection: Connection, table_id: str, now: datetime, time_zone: str) -> _Trend:
+    kept, hour = _read.setdefault(connection.engine, {}), hour_of(now, time_zone)
     found = kept.get(table_id)
-    if found is None or found.hour != hour:
+    if found is None or (found.hour, found.time_zone) != (hour, time_zone):
         samples = sample_store.of_table(connection, table_id, now, since=now - _PAST, limit=_MOST_SAMPLES)
-        midnight = midnight_of(now)
+        midnight = midnight_of(now, time_zone)
         commits = commit_store.completed_between(connection, table_id, midnight - _WEEK, midnight, _MOST_COMMITS)
         if len(kept) >= _MOST_KEPT:
             kept.clear()
-        kept[table_id] = found = _Trend(hour, rate_of(samples), by_hour(commits, midnight))
+        kept[table_id] = found = _Trend(hour, time_zone, rate_of(samples), by_hour(commits, midnight, time_zone))
     return found

@@ -1,4 +1,5 @@
-"""The worth of a job is the cost that it would save readers. Jobs that wait for a slot are ordered by it."""
+"""The worth of a job is what readers have paid because it has not run yet, for each second of its work. Jobs that wait
+for a slot are ordered by it."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost
     # The gain from sorting rows is unknown, so such a job has no worth.
     if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
         return Weighed(job)
-    worth = gain.per_second(cost.seconds if cost else DEFAULT_SECONDS)
+    worth = gain.paid_per_second(_age(job.kind, inputs, now), cost.seconds if cost else DEFAULT_SECONDS)
     reason = job.reason
     if cost is not None:
         reason = f"{reason}; {gain.text(cost.seconds)}{_place(connection, job, worth)}"
@@ -93,6 +94,16 @@ def renew(connection: Connection, inputs: DecisionInputs, facts: RoundFacts) -> 
         worth = (found.job.worth or 0.0) if found.gain else 0.0
         if worth != job.worth:
             job_store.renew_worth(connection, job.id, worth)
+
+
+def _age(kind: JobKind, inputs: DecisionInputs, now: datetime) -> float:
+    """Returns the seconds since which reads become dearer: since the first log file, or the last clustering."""
+    snapshot = inputs.snapshot
+    if kind is JobKind.COMPACTION:
+        since = inputs.objective.oldest(snapshot, now)
+    else:
+        since = snapshot.since_clustering.at or snapshot.first_commit_at or now
+    return (now - since).total_seconds()
 
 
 def _starts_by(inputs: DecisionInputs, now: datetime) -> datetime:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ LOOK_BACK = timedelta(days=1)
 
 _c = schema.commits
 _f = schema.attempt_figures
+_SINCE = {each: f"since_{each.value}" for each in (JobKind.COMPACTION, JobKind.CLUSTERING, JobKind.CLEANING)}
 _RUNS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING}
 _AT_ONCE = 500
 
@@ -69,6 +70,8 @@ class _Commit:
     run: JobKind | None  # The service that made it; None for a writer.
     bytes: int
     file_groups: int
+    # Until the period: the time on the timeline, and for a service the time at which it was requested.
+    on_timeline: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,13 +96,16 @@ def read(
     points: int = 168,
     most: int | None = None,
 ) -> Past:
-    """Returns the past of these tables; tables that were never polled are left out. Raises TooManyCommits if they have
-    more than `most` commits (by default `MOST_COMMITS`), those of services and of the day before `begin` included."""
+    """Returns the past of these tables; tables that were never polled are left out. A period that begins now and ends
+    later gets the commits of as long before, as if they came again. Raises TooManyCommits if the tables have more than
+    `most` commits (by default `MOST_COMMITS`), those of services and of the day before `begin` included."""
     past = Past(begin, end)
     ids = list(tables)
     snapshots = _snapshots(connection, ids)
-    commits, rewritten = _commits(connection, ids, begin - LOOK_BACK, end, most or MOST_COMMITS)
-    samples = sample_store.of_tables(connection, ids, begin, end, now, before=LOOK_BACK)
+    later = end - begin if end > now else timedelta(0)
+    since = begin - max(LOOK_BACK, later)
+    commits, rewritten = _commits(connection, ids, since, begin, end, most or MOST_COMMITS)
+    samples = sample_store.of_tables(connection, ids, begin - later, end, now, before=LOOK_BACK)
     ended = _ended(connection, ids, begin)
     known = {
         table_id: _Known(
@@ -109,7 +115,7 @@ def read(
         for table_id, (subject, policy) in tables.items()
         if table_id in snapshots
     }
-    past.pasts = {table_id: _past(each, begin.timestamp()) for table_id, each in known.items()}
+    past.pasts = {table_id: _past(each, begin.timestamp(), later.total_seconds()) for table_id, each in known.items()}
     starts = [each.writes[0].at for each in past.pasts.values() if each.writes]
     past.known_since = datetime.fromtimestamp(min(starts), UTC) if starts else None
     past.commits = sum(len(each.writes) for each in past.pasts.values())
@@ -130,29 +136,31 @@ def _snapshots(connection: Connection, ids: Sequence[str]) -> dict[str, TableSna
 
 
 def _commits(
-    connection: Connection, ids: Sequence[str], since: datetime, until: datetime, most: int
+    connection: Connection, ids: Sequence[str], since: datetime, begin: datetime, until: datetime, most: int
 ) -> tuple[dict[str, list[_Commit]], dict[str, int]]:
-    """Returns the commits in the order of their completion, and the bytes that services wrote in the period itself."""
+    """Returns the commits in the order of their completion, and the bytes that services wrote from `begin` on."""
     found: defaultdict[str, list[_Commit]] = defaultdict(list)
     rewritten: defaultdict[str, int] = defaultdict(int)
     number = 0
     columns = (_c.c.table_id, _c.c.action, _c.c.operation, _c.c.completed_at, _c.c.bytes_written, _c.c.file_groups)
+    times = (_c.c.requested_time, _c.c.completion_time)
     for part in range(0, len(ids), _AT_ONCE):
         query = (
-            sa.select(*columns)
+            sa.select(*columns, *times)
             .where(
                 _c.c.table_id.in_(ids[part : part + _AT_ONCE]), _c.c.completed_at >= since, _c.c.completed_at < until
             )
             .order_by(_c.c.table_id, _c.c.completed_at, _c.c.id)
             .limit(most + 1 - number)
         )
-        for table_id, action, operation, at, size, groups in connection.execute(query):
+        for table_id, action, operation, at, size, groups, requested, completed in connection.execute(query):
             number += 1
             run = JobKind.CLEANING if action == CLEAN else _RUNS.get(operation)
             if run is None and (action not in WRITING_ACTIONS or operation in SERVICE_OPERATIONS or groups <= 0):
                 continue
-            found[table_id].append(_Commit(at.timestamp(), run, size or 0, groups))
-            if run is not None and at >= since + LOOK_BACK:
+            on_timeline = "" if at >= begin else requested if run else completed or requested
+            found[table_id].append(_Commit(at.timestamp(), run, size or 0, groups, on_timeline))
+            if run is not None and at >= begin:
                 rewritten[table_id] += size or 0
         if number > most:
             raise TooManyCommits
@@ -174,29 +182,48 @@ def _ended(connection: Connection, ids: Collection[str], before: datetime) -> di
     return found
 
 
-def _past(known: _Known, begin: float) -> TablePast:
+def _past(known: _Known, begin: float, later: float) -> TablePast:
+    """Returns the past with the commits from `begin` on, or those that are repeated so many seconds `later`."""
     snapshot, commits = known.snapshot, known.commits
+    writes = [each for each in commits if each.run is None and each.at >= begin - later]
     return TablePast(
         snapshot.table_id,
         known.subject,
         snapshot.table_type,
         known.policy,
-        [Write(each.at, each.bytes, each.file_groups) for each in commits if each.run is None and each.at >= begin],
-        _beginning(known, begin),
+        [Write(each.at + later, each.bytes, each.file_groups) for each in writes],
+        _present(snapshot) if later else _beginning(known, begin),
         _growth(known),
         num_buckets=snapshot.num_buckets,
         small_file_bytes=snapshot.small_file_bytes,
         first_commit_at=snapshot.first_commit_at.timestamp() if snapshot.first_commit_at else None,
-        ran={kind: _ran(commits, kind, begin) for kind in (*_RUNS.values(), JobKind.CLEANING)},
+        ran=_last_runs(snapshot) if later else {kind: _ran(commits, kind, begin) for kind in _SINCE},
         ended=known.ended,
     )
 
 
 def _ran(commits: Sequence[_Commit], kind: JobKind, begin: float) -> Ran:
+    """Counts as `commit_store.since_run` does: commits that completed during the run are not in its result."""
     before = [each for each in commits if each.at < begin]
-    at = max((each.at for each in before if each.run is kind), default=None)
-    since = [each for each in before if each.run is None and (at is None or each.at > at)]
-    return Ran(at, len(since), sum(each.bytes for each in since))
+    last = max((each for each in before if each.run is kind), key=lambda each: each.at, default=None)
+    since = [each for each in before if each.run is None and (last is None or each.on_timeline > last.on_timeline)]
+    return Ran(last.at if last else None, len(since), sum(each.bytes for each in since))
+
+
+def _last_runs(snapshot: TableSnapshot) -> dict[JobKind, Ran]:
+    since = {kind: getattr(snapshot, name) for kind, name in _SINCE.items()}
+    return {
+        kind: Ran(each.at.timestamp() if each.at else None, each.commits, each.bytes_written)
+        for kind, each in since.items()
+    }
+
+
+def _present(snapshot: TableSnapshot) -> Beginning:
+    """Returns the files that the last poll has found."""
+    totals, large = snapshot.totals, snapshot.large
+    largest = large.largest_bucket_bytes if large else 0
+    found = {each.name: getattr(totals, each.name) for each in fields(Beginning) if hasattr(totals, each.name)}
+    return Beginning(**found, timeline_commits=snapshot.timeline_commits, largest_bucket_bytes=largest or 0)
 
 
 def _beginning(known: _Known, begin: float) -> Beginning:

@@ -228,6 +228,12 @@ class SimulatedFiles:
             work = work.merging(int(self.small_files), self.past.small_file_bytes)
         return read_cost(work, self.past.objective.rates)
 
+    def age(self, kind: JobKind, now: float) -> float:
+        """Returns the seconds since which reads become dearer without this job (`scheduling.worth`)."""
+        clustered_at, *_ = self.last_runs[JobKind.CLUSTERING]
+        since = self.oldest_at if kind is JobKind.COMPACTION else clustered_at or self.past.first_commit_at
+        return now - since if since else 0.0
+
     def snapshot(
         self, usual: Mapping[str, Any], now: datetime, last_at: float | None, first_at: datetime | None
     ) -> TableSnapshot:

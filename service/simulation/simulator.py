@@ -217,7 +217,8 @@ class _Simulation:
         if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
             return None
         work = copy(table.files).begin(job.kind, table.policy, now).work
-        return gain.per_second(self.expected(job.table_id, job.kind.value, work, dry_run=False).seconds)
+        seconds = self.expected(job.table_id, job.kind.value, work, dry_run=False).seconds
+        return gain.paid_per_second(table.files.age(job.kind, now), seconds)
 
     def _renew(self, number: int, queued: _Queued, now: float) -> None:
         """Weighs a waiting job anew, as the service does at each poll: logs grow. Jobs that have waited for long are

@@ -13,6 +13,7 @@ from jobs.contract import BucketIndex, JobKind, Outcome, Problem, Result
 from jobs.format.bucket_rules import not_a_multiple
 from service.catalog import table_store
 from service.catalog.registration import Registration
+from service.db import schema
 from service.db.engine import writing
 from service.model.clock import utc_now
 from service.policies import store
@@ -125,6 +126,12 @@ class Installation:
             for name in names:
                 later = Registration(f"tbl_{name}", f"/lake/{name}", name, now + timedelta(days=1), now)
                 table_store.register(connection, later)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Removes tables that were added, without a call for each of them."""
+        with writing(self.service.engine) as connection:
+            rows = schema.tables
+            connection.execute(rows.delete().where(rows.c.id.in_([f"tbl_{name}" for name in names])))
 
     def post(self, path: str, body: Any) -> Any:
         answer = self.api.post(path, json=body)

@@ -126,8 +126,7 @@ def test_three_hundred_tables_take_less_than_two_screens(
         assert barriers(shown) == []
         assert not is_wider_than_the_window(shown), name
         shown.goto("about:blank")
-    for name in names:
-        assert installation.api.delete(f"/tables/tbl_{name}").status_code == 204
+    installation.remove(names)
 
 
 def test_links_without_room_are_below_more(new_page: OpenPage, installation: Installation) -> None:

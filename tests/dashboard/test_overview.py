@@ -23,8 +23,7 @@ def archives(installation: Installation) -> Iterator[None]:
     names = [f"archive_{number:02}" for number in range(60)]
     installation.add(names)
     yield
-    for name in names:
-        assert installation.api.delete(f"/tables/tbl_{name}").status_code == 204
+    installation.remove(names)
 
 
 @pytest.fixture

@@ -110,8 +110,9 @@ def test_a_write_that_stays_in_flight_prevents_the_plan(spark: SparkSession, tmp
     base = tmp_path / "trips"
     options = write(spark, base)
     held = HeldWriter(rows(spark, 0, 300, ts=5, partitions=2), base, options, tmp_path / "gate").start()
-    with pytest.raises(WritersActiveError):
-        run_job(spark, base, "bucket_resize", {**SPLIT, "wait_seconds": 2}, index=None)
+    for policy in ("wait", "fence"):
+        with pytest.raises(WritersActiveError):
+            run_job(spark, base, "bucket_resize", {**SPLIT, "wait_seconds": 2, "on_active_writers": policy}, index=None)
     started = time.monotonic()
     with pytest.raises(WritersActiveError):
         run_job(spark, base, "bucket_resize", {**SPLIT, "on_active_writers": "abort"}, index=None)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.contract import Outcome, TableLock
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi import hashing_metadata
+from tests.integration import test_s3
+from tests.integration.hidden import hidden
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import duplicates, rows, snapshot, upsert, writer_options
 from tests.integration.test_bucket_resize import MERGE, SPLIT, resize
-from tests.integration.test_consistent_hashing import ENGINE, findings, write
-from tests.integration.writers import At
+from tests.integration.test_consistent_hashing import ENGINE, findings, num_buckets, write
+from tests.integration.test_repair_beside_writers import newest, texts
+from tests.integration.writers import At, HeldWriter
+from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +124,102 @@ def test_keys_with_separators_stay_in_the_buckets_of_hudi(
         assert misplaced_by_hudi(spark, base, hash_fields) == []
     upsert(odd(spark, 300, ts=1), base, options)
     assert (len(snapshot(spark, base)), duplicates(spark, base)) == (len(before), 0)
+
+
+def stale_write(base: Path, frame: DataFrame, options: dict[str, str], since: str, away: Path) -> str:
+    """Upserts as a writer that knows nothing of the resize `since`; returns the instant."""
+    folder = base / hashing_metadata.FOLDER
+    kept = shutil.copytree(folder, away.with_name(f"{away.name} ranges"))
+    for path in [*folder.rglob(f"{since}*"), *folder.rglob(f".{since}*")]:
+        path.unlink()
+    with hidden(base, since, away):
+        upsert(frame, base, options)
+    shutil.rmtree(folder)
+    shutil.copytree(kept, folder)
+    return newest(base)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("change", ["split", "merge"])
+def test_rows_of_a_stale_writer_are_repaired_and_deleted_ones_do_not_come_back(
+    spark: SparkSession, tmp_path: Path, change: str
+) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base)
+    resize(spark, base, SPLIT if change == "split" else MERGE)
+    since = newest(base)
+    stale = stale_write(base, rows(spark, 280, 340, ts=5, partitions=2), options, since, tmp_path / "away")
+    assert len(snapshot(spark, base)) == 300
+    # Writers that know the new ranges delete a key of before, and one that only the stale writer has.
+    upsert(rows(spark, 295, 305, ts=6, partitions=2), base, {**options, **DELETE})
+    assert [each["instant"] for each in run_job(spark, base, "audit", index=None).details["stale_writes"]] == [stale]
+    result = run_job(spark, base, "repair", index=None).details
+    assert result["repaired"] == [stale]
+    expected = [rows(spark, 0, 280, partitions=2), rows(spark, 280, 295, ts=5, partitions=2)]
+    found, wanted = texts(spark, base, *expected, rows(spark, 305, 340, ts=5, partitions=2))
+    assert found == wanted
+    assert (findings(spark, base), misplaced_by_hudi(spark, base, "id")) == ({}, [])
+    upsert(rows(spark, 0, 400, ts=7, partitions=2), base, options)
+    assert (len(snapshot(spark, base)), duplicates(spark, base)) == (400, 0)
+
+
+@pytest.mark.exhaustive
+def test_a_writer_that_is_fenced_writes_its_batch_again(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base)
+    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options, tmp_path / "gate")
+    fencing = {**SPLIT, "on_active_writers": "fence"}
+    before = snapshot(spark, base)
+    context = At("comparing the record keys", lambda: held.start() and None)
+    done = resize(spark, base, fencing, context=context)
+    assert (len(done["fenced"]), num_buckets(base), snapshot(spark, base)) == (1, 8, before)
+    held.end()
+    assert held.error is not None
+    assert (snapshot(spark, base), findings(spark, base)) == (before, {})
+    upsert(rows(spark, 0, 350, ts=5, partitions=2), base, options)
+    assert (len(snapshot(spark, base)), duplicates(spark, base), findings(spark, base)) == (350, 0, {})
+
+
+@pytest.mark.exhaustive
+def test_statements_work_after_a_resize_if_they_look_buckets_up(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base)
+    told = {key: value for key, value in options.items() if not key.startswith("hoodie.datasource")}
+    old = LongSession(spark, base, told)
+    old.run("UPDATE {table} SET fare = -2 WHERE city % 3 = 0")
+    # Hudi names the logs of such a statement by the instants of the rows.
+    assert findings(spark, base) == {}
+    (note,) = resize(spark, base, SPLIT, dry_run=True)["notes"]
+    assert "hoodie.spark.sql.optimized.writes.enable=false" in note
+    resize(spark, base, SPLIT)
+    new = LongSession(spark, base, {**told, "hoodie.spark.sql.optimized.writes.enable": "false"})
+    new.run("UPDATE {table} SET fare = -1, ts = 9 WHERE city % 3 = 1")
+    new.run("DELETE FROM {table} WHERE city % 3 = 2")
+    found, expected = spark.read.format("hudi").load(str(base)), rows(spark, 0, 300, partitions=2)
+    for fare, rest in ((-2, 0), (-1, 1)):
+        assert found.where(f"fare = {fare}").count() == expected.where(f"city % 3 = {rest}").count()
+    assert found.count() == expected.where("city % 3 != 2").count()
+    assert (duplicates(spark, base), findings(spark, base)) == (0, {})
+
+
+@pytest.mark.exhaustive
+def test_buckets_of_a_table_on_s3_are_resized(spark: SparkSession, tmp_path: Path) -> None:
+    """Its partitions have names that some storages escape."""
+    lock = TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
+    with test_s3.endpoint() as address:
+        lake = test_s3.Lake(address)
+        with reached_by(spark, lake.options, "s3a://lake"):
+            base = "s3a://lake/resized/trips"
+            options = {**writer_options(base, **lock.options), **ENGINE}
+            upsert(test_s3.rows(spark, 0, 200), base, options)
+            for number, params in enumerate((SPLIT, MERGE), 1):
+                before = snapshot(spark, base)
+                done = run_job(spark, base, "bucket_resize", params, index=None, lock=lock)
+                assert (done.outcome, done.details["partitions"]) == (Outcome.SUCCEEDED, 2)
+                assert (snapshot(spark, base), snapshot(spark, base, metadata=False)) == (before, before)
+                upsert(test_s3.rows(spark, 0, 200 + 50 * number, ts=number), base, options)
+                assert run_job(spark, base, "audit", index=None, lock=lock).details["clean"]
+            assert (len(snapshot(spark, base)), duplicates(spark, base)) == (300, 0)
+            assert run_job(spark, base, "compaction", index=None, lock=lock).outcome is Outcome.SUCCEEDED
+            assert rows_by_hudi_rs(base, lake.for_hudi_rs) == rows_by_spark(spark, base)
+            assert lake.left_behind(base) == []

@@ -116,9 +116,11 @@ class Examined:
     def strays(self) -> set[str]:
         """The paths of files with the instant of a commit of the active timeline that does not name them.
 
-        Logs that may be named by their file slice are left out.
+        Logs that may be named by their file slice are left out, and logs that another commit names: on a table with
+        consistent hashing, statements of Spark SQL give them the instant of the rows that they change (Hudi 1.2.0).
         """
         names = {commit.write.instant: commit.file_names for commit in self.commits}
+        every = set().union(*names.values())
         by_slice = self.table.has_logs_named_by_slice
         found = set()
         for partition, listed in self.files.items():
@@ -127,7 +129,7 @@ class Examined:
                 parsed = parse_base_file_name(name) or parse_log_file_name(name)
                 if parsed is None or (".log." in name and parsed.instant in slices.get(parsed.file_id, ())):
                     continue
-                if name not in names.get(parsed.instant, {name}):
+                if name not in every and parsed.instant in names:
                     found.add(f"{partition}/{name}" if partition else name)
         return found
 

@@ -21,7 +21,8 @@ from service.lake.table import TableType
 from service.model.clock import utc_now
 from service.model.storage_errors import ReadTimedOutError
 from service.policies import store
-from service.policies.policy import TableLevel
+from service.policies.policy import Policy, TableLevel
+from service.policies.precedence import Subject
 from service.simulation import past_store
 from service.simulation.edit import Edit
 from service.simulation.simulator import Fleet
@@ -155,6 +156,35 @@ def test_a_simulation_foresees_what_the_scheduler_then_does(lake: Lake) -> None:
     assert found.text.startswith(f"{found.new.jobs} jobs instead of {found.now.jobs} (-")
 
 
+@pytest.mark.mostly_sqlite
+def test_commits_during_a_compaction_are_left_to_the_next_one(lake: Lake) -> None:
+    lake.poll()
+    now = lake.clock()
+    commits = [
+        Commit(
+            TABLE,
+            f"{now - timedelta(seconds=begun):%Y%m%d%H%M%S}000",
+            "commit" if operation == COMPACTION else "deltacommit",
+            f"{now - timedelta(seconds=done):%Y%m%d%H%M%S}000",
+            *([now - timedelta(seconds=done)] * 2),
+            *(operation, 9, 0, MIB),
+            file_groups=1,
+        )
+        for begun, done, operation in (
+            (900, 890, "UPSERT"),
+            (800, 400, COMPACTION),
+            (700, 690, "UPSERT"),
+            (200, 190, "UPSERT"),
+        )
+    ]
+    with writing(lake.service.engine) as connection:
+        commit_store.record(connection, sorted(commits, key=lambda each: each.completed_at), now)
+    with reading(lake.service.engine) as connection:
+        tables = {TABLE: (Subject(TABLE), Policy())}
+        past = past_store.read(connection, tables, now - timedelta(seconds=100), now, now)
+    assert past.pasts[TABLE].ran[JobKind.COMPACTION].commits == 2
+
+
 def test_a_pattern_is_simulated_for_the_tables_whose_policy_would_change(lake: Lake) -> None:
     lake.run(30)
     begin = lake.clock() - timedelta(minutes=30)
@@ -178,6 +208,9 @@ def test_a_simulation_over_rest(client: TestClient, table_id: str, clock: FakeCl
     assert (found["tables"], found["commits"], found["known_since"]) == (1, 0, None)
     assert found["text"] == "No commits of 1 table are known in this period."
     assert found["from"] == "2025-12-18T00:00:00Z"
+    ahead = {"policy": {}, "tables": [table_id], "to": "2026-01-02T00:00:00Z"}
+    found = client.post("/v1/policies/simulate", json=ahead).json()
+    assert (found["from"], found["to"]) == ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
     assert client.post("/v1/policies/simulate", json={"policy": {}, "tag": "team=shop"}).json()["tables"] == 0
     answer = client.post("/v1/policies/simulate", json={"policy": {}, "tables": ["tbl_none"]})
     assert (answer.status_code, answer.json()["type"]) == (404, "/problems/table-not-found")
@@ -193,6 +226,7 @@ def test_a_simulation_over_rest(client: TestClient, table_id: str, clock: FakeCl
         {"policy": None, "tables": ["tbl_1"]},
         {"policy": {"compaction": {"commits": 0}}, "pattern": "*"},
         {"policy": {}, "pattern": "*", "from": "2026-01-02T00:00:00Z"},
+        {"policy": {}, "pattern": "*", "from": "2025-12-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"},
         {"policy": {}, "pattern": "*", "tabels": []},
     ],
 )

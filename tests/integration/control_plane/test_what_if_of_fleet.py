@@ -150,13 +150,11 @@ def test_half_an_hour_of_a_fleet_is_foreseen(
     for each in world.tables:
         service.register(each)
         policy_registry.put_table(engine, clock, each, OLD)
-    world.run(30)
-    begin = clock()
-    world.run(30)
+    world.run(60)
     now = clock()
     with reading(engine) as connection:
         edit = Edit(NEW, table_ids=tuple(world.tables))
-        found = what_if(connection, edit, Period(begin, now, now), Fleet())
+        found = what_if(connection, edit, Period(now, now + timedelta(minutes=30), now), Fleet())
     # The new policy is then made, and the same writes come again.
     for each in world.tables:
         policy_registry.put_table(engine, clock, each, NEW)
@@ -164,9 +162,8 @@ def test_half_an_hour_of_a_fleet_is_foreseen(
     world.run(30)
 
     really = Counter((job.table_id, job.kind) for job in world.done if job.kind in KINDS)
-    assert really.keys() == foreseen.keys()
-    assert {key: (foreseen[key], really[key]) for key in really if abs(really[key] - foreseen[key]) > 1} == {}
-    # A single compaction of the largest table is a tenth of all bytes.
-    assert found.new.rewritten_bytes == pytest.approx(world.rewritten, rel=0.2)
+    both = really.keys() | foreseen.keys()
+    assert {key: (foreseen[key], really[key]) for key in both if abs(really[key] - foreseen[key]) > 1} == {}
+    assert found.new.rewritten_bytes == pytest.approx(world.rewritten, rel=0.1)
     assert max(each.log_bytes for each in found.new.points) == pytest.approx(world.peak, rel=0.15)
     assert found.new.jobs < found.now.jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -66,14 +67,14 @@ def test_one_jump_and_one_loss_move_the_forecast_little() -> None:
 
 def test_the_quiet_hour_is_that_of_the_window_or_that_with_the_fewest_commits() -> None:
     commits = [NOW - timedelta(hours=each) for each in range(24 * 8) if (NOW - timedelta(hours=each)).hour != 4]
-    hours = by_hour(commits, MIDNIGHT)
+    hours = by_hour(commits, MIDNIGHT, "UTC")
     assert quiet_at(Policy(), hours, NOW) == datetime(2026, 1, 2, 4, tzinfo=UTC)
     running = datetime(2026, 1, 2, 4, 20, tzinfo=UTC)
     assert quiet_at(Policy(), hours, running) == running
     assert quiet_at(Policy(), hours, running + timedelta(hours=1)) == datetime(2026, 1, 3, 4, tzinfo=UTC)
     night = Policy(windows=(Window(time(22), time(23)),))
     assert quiet_at(night, hours, NOW) == datetime(2026, 1, 1, 22, tzinfo=UTC)
-    assert quiet_at(Policy(), by_hour([], MIDNIGHT), NOW) == NOW
+    assert quiet_at(Policy(), by_hour([], MIDNIGHT, "UTC"), NOW) == NOW
 
 
 def test_commits_of_the_present_day_do_not_end_its_quiet() -> None:
@@ -81,15 +82,15 @@ def test_commits_of_the_present_day_do_not_end_its_quiet() -> None:
     hour = datetime(2026, 1, 2, 4, tzinfo=UTC)
     running = hour + timedelta(minutes=30)
     burst = [hour + timedelta(minutes=each) for each in reversed(range(30))]
-    assert quiet_at(Policy(), by_hour([*burst, *commits], midnight_of(running)), running) == running
+    assert quiet_at(Policy(), by_hour([*burst, *commits], midnight_of(running, "UTC"), "UTC"), running) == running
 
 
 def test_hours_before_the_oldest_known_commit_do_not_look_quiet() -> None:
     # The latest commits cover a day and a half: every hour has ten, but that from 3 o'clock on has nine.
     known = [MIDNIGHT - timedelta(minutes=6 * each + 1) for each in range(360)]
     commits = [each for each in known if each.hour != 3 or each.minute >= 6]
-    assert quiet_at(Policy(), by_hour(commits, MIDNIGHT), NOW) == datetime(2026, 1, 2, 3, tzinfo=UTC)
-    assert sum(by_hour(commits[:50], MIDNIGHT).values()) == 50
+    assert quiet_at(Policy(), by_hour(commits, MIDNIGHT, "UTC"), NOW) == datetime(2026, 1, 2, 3, tzinfo=UTC)
+    assert sum(by_hour(commits[:50], MIDNIGHT, "UTC").values()) == 50
 
 
 @pytest.mark.parametrize(("a_day", "shift"), [(0.99, 0), (1.01, 0), (0.99, 0.2)])
@@ -105,10 +106,52 @@ def test_the_quiet_hour_comes_within_a_day_while_commits_become_fewer_or_more(a_
     moments = [NOW - timedelta(days=2) + timedelta(hours=each, minutes=30) for each in range(48)]
     is_quiet = []
     for now in moments:
-        midnight = midnight_of(now)
+        midnight = midnight_of(now, "UTC")
         known = [each for each in newest if midnight - timedelta(days=7) <= each < now]
-        is_quiet.append(quiet_at(Policy(), by_hour(known, midnight), now) == now)
+        is_quiet.append(quiet_at(Policy(), by_hour(known, midnight, "UTC"), now) == now)
     assert any(is_quiet[:24])
     assert any(is_quiet[24:])
     if shift:
         assert not any(quiet for now, quiet in zip(moments, is_quiet, strict=True) if now.hour >= 5)
+
+
+@pytest.mark.parametrize(
+    ("time_zone", "now"),
+    [
+        # The clocks go forward on 2026-03-29 and back on 2026-10-25.
+        ("Europe/Berlin", datetime(2026, 4, 1, 9, 30, tzinfo=UTC)),
+        ("Europe/Berlin", datetime(2026, 10, 28, 9, 30, tzinfo=UTC)),
+        ("Asia/Kolkata", datetime(2026, 4, 1, 9, 10, tzinfo=UTC)),
+        ("Australia/Lord_Howe", datetime(2026, 4, 8, 9, 10, tzinfo=UTC)),
+        ("Africa/Cairo", datetime(2026, 4, 27, 9, 10, tzinfo=UTC)),
+        ("UTC", datetime(2026, 4, 1, 9, 30, tzinfo=UTC)),
+    ],
+)
+def test_the_quiet_hour_is_one_of_the_clocks_of_the_policys_zone(time_zone: str, now: datetime) -> None:
+    # A commit each minute, but none from 5 to 6 o'clock there, in winter and in summer.
+    zone = ZoneInfo(time_zone)
+    minutes = (now - timedelta(minutes=each) for each in range(60 * 24 * 9))
+    commits = [each for each in minutes if each.astimezone(zone).hour != 5]
+    policy = Policy(time_zone=time_zone)
+    known = by_hour(commits, midnight_of(now, time_zone), time_zone)
+    found = quiet_at(policy, known, now).astimezone(zone)
+    assert (found.hour, found.minute) == (5, 0)
+    assert timedelta(0) < found - now <= timedelta(hours=25)
+    in_it = found.astimezone(UTC) + timedelta(minutes=30)
+    assert quiet_at(policy, by_hour(commits, midnight_of(in_it, time_zone), time_zone), in_it) == in_it
+
+
+@pytest.mark.parametrize("now", [datetime(2026, 4, 1, 9, tzinfo=UTC), datetime(2026, 10, 28, 9, tzinfo=UTC)])
+def test_an_hour_that_the_clocks_leave_out_or_repeat_is_like_others(now: datetime) -> None:
+    commits = [now - timedelta(minutes=each) for each in range(60 * 24 * 9)]
+    known = by_hour(commits, midnight_of(now, "Europe/Berlin"), "Europe/Berlin")
+    assert set(known.values()) == {60.0}
+    assert quiet_at(Policy(time_zone="Europe/Berlin"), known, now) == now
+
+
+def test_the_forecast_tells_the_quiet_hour_by_the_clocks_of_the_zone() -> None:
+    quiet = datetime(2026, 7, 2, 2, tzinfo=UTC)
+    found = foreseen(0.05, Largest(2 * GIB, 8, 3 * GIB), NOW, quiet, "Europe/Berlin")
+    assert found is not None
+    assert found.text.endswith("best at 2026-07-02 04:00 Europe/Berlin")
+    assert found.quiet_at == quiet

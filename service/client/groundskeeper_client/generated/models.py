@@ -3508,7 +3508,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     leased_at: datetime | None
     """When a worker last took it; null before"""
     worth: float | None
-    """Processor seconds an hour that each second of its work is expected to save readers; null if unknown"""
+    """Processor seconds that readers have paid for each second of its work so far; null if unknown"""
     starts_by: datetime | None
     """From then on it starts before other jobs, whatever these save"""
     table_id: str
@@ -3626,7 +3626,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     leased_at: datetime | None
     """When a worker last took it; null before"""
     worth: float | None
-    """Processor seconds an hour that each second of its work is expected to save readers; null if unknown"""
+    """Processor seconds that readers have paid for each second of its work so far; null if unknown"""
     starts_by: datetime | None
     """From then on it starts before other jobs, whatever these save"""
     table_id: str
@@ -5884,7 +5884,9 @@ class SimulateIn(Model, frozen=True, kw_only=True):
     from_: datetime | UnsetType | None = field(default=UNSET, name="from")
     """Beginning of the period; default: 14 days before its end"""
     to: datetime | UnsetType | None = UNSET
-    """End of the period; default: now"""
+    """End of the period; default: now. A later time is a forecast from now on, without `from`: the files are those
+    of the last polls, and the commits of as long before now come again
+    """
 
 
 class SimulatedTableOut(Model, frozen=True, kw_only=True):
