@@ -49,9 +49,10 @@ def _as(spark: SparkSession, options: dict[str, str]) -> Iterator[None]:
 
 
 def _written(spark: SparkSession, lock: TableLock, base: str = BASE) -> dict[str, str]:
-    options = tables.writer_options(base, table_type="MERGE_ON_READ", num_buckets=2, metadata=False, **lock.options)
-    tables.upsert(tables.rows(spark, 0, 200, partitions=2), base, options)
-    tables.upsert(tables.rows(spark, 0, 100, ts=1, partitions=2), base, options)
+    shape = {"table_type": "MERGE_ON_READ", "num_buckets": 2, "partitioned": False, "metadata": False}
+    options = tables.writer_options(base, **shape, **lock.options)  # type: ignore[arg-type]
+    tables.upsert(tables.rows(spark, 0, 200), base, options)
+    tables.upsert(tables.rows(spark, 0, 100, ts=1), base, options)
     return options
 
 
@@ -74,7 +75,7 @@ def test_jobs_outlive_the_sessions_of_a_chain_of_roles(spark: SparkSession, own:
         assert tables.snapshot(spark, BASE) == before
         assert tables.misplaced(spark, BASE, 4) == 0
         # A writer that still has the old number of buckets.
-        tables.upsert(tables.rows(spark, 50, 250, ts=2, partitions=2), BASE, options)
+        tables.upsert(tables.rows(spark, 50, 250, ts=2), BASE, options)
         assert len(rows_by_spark(spark, BASE)) == 250
         assert tables.misplaced(spark, BASE, 4) == 0
         assert run_job(spark, BASE, "audit", index=INDEX, lock=lock).details["clean"] is True

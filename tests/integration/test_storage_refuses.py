@@ -48,7 +48,7 @@ def test_a_forbidden_lock_file_does_not_count_as_held_by_others(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=40, updates=2)
+    tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     before = tables.in_order(spark, base, 4)
     with caplog.at_level(logging.WARNING), unwritable.immutable(base / ".hoodie"):
         failed = _fails(spark, base)
@@ -65,7 +65,7 @@ def test_a_table_on_a_disk_that_is_mounted_for_reading_takes_no_jobs_that_write(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=40, updates=2)
+    tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     with unwritable.read_only(tmp_path):
         failed = _fails(spark, base)
         assert isinstance(failed, StorageReadOnlyError), failed
@@ -77,7 +77,7 @@ def test_the_reason_why_a_folder_cannot_be_made_is_reported_although_java_gives_
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=40, updates=2)
+    tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     with unwritable.read_only(tmp_path), pytest.raises(StorageReadOnlyError):
         require_writable(Jvm(spark), f"{base}/new/folder")
 
@@ -86,7 +86,7 @@ def test_a_full_disk_is_reported_and_its_table_is_unchanged(spark: SparkSession,
     disk = tmp_path / "disk"
     with unwritable.small_disk(disk, "64m"):
         base = disk / "trips"
-        options = tables.write_table(spark, base, count=40, updates=2)
+        options = tables.write_table(spark, base, count=40, updates=2, partitioned=False)
         before = tables.in_order(spark, base, 4)
         unwritable.fill(disk)
         failed = _fails(spark, base)
@@ -104,7 +104,7 @@ def test_the_first_job_of_a_table_finds_out_whether_the_worker_may_write_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=40, updates=2)
+    tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     probes = WriteProbes()
 
     def attempt(kind: JobKind) -> Result:
