@@ -63,12 +63,13 @@ def archived(base: Path) -> tuple[list[str], bool]:
 
 # Prints the seconds and the MiB of memory that the service needs for the whole history.
 _MEASURED = """
-import resource, sys, time
+import os, sys, time
 from pathlib import Path
 from tests.integration.test_long_history import archived
-before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+from tests.integration.victim import most_memory
+before, began = most_memory(os.getpid()), time.monotonic()
 found, _ = archived(Path(sys.argv[1]))
-used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+used = most_memory(os.getpid()) - before
 print(f"{len(found)} instants: {time.monotonic() - began:.1f} s, {used} MiB")
 """
 
