@@ -189,7 +189,7 @@ def of_flink(evidence: str | None) -> list[Problem]:
 
 
 def _of_statements(table: HudiTable) -> list[str]:
-    """Returns the note for owners who use Spark SQL. With the options of this index (Hudi 1.2.0), statements name their
+    """Returns the note for owners who use Spark SQL. Statements with the options of this index (Hudi 1.2.0) name their
     logs by the commit times of the rows, so readers take these logs for older than the base files of a resize."""
     seen = [commit.write for commit in table.commits() if commit.write.operation in writer_engines.PREPPED]
     if not seen and WriterEngine.SPARK_SQL not in table.declared.writers_engines:

@@ -95,7 +95,7 @@ def decide(
     dropped: Collection[str] = (),
 ) -> Decided:
     """Decides between stray rows or deleted keys and the table. The lock must be held, so the table does not change.
-    Of several stray rows with one key the one is written that Hudi would keep.
+    The upserts have one row of each key: the one that Hudi would keep.
 
     `dropped` are the ids of file groups that only a repair took out of use: readers saw their rows, and no writer of
     the bucket index could delete them, so a key that the table lacks is new.

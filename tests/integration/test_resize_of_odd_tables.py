@@ -204,7 +204,7 @@ def test_statements_work_after_a_resize_if_they_look_buckets_up(spark: SparkSess
 
 @pytest.mark.exhaustive
 def test_buckets_of_a_table_on_s3_are_resized(spark: SparkSession, tmp_path: Path) -> None:
-    """Its partitions have names that some storages escape."""
+    """The names of the partitions have characters that some storages escape."""
     lock = TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
     with test_s3.endpoint() as address:
         lake = test_s3.Lake(address)
