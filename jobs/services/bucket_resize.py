@@ -91,7 +91,8 @@ def run(table: HudiTable, order: WorkOrder[BucketResizeParams], context: JobCont
             return Result(Outcome.SUCCEEDED, details=idle)
         problems += [*_of_rows(table, plan.read_rows()), *unique_keys.refusals(table, plan.partitions)]
         if order.dry_run or problems:
-            return _refused(order, problems, plan.forecast(table.file_slices()).having(notes=held.notes()))
+            notes = (*_of_statements(table), *held.notes())
+            return _refused(order, problems, plan.forecast(table.file_slices()).having(notes=notes))
         return _resize(table, order, context, plan)
 
 

@@ -139,10 +139,15 @@ def test_a_plan_that_two_runners_have_completed(spark: SparkSession, tmp_path: P
     other.look()
     one.commit(instant, first)
     other.commit(instant, second)
-    assert len(tables.snapshot(spark, base, metadata=False)) == 400
+    # Hudi forgets the cached statuses of an instant when it commits, also those of the other runner in this process,
+    # which may therefore write its files once more.
+    written = len(list(base.glob(f"2026-01-01/*_{instant}.parquet")))
+    assert written in {2, 3}
+    assert len(tables.snapshot(spark, base, metadata=False)) == 200 * written
 
     seen = found(spark, base)
-    assert seen["files-without-commit"].count(f"_{instant}.parquet") == 3
+    unnamed = seen["files-without-commit"]
+    assert unnamed.count(f"_{instant}.parquet") == 3 if written == 2 else unnamed.startswith("6, such as ")
     # Before version 8 the later completion replaces the earlier one.
     assert seen.get("instant-completed-twice") == (f"{instant} (2 times)" if version == 9 else None)
 
