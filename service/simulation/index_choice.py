@@ -1,4 +1,4 @@
-"""Whether a bucket index would suit the writers of a table that has none: the rules of the guide to indexes."""
+"""The advice about a bucket index for a table that has none, by the upserts of its writers."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def lost(path, part, kept):
 print(json.dumps(list(lost("", given, known))))
 """
 
-# The models of Kestra's own Python client. They keep members that they do not know: those of plugins, which no package
-# describes, and wrong ones.
+# The models of Kestra's own Python client. A model keeps members that it does not know: those of plugins, which no
+# package describes, and wrong ones.
 KESTRA = """
 import json, sys
 from kestrapy.models.flow import Flow
