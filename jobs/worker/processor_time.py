@@ -50,7 +50,7 @@ class ProcessorTime:
                 self._running = [each for each in self._running if each is not spent]
 
     def _share(self) -> None:
-        # This process is known only now, because a worker may be forked from one that has imported this module.
+        # A worker may be forked from a process that has imported this module, so its own id is known only now.
         self._processes = self._processes or ProcessTree(_root())
         before, self._read = self._read, self._processes.seconds()
         for each in self._running:

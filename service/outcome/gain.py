@@ -39,8 +39,8 @@ class Gain:
         since then, in which the gain has grown from 0.
 
         Jobs are started in this order, the largest first (Whittle's index of a table whose reads become dearer with
-        time). By the gain alone, tables whose jobs are short would always go first: they would get a job after every
-        few commits, and readers of the others would pay for many hours.
+        time). If the gain alone decided, tables whose jobs are short would always go first: they would get a job
+        after every few commits, and readers of the others would pay for many hours.
         """
         return self.seconds_per_hour * max(age, 1.0) / 3600 / 2 / max(work_seconds, 0.001)
 

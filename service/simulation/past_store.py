@@ -104,7 +104,7 @@ def read(
     snapshots = _snapshots(connection, ids)
     later = end - begin if end > now else timedelta(0)
     since = begin - max(LOOK_BACK, later)
-    commits, rewritten = _commits(connection, ids, since, begin, end, most or MOST_COMMITS)
+    commits, rewritten = _commits(connection, ids, since, end, begin=begin, most=most or MOST_COMMITS)
     samples = sample_store.of_tables(connection, ids, begin - later, end, now, before=LOOK_BACK)
     ended = _ended(connection, ids, begin)
     known = {
@@ -136,7 +136,7 @@ def _snapshots(connection: Connection, ids: Sequence[str]) -> dict[str, TableSna
 
 
 def _commits(
-    connection: Connection, ids: Sequence[str], since: datetime, begin: datetime, until: datetime, most: int
+    connection: Connection, ids: Sequence[str], since: datetime, until: datetime, *, begin: datetime, most: int
 ) -> tuple[dict[str, list[_Commit]], dict[str, int]]:
     """Returns the commits in the order of their completion, and the bytes that services wrote from `begin` on."""
     found: defaultdict[str, list[_Commit]] = defaultdict(list)

@@ -220,7 +220,7 @@ class FakeExecutors:
     """There are no executors until `come_back`. If `is_running`, a Spark job runs, or waits for executors."""
 
     def __init__(self, *, is_running: bool = True) -> None:
-        self._count, self._is_running = 0, is_running
+        self._count, self._is_running, self.are_local = 0, is_running, False
 
     def come_back(self) -> None:
         self._count = 1

@@ -93,7 +93,7 @@ def test_the_worth_of_a_waiting_job_follows_its_table() -> None:
     found = check(30, 1.0, seed=1, share=0.5, slowness=3.0)
     assert found["first come"] > 0
     assert found["longest wait"] < DAY
-    # By what a job saves now, without the time for which readers have paid, this would be 0.34.
+    # If what a job saves now decided, without the time for which readers have paid, this would be 0.34.
     assert found["regret"] < 0.1
 
 
