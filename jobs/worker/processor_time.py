@@ -125,7 +125,7 @@ def _stat(process: int) -> list[bytes] | None:
     try:
         return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
-        # It has ended.
+        # The process has ended.
         return None
 
 
