@@ -130,4 +130,4 @@ def _stat(process: int) -> list[bytes] | None:
 
 
 of_worker = ProcessorTime()
-"""That of this process, which all slots share."""
+"""The processor time of this process, which all slots share."""
