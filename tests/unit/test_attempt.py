@@ -222,7 +222,7 @@ class FakeExecutors:
     are_local = False
 
     def __init__(self, *, is_running: bool = True) -> None:
-        self._count, self._is_running = 0, is_running
+        self._count, self._is_running, self.are_local = 0, is_running, False
 
     def come_back(self) -> None:
         self._count = 1
