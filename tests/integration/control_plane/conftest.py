@@ -22,6 +22,7 @@ from service.delivery.guard import Guard
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import BucketIndexContradictedError
+from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.control_plane.databases import new_postgresql, new_sqlite, open_sqlite, opened
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.stories import Story, Upkeep
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
     from service.api.dependencies import AppContext
     from service.lake.engine_sighting import Mark
+    from tests.integration.control_plane.command_line import CommandLine
     from tests.integration.control_plane.operated import Operated
+    from tests.integration.control_plane.protocol_worker import Worker
     from tests.support.postgresql import Server
 
 
@@ -72,6 +75,20 @@ def operated(service_of_module: Operated, tmp_path: Path) -> Iterator[Operated]:
     service_of_module.folder = tmp_path
     yield service_of_module
     service_of_module.clear()
+
+
+@pytest.fixture(scope="module")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The command line of a service with one table, `orders`."""
+    with serving_command_line(tmp_path_factory.mktemp("command_line")) as cli:
+        cli.table("orders", "--lock", "filesystem", "--engine", "spark")
+        yield cli
+
+
+@pytest.fixture
+def worker(cli: CommandLine) -> Iterator[Worker]:
+    with cli.worker() as worker:
+        yield worker
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

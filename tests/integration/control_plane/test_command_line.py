@@ -20,7 +20,6 @@ from service.db.engine import writing
 from service.incidents import store as incident_store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model.clock import utc_now
-from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.receiver import Receiver
 from tests.integration.serving import eventually
 from tests.support.guides import ROOT, is_program, shell_blocks
@@ -28,7 +27,6 @@ from tests.support.small_table import SmallTable, instant_at
 from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.integration.control_plane.command_line import CommandLine
@@ -38,26 +36,8 @@ GUIDE = ROOT / ".docs" / "command-line.md"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("command_line")
-
-
-@pytest.fixture(scope="module")
-def cli(folder: Path) -> Iterator[CommandLine]:
-    with serving_command_line(folder) as cli:
-        cli.table("orders", "--lock", "filesystem", "--engine", "spark")
-        yield cli
-
-
-@pytest.fixture(scope="module")
 def table_id(cli: CommandLine) -> str:
     return str(cli.json("tables", "show", "orders")["id"])
-
-
-@pytest.fixture
-def worker(cli: CommandLine) -> Iterator[Worker]:
-    with cli.worker() as worker:
-        yield worker
 
 
 def test_tables_below_a_folder_are_found_and_registered(cli: CommandLine) -> None:

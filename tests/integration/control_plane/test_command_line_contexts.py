@@ -12,22 +12,13 @@ import yaml
 from typer.testing import CliRunner
 
 from service.cli.main import app
-from tests.integration.control_plane.command_line import serving_command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.integration.control_plane.command_line import CommandLine
 
 NOWHERE = "http://127.0.0.1:9"
-
-
-@pytest.fixture(scope="module")
-def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    with serving_command_line(tmp_path_factory.mktemp("contexts")) as cli:
-        cli.table("orders", "--lock", "filesystem", "--engine", "spark")
-        yield cli
 
 
 def without_variables(folder: Path) -> dict[str, str | None]:

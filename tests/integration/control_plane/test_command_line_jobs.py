@@ -13,13 +13,9 @@ import pytest
 
 from jobs.contract import LogLevel, LogLine, Outcome, Problem, Progress, Result
 from service.model.clock import utc_now
-from tests.integration.control_plane.command_line import serving_command_line
 from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from click.testing import Result as Ended
 
     from tests.integration.control_plane.command_line import CommandLine
@@ -27,26 +23,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("command_line")
-
-
-@pytest.fixture(scope="module")
-def cli(folder: Path) -> Iterator[CommandLine]:
-    with serving_command_line(folder) as cli:
-        cli.table("orders", "--lock", "filesystem", "--engine", "spark")
-        yield cli
-
-
-@pytest.fixture(scope="module")
 def table_id(cli: CommandLine) -> str:
     return str(cli.json("tables", "show", "orders")["id"])
-
-
-@pytest.fixture
-def worker(cli: CommandLine) -> Iterator[Worker]:
-    with cli.worker() as worker:
-        yield worker
 
 
 def test_a_job_is_submitted_listed_shown_and_cancelled(cli: CommandLine, table_id: str) -> None:

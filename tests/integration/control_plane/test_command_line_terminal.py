@@ -35,12 +35,6 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
         yield cli
 
 
-@pytest.fixture
-def worker(cli: CommandLine) -> Iterator[Worker]:
-    with cli.worker() as worker:
-        yield worker
-
-
 class Screen:
     """The lines that a program has written to its terminal, without colours, including overwritten ones."""
 
