@@ -58,6 +58,14 @@ class Clusterings:
         with translated("clustering"):
             return write_stats.written_by(self._table.jvm, self._client, begun)
 
+    def present_schema(self, begun: Any) -> None:
+        """Puts the table's current schema into the commit instead of that of the moment when the plan was begun: some
+        readers take the schema of the last commit, whatever its operation (hudi-rs 0.5). The lock must be held."""
+        self._table.reload()
+        schema = self._table.schema()
+        with translated("preparing the commit of the clustering"):
+            begun.getCommitMetadata().get().addMetadata("schema", schema)
+
     def commit(self, instant: str, begun: Any) -> None:
         """Completes the instant, with the call that `BaseHoodieTableServiceClient.cluster` makes if it commits at once.
         Raises IndexesChangedError like the client's other commits."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobs.errors import HudiError
+from jobs.format import schema_history
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -46,3 +48,14 @@ def has_schema_on_read(table: HudiTable) -> bool:
     resolver = table.schema_resolver()
     with translated("reading the table's schema"):
         return bool(resolver.getTableInternalSchemaFromCommitMetadata().isPresent())
+
+
+def changed_columns(table: HudiTable) -> dict[str, int]:
+    """See `schema_history.changed_columns`."""
+    resolver = table.schema_resolver()
+    with translated("reading the history of the schema"):
+        history = str(resolver.getTableHistorySchemaStrFromCommitMetadata().orElse(""))
+    try:
+        return schema_history.changed_columns(history)
+    except ValueError as error:
+        raise HudiError(str(error)) from error

@@ -98,6 +98,16 @@ BOOTSTRAPPED_TABLE: Final = ProblemType(
     " the table. A job that rewrites the base file alone would lose these columns. Rewrite these partitions with Hudi"
     " first (`insert_overwrite`).",
 )
+COLUMNS_CHANGED: Final = ProblemType(
+    "columns-changed",
+    "Columns were renamed or changed by schema on read, and some files still have the old ones",
+    why="Hudi reads a file by the schema of the instant that wrote it. The job's new files would have a later instant"
+    " and the old columns, so readers would find no values in renamed columns, and the values of dropped ones in"
+    " columns that were added again.",
+    example="city -> town",
+    hint="Rewrite these files by Hudi with schema on read, for example by a compaction, or write the rows to a new"
+    " table.",
+)
 INDEX_MAPS_KEYS_TO_FILES: Final = ProblemType(
     "index-maps-keys-to-files",
     "The metadata table has indexes that map keys to files",

@@ -13,8 +13,9 @@ from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError, StaleWriterError
 from jobs.format import lock_providers
 from jobs.format.bucket_rules import not_a_divisor, not_a_multiple, too_unlike
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import stale_writes
-from jobs.hudi import rows
+from jobs.hudi import merging, rows
 from jobs.hudi.hadoop import storage_of
 from jobs.problems.plans import PENDING_PLAN
 from jobs.problems.rescales import NUM_BUCKETS_UNCHANGED, WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
@@ -22,6 +23,7 @@ from jobs.problems.tables import (
     BASE_FILES_NOT_PARQUET,
     BOOTSTRAPPED_TABLE,
     CHANGE_DATA_CAPTURE,
+    COLUMNS_CHANGED,
     CONSISTENT_HASHING,
     FILE_GROUPS_WITHOUT_BUCKET,
     INDEX_MAPS_KEYS_TO_FILES,
@@ -71,7 +73,7 @@ def of_new_files(table: HudiTable, slices: Sequence[FileSlice], *, own_instants:
     """Returns the reasons against any replacement of these slices by files that Arrow writes."""
     if table.has_consistent_hashing():
         return [consistent_hashing()]
-    problems = list(_of_table(table, own_instants))
+    problems = [*_of_table(table, own_instants), *columns_changed(table, slices)]
     try:
         storage = storage_of(table)
     except RefusedError as error:
@@ -87,7 +89,25 @@ def of_repair(table: HudiTable) -> list[Problem]:
         problems.append(MERGE_MODE_CUSTOM.because())
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
         problems.append(SOFT_DELETES.because())
+    problems += columns_changed(table, table.file_slices())
     return problems + no_meta_fields(table) + lock_not_provable(table)
+
+
+def columns_changed(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:
+    """Returns the refusal of new files with the rows of these slices, if some of their files are older than a change of
+    the columns by schema on read."""
+    changed = merging.changed_columns(table)
+    if not changed or not any(_is_older(item, max(changed.values())) for item in slices):
+        return []
+    return [COLUMNS_CHANGED.because(", ".join(sorted(changed)[:5]))]
+
+
+def _is_older(item: FileSlice, version: int) -> bool:
+    """Returns whether a file of the slice is of an instant before this one. The logs of table version 6 have the
+    instant of the base file."""
+    names = [parse_base_file_name(item.base_name)] if item.base_file else []
+    files = [*names, *map(parse_log_file_name, item.log_files)]
+    return any(each is None or not each.instant.isdigit() or int(each.instant) < version for each in files)
 
 
 def misplaced_rows(commits: Iterable[Commit], title: str) -> list[Problem]:

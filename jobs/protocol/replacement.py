@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jobs.contract import ExpansionStep
-from jobs.errors import CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError
+from jobs.errors import CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError, refuse
 from jobs.format.instants import wall_clock
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
@@ -23,6 +23,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
+from jobs.protocol import preflight
 from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.protocol.writers import Writers, alone, quiet_seconds, seconds_until_next_write
@@ -185,6 +186,8 @@ class Replacement:
         if self._table.state_of(outcome.instant) != "INFLIGHT":
             raise self._table.lost(f"instant {outcome.instant}")
         self._context.checkpoint()
+        # A writer may have renamed a column since the job was accepted.
+        refuse(preflight.columns_changed(self._table, outcome.slices))
         outcome.before = self._known(outcome)
         # The lock is checked before and after `before_commit` writes: a frozen attempt may have been rolled back.
         self._require_lock()

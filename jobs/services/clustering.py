@@ -85,7 +85,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
     else:
         problems += preflight.no_meta_fields(table)
         problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
-        problems += rows.not_readable(table)
+        problems += [*preflight.columns_changed(table, chosen), *rows.not_readable(table)]
         problems += writer_engines.of_running_flink(table, order)
         problems += held.refusals(table)
     if order.dry_run:

@@ -17,6 +17,7 @@ from jobs.protocol import arrow_merge, older_hudi
 
 if TYPE_CHECKING:
     from jobs.contract import Problem, WorkOrder
+    from jobs.dataplane.compacted_file import CompactedFile
     from jobs.dataplane.slice_merge import SliceFiles
     from jobs.hudi.client import WriteClient
     from jobs.hudi.table import HudiTable
@@ -74,8 +75,11 @@ class Engines:
         try:
             # The completed instants are read at this moment, as by Hudi's executor.
             rules = arrow_merge.rules_of(self._table)
-            work = compaction_of(self._table, storage_of(self._table), how.instant, rules, self._codec)
-            written, reasons = compact_slices(self._table, work, how.slices, self._context)
+            written: list[CompactedFile] = []
+            # A writer may have changed the schema since the plan was made, for example renamed a column.
+            if not (reasons := arrow_merge.reasons_against(self._table)):
+                work = compaction_of(self._table, storage_of(self._table), how.instant, rules, self._codec)
+                written, reasons = compact_slices(self._table, work, how.slices, self._context)
         except (HudiError, RefusedError) as error:
             self._context.checkpoint()
             written, reasons = [], [failure(error.detail)]

@@ -66,7 +66,12 @@ def _problems(table: HudiTable, order: WorkOrder[GivenClusteringParams], *, look
         return [preflight.consistent_hashing()]
     if table.declared.index is not None or looks_bucketed:
         return [PLAN_UNUSABLE]
-    older = [*preflight.no_meta_fields(table), *older_hudi.against_merging_by_hudi(table, table.file_slices())]
+    problems = preflight.columns_changed(table, table.file_slices())
+    older = [
+        *problems,
+        *preflight.no_meta_fields(table),
+        *older_hudi.against_merging_by_hudi(table, table.file_slices()),
+    ]
     return [*writer_engines.of_running_flink(table, order), *older]
 
 
@@ -94,6 +99,7 @@ class _Runner:
         with WriteClient(table, MULTI_WRITER, options) as client:
             with self.lock.held(context.checkpoint):
                 self.owner.check(instant)
+                refuse(preflight.columns_changed(table, read))
                 begun = client.clusterings.begin(instant)
                 self.owner.begun(instant)
             try:
@@ -102,7 +108,7 @@ class _Runner:
                 context.step(f"comparing the record keys of {instant}")
                 self.proof.of_rewrite(table, [(read, stats)], context)
                 context.step(f"waiting for a moment without writes to commit {instant}")
-                with bridged_lock(table, self.lock, context.checkpoint, may_pass=self._moment(client, instant)):
+                with bridged_lock(table, self.lock, context.checkpoint, may_pass=self._moment(client, instant, begun)):
                     client.clusterings.commit(instant, begun)
             except LeaseLostError:
                 # Another attempt is active and begins the plan anew.
@@ -111,8 +117,9 @@ class _Runner:
                 self.owner.undo(client, self.lock, context, instant)
                 raise
 
-    def _moment(self, client: WriteClient, instant: str) -> Callable[[], bool]:
-        """Returns a function that decides, with the lock held, whether the plan may be committed now."""
+    def _moment(self, client: WriteClient, instant: str, begun: Any) -> Callable[[], bool]:
+        """Returns a function that decides, with the lock held, whether the plan may be committed now, and prepares the
+        commit."""
         deadline = time.monotonic() + WAIT_SECONDS
 
         def may_pass() -> bool:
@@ -121,6 +128,8 @@ class _Runner:
             if writes and time.monotonic() >= deadline:
                 names = ", ".join(f"{item.requested} ({item.action})" for item in writes)
                 raise WritersActiveError(f"Still in flight: {names}.")
+            if not writes:
+                client.clusterings.present_schema(begun)
             return not writes
 
         return may_pass
