@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def _panels() -> Iterator[dict[str, Any]]:
                 "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
                 "targets": [
                     {"refId": letter, "datasource": _SOURCE, "expr": expression, "legendFormat": legend}
-                    for letter, (legend, expression) in zip("ABC", panel.queries.items(), strict=False)
+                    for letter, (legend, expression) in zip(ascii_uppercase, panel.queries.items(), strict=False)
                 ],
                 **(_LAST_VALUE if panel.type == "stat" else {}),
             }

@@ -144,7 +144,13 @@ def _ended(job: Job, result: KindResult, figures: Figures, gib: float) -> Ended:
     is_good = bool(figures.succeeded)
     moved = result if is_good and not job.dry_run else None
     return Ended(
-        *(job.table_id, job.kind.value, job.dry_run, figures.seconds, result.work, gib, is_good),
+        table_id=job.table_id,
+        kind=job.kind.value,
+        dry_run=job.dry_run,
+        seconds=figures.seconds,
+        work=result.work,
+        gib=gib,
+        is_good=is_good,
         cpu_seconds=_known(result.cpu_seconds),
         bytes_read=_known(moved and moved.input_bytes),
         bytes_written=_known(getattr(moved, "bytes_written", None)),

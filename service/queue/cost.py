@@ -85,7 +85,7 @@ class Cost:
 
     @property
     def text(self) -> str:
-        """Returns words such as "about 40 s (35 s to 48 s), 31 s of CPU, reads 1.2 GB, 0.022 GB-hours"."""
+        """Returns words such as "about 40 s (35 s to 48 s), 31 s of CPU, reads 1.2 GiB, 0.022 GB-hours"."""
         further = "".join(f", {_WORDS[each](found.expected)}" for each, found in self.further.items())
         memory = f", {self.gb_hours:.2g} GB-hours" if self.gib else ""
         return f"about {duration(self.seconds)} ({duration(self.low)} to {duration(self.high)}){further}{memory}"
