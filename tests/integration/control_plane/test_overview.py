@@ -99,7 +99,7 @@ def test_one_call_shows_all_and_takes_the_same_queries_for_few_tables_as_for_man
     row = next(each for each in shown["tables"]["items"] if each["name"] == "t7")
     assert (row["health"], row["state"]) == ("critical", "unpolled")
     assert row["problems"][0]["kind"] == "incident-standing"
-    assert row["backlog"] == {"log_bytes": 30 << 30, "base_bytes": 30 << 20, "commits": 40}
+    assert row["backlog"] == {"log_bytes": 30 << 30, "base_bytes": 30 << 20, "commits": 40, "metadata_commits": None}
     assert row["last_commit_at"] is not None
     assert {(job["kind"], job["state"]) for job in row["jobs"]} == {("audit", "failed"), ("cleaning", "queued")}
     assert row["incidents"] == {"open": 1, "suspected": 0}
