@@ -33,7 +33,7 @@ def altering(spark: SparkSession, base: Path, change: str) -> Callable[[], None]
     def alter() -> None:
         session = spark.newSession()
         drops = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
-        # With the writers' options for several writers Hudi 1.2.0 takes the change for a conflict with itself.
+        # Hudi 1.2.0 takes the change for a conflict with itself if it has the options for several writers.
         for key, value in {**_ALTERS, drops: "true"}.items():
             session.conf.set(key, value)
         name = f"of_{base.parent.name}"
