@@ -24,6 +24,8 @@ INDEXES_UNBUILT = "indexes-unbuilt"
 # `HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP`, without its last digits.
 _SOLO = "0" * 14
 _INSTANT_DIGITS = 17
+# `HoodieTableMetadataUtil.PARTITION_INITIALIZATION_TIME_SUFFIX`
+_FIRST_BUILD = "010"
 
 _REBUILD = Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"})
 
@@ -99,21 +101,23 @@ def properties(examined: Examined) -> Iterator[Finding]:
 
 
 def _dropped(metadata: Examined) -> set[str]:
-    """Returns the names of files of the metadata table from before their index was built anew. The instant of such a
-    commit is a small number, or an instant of the table with a suffix
-    (`HoodieTableMetadataUtil.createIndexInitTimestamp`).
+    """Returns the names of files of the metadata table from before their index was built anew, maybe with another
+    number of file groups. The instant of such a commit is a small number, or an instant of the table with a suffix
+    (`HoodieTableMetadataUtil.createIndexInitTimestamp`); smaller suffixes are those of compactions in table version 6,
+    which replace the files of single file groups.
     """
     found: set[str] = set()
-    written: dict[tuple[str, str], set[str]] = {}
+    written: dict[str, dict[str, set[str]]] = {}
     for commit in metadata.commits:
-        builds = commit.write.instant.startswith(_SOLO) or len(commit.write.instant) > _INSTANT_DIGITS
+        instant, suffix = commit.write.instant, commit.write.instant[_INSTANT_DIGITS:]
+        builds = instant.startswith(_SOLO) or suffix >= _FIRST_BUILD
         for partition, groups in commit.files.items():
+            names = written.setdefault(partition, {})
+            rewritten = groups.keys() if suffix else ()
+            for file_id in [each for each in names if builds or each in rewritten]:
+                found |= names.pop(file_id)
             for file_id, paths in groups.items():
-                names = written.setdefault((partition, file_id), set())
-                if builds:
-                    found |= names
-                    names.clear()
-                names |= {path.rpartition("/")[2] for path in paths}
+                names.setdefault(file_id, set()).update(path.rpartition("/")[2] for path in paths)
     return found
 
 
