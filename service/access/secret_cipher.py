@@ -28,6 +28,7 @@ class SecretCipher:
 
     def __init__(self, keys: Sequence[str]) -> None:
         """Raises SettingsError for an invalid key."""
+        self._keys = keys
         try:
             self._fernet = MultiFernet([Fernet(key) for key in keys]) if keys else None
             # The cache helps because the same few secrets sign all messages.
@@ -40,6 +41,10 @@ class SecretCipher:
     @classmethod
     def fresh(cls) -> SecretCipher:
         return cls([Fernet.generate_key().decode()])
+
+    def __reduce__(self) -> tuple[type[SecretCipher], tuple[Sequence[str]]]:
+        # A child process of the service gets the keys over a pipe.
+        return SecretCipher, (self._keys,)
 
     def seal(self, text: str) -> str:
         """Returns the encrypted text. Raises SecretKeyMissingError."""

@@ -156,9 +156,7 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.job_waits = JobWaits()
     app.state.probe = Probe(database.engine)
     app.state.worker_check = health.worker_check(database.engine, database.clock)
-    app.state.scrapes = Scrapes(
-        database.engine, database.clock, monitoring.metrics, monitoring.forecaster, exposure.metrics_of_tables
-    )
+    app.state.scrapes = Scrapes(monitoring.metrics, context.fleet_work)
     app.router.routes.extend(_routes())
     dashboard.install(app, context.identity.provider.host if context.identity else None)
     audited = login.install(app) if context.identity else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -21,6 +22,7 @@ from service.db.engine import reading
 from service.delivery.guard import Guard
 from service.events.database import Database
 from service.incidents import store as incident_store
+from service.metrics.installation import FleetWork, InProcess, Installation
 from service.metrics.monitoring import Monitoring
 from service.metrics.table_series import Chosen
 from service.model.errors import ForbiddenError
@@ -82,7 +84,8 @@ Simulator = Callable[[Edit, Period], WhatIf]
 class AppContext:
     """The objects and settings that the calls of the API use, made by `service.runtime.composition`. `guard` knows
     which addresses webhooks may have. `identity` is None without an OpenID provider; `simulator` is None if simulations
-    need no process of their own. `catalogs` are those of the settings."""
+    need no process of their own. `catalogs` are those of the settings. `fleet` computes
+    answers about all tables; None means in this process."""
 
     database: Database
     lake: LakeAccess
@@ -93,6 +96,13 @@ class AppContext:
     identity: Identity | None = None
     simulator: Simulator | None = None
     catalogs: tuple[Catalog, ...] = ()
+    fleet: FleetWork | None = None
+
+    @cached_property
+    def fleet_work(self) -> FleetWork:
+        return self.fleet or InProcess(
+            Installation(self.database, self.monitoring, chosen=self.exposure.metrics_of_tables)
+        )
 
 
 @dataclass(frozen=True)
@@ -156,6 +166,7 @@ DatabaseDep = Annotated[Database, Depends(_part("database"))]
 LakeDep = Annotated[LakeAccess, Depends(_part("lake"))]
 QueueDep = Annotated[QueueSettings, Depends(_part("queue"))]
 MonitoringDep = Annotated[Monitoring, Depends(_part("monitoring"))]
+FleetDep = Annotated[FleetWork, Depends(_part("fleet_work"))]
 ExposureDep = Annotated[Exposure, Depends(_part("exposure"))]
 CatalogsDep = Annotated[tuple[Catalog, ...], Depends(_part("catalogs"))]
 GuardDep = Annotated[Guard, Depends(_part("guard"))]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -10,12 +11,13 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from service.api.answers import Declared, Shown
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, MonitoringDep
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, FleetDep
 from service.api.query_parameters import AnyOf, Asked, OfOwners
 from service.api.requests import A_REASON, SOME_TEXT, Moment, Request
 from service.api.routes import Routes
-from service.api.structs import made, struct_of
+from service.api.structs import answered, made, struct_of
 from service.catalog import table_store
+from service.catalog.ownership import TableSelection
 from service.db.engine import reading, writing
 from service.health import acknowledgement_store, problem_search, problems
 from service.health.acknowledgement_store import Acknowledgement
@@ -23,6 +25,8 @@ from service.health.errors import ProblemNotStandingError
 from service.health.next_step import Action
 from service.health.problem import About, HealthProblem, ProblemKind, Severity
 from service.health.result_cache import UP_TO_DATE
+from service.metrics.installation import Installation
+from service.model.errors import FleetUnavailableError
 
 router = Routes(prefix="/v1", tags=["problems"])
 
@@ -102,10 +106,9 @@ class HealthProblemPage(BaseModel):
     next_cursor: str | None
 
 
-@router.reader("GET /problems", "List what is wrong now, the most serious first")
+@router.reader("GET /problems", "List what is wrong now, the most serious first", FleetUnavailableError)
 def list_problems(
-    database: DatabaseDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     *,
     table_id: Annotated[
         str | None, Query(max_length=64, pattern=SOME_TEXT, description="Only the problems of this table")
@@ -119,15 +122,27 @@ def list_problems(
     remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id` names one.
     The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious problems
     are listed oldest first. `since` and `until` select problems by their own `since`."""
-    if table_id is None:
-        every = monitoring.problems.known(database.engine, database.clock, UP_TO_DATE).problems
+    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until)
+    return answered(fleet, page_of, wanted, selection, limit=asked.limit, cursor=asked.cursor)
+
+
+def page_of(
+    installation: Installation,
+    wanted: problems.Wanted,
+    selection: TableSelection,
+    *,
+    limit: int,
+    cursor: str | None,
+) -> HealthProblemPage:
+    database = installation.database
+    if wanted.table_id is None:
+        every = _known(installation)
     else:
-        every = problem_search.of_table(database.engine, database.clock(), table_id).problems
+        every = problem_search.of_table(database.engine, database.clock(), wanted.table_id).problems
     with reading(database.engine) as connection:
         tables = None if selection.is_open else table_store.ids_of(connection, selection)
         acknowledged = acknowledgement_store.every(connection, database.clock())
-    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until, tables)
-    listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
+    listed = problems.page(every, replace(wanted, tables=tables), limit=limit, cursor=cursor)
     return struct_of(HealthProblemPage)(
         items=[HealthProblemOut.of_known(each, acknowledged) for each in listed.page.items],
         counts=struct_of(SeverityCounts)(**{severity.value: number for severity, number in listed.counts.items()}),
@@ -135,20 +150,33 @@ def list_problems(
     )
 
 
-@router.operator("PUT /problems/{problem_id}/acknowledgement", "Acknowledge one problem", ProblemNotStandingError)
+def _known(installation: Installation) -> Sequence[HealthProblem]:
+    database = installation.database
+    return installation.monitoring.problems.known(database.engine, database.clock, UP_TO_DATE).problems
+
+
+def is_known(installation: Installation, problem_id: str) -> bool:
+    return any(each.id == problem_id for each in _known(installation))
+
+
+@router.operator(
+    "PUT /problems/{problem_id}/acknowledgement",
+    "Acknowledge one problem",
+    ProblemNotStandingError,
+    FleetUnavailableError,
+)
 def acknowledge_problem(
     problem_id: ProblemId,
     wanted: AcknowledgementIn,
     *,
     database: DatabaseDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     caller: CallerDep,
 ) -> AcknowledgementOut:
     """Marks the problem as known until it ends or becomes more serious, and at most until `until`. Replaces an earlier
     acknowledgement. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge` for its
     alert."""
-    known = monitoring.problems.known(database.engine, database.clock, UP_TO_DATE)
-    if all(each.id != problem_id for each in known.problems):
+    if not fleet.run(is_known, problem_id):
         raise ProblemNotStandingError(f"No problem has the id {problem_id} now.")
     given = wanted.by(caller, database.clock())
     with writing(database.engine) as connection:

@@ -12,17 +12,16 @@ from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown
-from service.api.dependencies import AppContext, DatabaseDep, MonitoringDep
+from service.api.dependencies import FleetDep
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.job_models import JobOut, Prospects
-from service.api.overview_rows import BRIEF, WHOLE, Past, TableRow
+from service.api.overview_rows import BRIEF, WHOLE, Lengths, Past, TableRow
 from service.api.policy_models import PauseOut
 from service.api.query_parameters import AnyOf, OfOwners
 from service.api.routes import Routes
-from service.api.structs import made, struct_of
+from service.api.structs import answered, made, struct_of
 from service.api.table_models import IncidentCounts
 from service.catalog import sample_store
-from service.catalog.ownership import TableSelection
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
@@ -38,7 +37,8 @@ from service.health.result_cache import MOST_AGE_AT_ONCE, UP_TO_DATE
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
-from service.model.errors import DatabaseUnavailableError
+from service.metrics.installation import Installation
+from service.model.errors import DatabaseUnavailableError, FleetUnavailableError
 from service.policies import pause_store
 from service.queue import worker_store
 from service.queue.job import JobState
@@ -141,10 +141,11 @@ class Overview(BaseModel):
     tables: TableRows = Field(description="One page of tables")
 
 
-@router.reader("GET /overview", "Show the state of everything, and a page of tables with their last jobs")
+@router.reader(
+    "GET /overview", "Show the state of everything, and a page of tables with their last jobs", FleetUnavailableError
+)
 def get_overview(
-    database: DatabaseDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     *,
     q: Annotated[
         str,
@@ -180,21 +181,34 @@ def get_overview(
     """Returns all data of the dashboard's first page. The filter and the order apply to the tables. Problems and
     backlogs are some seconds old. If there are many thousands of tables, their list is also some seconds old, so that a
     call takes milliseconds; the first call after some minutes then gets problems that are minutes old."""
+    wanted = Filter(q, health, kind, table_type, state, selection)
+    most = BRIEF if brief else WHOLE
+    return answered(fleet, overview_of, wanted, sort, most, limit=limit, cursor=cursor)
+
+
+def overview_of(
+    installation: Installation,
+    wanted: Filter,
+    order: Order,
+    most: Lengths,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Overview:
+    database, monitoring = installation.database, installation.monitoring
     problems = monitoring.problems
     known = problems.known(database.engine, database.clock)
-    if known.as_of is None and (health or kind):
+    if known.as_of is None and (wanted.health or wanted.kinds):
         known = problems.known(database.engine, database.clock, UP_TO_DATE)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock, most_age=MOST_AGE_AT_ONCE)
     now = database.clock()
-    most = BRIEF if brief else WHOLE
-    wanted = Filter(q, health, kind, table_type, state, selection)
     with reading(database.engine) as connection:
         # The position is read first: an event that is published during this call may be seen twice, but is not missed.
         event_id = outbox.newest(connection)
     tables = problems.tables(database.engine, database.clock)
     with reading(database.engine) as connection:
         activity = overview_store.activity(connection)
-        selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
+        selected = overview.select(tables, known, wanted, order, limit=limit, cursor=cursor)
         ids = [table.id for table in selected.tables]
         shapes = overview_store.shapes(connection, ids)
         acknowledged = acknowledgement_store.every(connection, now)
@@ -254,11 +268,11 @@ def get_overview(
     )
 
 
-def prepare(context: AppContext) -> None:
+def prepare(installation: Installation) -> None:
     """Computes an answer in advance if there are many tables, so that the first call takes no longer than others."""
     try:
-        if context.monitoring.problems.prepare(context.database.engine):
-            get_overview(context.database, context.monitoring, selection=TableSelection())
+        if installation.monitoring.problems.prepare(installation.database.engine):
+            overview_of(installation, Filter(), Order.PROBLEMS, WHOLE)
     except DatabaseUnavailableError as error:
         # The first call tries again, and reports the error if it persists.
         log.warning("The overview cannot be prepared: %s", error)

@@ -38,6 +38,7 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     storage_errors.ReadersBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotReadyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.FleetUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     MediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     ChangedMeanwhileError: HTTPStatus.PRECONDITION_FAILED,
     TooManyWaitsError: HTTPStatus.TOO_MANY_REQUESTS,

@@ -55,6 +55,7 @@ def decoded(document: str | bytes, kind: Any = Any) -> Any:
 # Errors and the log at DEBUG must not contain the parameters of statements.
 _OPTIONS: dict[str, Any] = {"hide_parameters": True, "json_deserializer": decoded}
 _CONNECTIONS = 15
+_PAUSE_SECONDS = 0.001  # Longer than a waiting process sleeps.
 # Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
 # SQLSTATEs that the driver does not count among the operational errors, although no statement is at fault: the server
@@ -66,9 +67,10 @@ _turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
 
-def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
+def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = False) -> Engine:
     """Returns an engine for an SQLAlchemy URL, without connecting. The engine has at most `connections` connections to
-    PostgreSQL.
+    PostgreSQL. One that `gives_way` pauses after each transaction that writes to SQLite, so that a process with many of
+    them leaves gaps for other processes.
 
     Raises SettingsError for a URL that cannot be parsed, or an unsupported kind of database.
     """
@@ -77,6 +79,7 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
         backend = parsed.get_backend_name()
         if backend == "sqlite":
             engine, _files[engine] = open_sqlite(parsed, options=_OPTIONS)
+            _turns[engine] = Turns(_PAUSE_SECONDS if gives_way else 0.0)
             return engine
         if backend == "postgresql":
             # The driver of PostgreSQL is an optional dependency.
@@ -160,7 +163,7 @@ def _turn_of(engine: Engine) -> AbstractContextManager[object]:
     writer and makes the others retry at growing intervals. PostgreSQL needs no such lock."""
     if engine.dialect.name != "sqlite":
         return nullcontext()
-    return _turns.get(engine) or _turns.setdefault(engine, Turns())
+    return _turns[engine]
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ WRITES = "groundskeeper_writes"
 
 _DRIVER = "sqlite+groundskeeper"
 _BUSY_TIMEOUT_MS = 10_000
+_BUSY_PAUSE_SECONDS = 0.0005
 # The connection that was used last has the newest pages in its cache.
 _POOL = {"pool_size": 10, "max_overflow": 30, "pool_use_lifo": True}
 _CACHE_KIB = 16 * 1024
@@ -64,8 +67,28 @@ class GroundskeeperDialect(SQLiteDialect_pysqlite):
     def do_begin(self, dbapi_connection: PoolProxiedConnection) -> None:
         # A writer takes its lock at once. A deferred transaction that reads first and writes later fails with "database
         # is locked" when another one wrote in between, whatever the busy timeout.
-        writes = dbapi_connection.info.pop(WRITES, False)
-        dbapi_connection.driver_connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")  # type: ignore[union-attr]
+        driver: sqlite3.Connection = dbapi_connection.driver_connection  # type: ignore[assignment]
+        if dbapi_connection.info.pop(WRITES, False):
+            _begin_writing(driver)
+        else:
+            driver.execute("BEGIN")
+
+
+def _begin_writing(connection: sqlite3.Connection) -> None:
+    """Waits for the writer of another process. SQLite itself waits at growing intervals of up to 0.1 s."""
+    until = time.monotonic() + _BUSY_TIMEOUT_MS / 1000
+    connection.execute("PRAGMA busy_timeout = 0").close()
+    try:
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE").close()
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(_BUSY_PAUSE_SECONDS)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}").close()
 
 
 registry.register(_DRIVER.replace("+", "."), __name__, GroundskeeperDialect.__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from contextvars import ContextVar
 from typing import Self
@@ -17,9 +18,11 @@ _CALLS_IN_A_ROW = 20
 
 
 class Turns:
-    """A reentrant lock for `with`. Threads of calls get it first, others in the order in which they have asked."""
+    """A reentrant lock for `with`. Threads of calls get it first, others in the order in which they have asked. Each
+    turn ends with a pause, in which another process may begin to write."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause_seconds: float = 0.0) -> None:
+        self._pause_seconds = pause_seconds
         self._guard = threading.Lock()
         self._holder: int | None = None
         self._depth = 0
@@ -45,6 +48,8 @@ class Turns:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._pause_seconds and self._depth == 1:
+            time.sleep(self._pause_seconds)
         with self._guard:
             self._depth -= 1
             if self._depth:

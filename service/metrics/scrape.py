@@ -11,7 +11,6 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from service.metrics import database_metrics
-from service.metrics.database_state import NONE_CHOSEN, Reader
 from service.model.errors import GroundskeeperError
 from service.model.paced import Paced
 
@@ -20,13 +19,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from prometheus_client import Metric
-    from sqlalchemy import Engine
 
     from service.metrics.database_state import Reading
+    from service.metrics.installation import FleetWork, Installation
     from service.metrics.process_metrics import ProcessMetrics
-    from service.metrics.table_series import Chosen
-    from service.model.clock import Clock
-    from service.queue.forecaster import Forecaster
 
 log = logging.getLogger(__name__)
 
@@ -34,16 +30,9 @@ log = logging.getLogger(__name__)
 class Scrapes:
     """Makes the text once for concurrent scrapes. Thread-safe."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        clock: Clock,
-        process: ProcessMetrics,
-        forecaster: Forecaster,
-        chosen: Chosen = NONE_CHOSEN,
-    ) -> None:
-        self._reader = Reader(engine, clock, forecaster, chosen)
+    def __init__(self, process: ProcessMetrics, fleet: FleetWork) -> None:
         self._process = process
+        self._fleet = fleet
         self._text = Paced(self._make, "metrics")
 
     def latest(self) -> Future[bytes]:
@@ -52,20 +41,28 @@ class Scrapes:
         return self._text.latest()
 
     def _make(self) -> bytes:
-        started = time.monotonic()
-        reading = self._read()
-        registry = CollectorRegistry()
-        registry.register(_Found(reading, time.monotonic() - started))
-        return generate_latest(self._process.registry) + generate_latest(registry)
+        return generate_latest(self._process.registry) + self._of_database()
 
-    def _read(self) -> Reading | None:
+    def _of_database(self) -> bytes:
+        started = time.monotonic()
         try:
-            return self._reader.read()
+            return self._fleet.run(_text)
         except GroundskeeperError as error:
             log.warning("The metrics of the database cannot be read: %s", error)
         except Exception:
             log.exception("The metrics of the database cannot be read")
-        return None
+        return _written(None, time.monotonic() - started)
+
+
+def _text(installation: Installation) -> bytes:
+    started = time.monotonic()
+    return _written(installation.state.read(), time.monotonic() - started)
+
+
+def _written(reading: Reading | None, seconds: float) -> bytes:
+    registry = CollectorRegistry()
+    registry.register(_Found(reading, seconds))
+    return generate_latest(registry)
 
 
 class _Found(Collector):

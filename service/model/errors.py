@@ -248,6 +248,17 @@ class NotReadyError(GroundskeeperError):
     example = "The database did not answer within 5 s."
 
 
+class FleetUnavailableError(GroundskeeperError):
+    type = "fleet-unavailable"
+    title = "The process for all tables gives no answer"
+    hint = "Try again in a moment. If it lasts, see the service's log, and whether the machine has enough memory."
+    why = (
+        "With more than 500 tables, a process of its own computes the overview, the problems and the metrics. It has"
+        " ended, perhaps because memory ran out, or has not answered within a minute. The service starts it again."
+    )
+    example = "The process that computes the answer ended twice."
+
+
 class SettingsError(GroundskeeperError):
     type = "settings-invalid"
     title = "The service cannot start with these settings"

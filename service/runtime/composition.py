@@ -16,7 +16,6 @@ from jobs.format.spark_options import is_local
 from jobs.local_process import ids_of_process
 from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
-from service.api import overview
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.db.engine import checkpoint
@@ -32,10 +31,10 @@ from service.delivery.transport import Transport
 from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
-from service.health import problem_rounds
 from service.lake import reader_pool
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.locks.lock_watch import LockWatch, LockWatchConfig
+from service.metrics.installation import Installation
 from service.metrics.monitoring import Monitoring
 from service.metrics.process_metrics import ProcessMetrics
 from service.model.task_health import TaskHealth
@@ -55,10 +54,10 @@ from service.runtime import catalog_round, discovery_round, retention
 from service.runtime.api_settings import exposure, identity, queue_settings
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
+from service.runtime.fleet_process import FleetProcess
 from service.runtime.local_worker import LocalWorkers, command
 from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
-from service.scheduling import scheduler
 from service.simulation import adviser
 from service.simulation.adviser import AdviceWriter
 from service.simulation.what_if import Replayer
@@ -148,26 +147,25 @@ class Composition:
             flink_hosts=chosen.flink_hosts,
             lock_hosts=chosen.lock_hosts,
         )
+        goals = Goals(chosen.wait_goal_seconds, chosen.wait_goal_by_group, chosen.requested_first)
+        monitoring = Monitoring(tasks=self.tasks, metrics=self._metrics, forecaster=Forecaster(goals))
+        exposed = exposure(chosen, token)
+        self._fleet = FleetProcess(Installation(database, monitoring, exposed.metrics_of_tables))
         context = AppContext(
             database=database,
             lake=lake,
             catalogs=tuple(each.to_catalog(database, lake, chosen.storage_accounts) for each in chosen.catalogs),
             queue=queue,
-            monitoring=Monitoring(
-                tasks=self.tasks,
-                metrics=self._metrics,
-                forecaster=Forecaster(
-                    Goals(chosen.wait_goal_seconds, chosen.wait_goal_by_group, chosen.requested_first)
-                ),
-            ),
-            exposure=exposure(chosen, token),
+            monitoring=monitoring,
+            fleet=self._fleet,
+            exposure=exposed,
             guard=self._guard,
             identity=identity(chosen, self._cipher),
             simulator=self._simulators.isolated(Replayer.of(self.engine, queue.planning.limits, chosen.poll_seconds)),
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
-        threading.Thread(target=overview.prepare, args=(context,), name="overview", daemon=True).start()
+        threading.Thread(target=self._fleet.prepare, name="fleet", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),
             listening,
@@ -222,13 +220,7 @@ class Composition:
             Tick(
                 "problems",
                 chosen.problem_seconds,
-                lambda: problem_rounds.run_once(
-                    engine,
-                    notifier,
-                    clock,
-                    every=timedelta(seconds=chosen.problem_seconds),
-                    cache=context.monitoring.problems,
-                ),
+                partial(self._fleet.find_problems, timedelta(seconds=chosen.problem_seconds)),
             ),
             Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database, chosen.price_per_gb_hour)),
             Tick("trend", _TREND_SECONDS, partial(fleet_samples.run_once, engine, clock)),
@@ -239,8 +231,7 @@ class Composition:
             ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, partial(checkpoint, engine)))
         ticks += [*discovery_round.ticks(context, chosen), *catalog_round.ticks(context)]
         if chosen.automatic:
-            plan = partial(scheduler.run_once, context.database, context.queue.planning, context.monitoring.forecaster)
-            ticks.append(Tick("plan", chosen.plan_seconds, plan))
+            ticks.append(Tick("plan", chosen.plan_seconds, partial(self._fleet.plan, context.queue.planning)))
             advice = AdviceWriter.of(engine, context.queue.planning.limits, chosen.poll_seconds)
             write = self._advisers.isolated(advice, _ADVICE_MOST_SECONDS)
             ticks.append(Tick("advice", _ADVICE_SECONDS, partial(adviser.run_once, context.database, write)))
@@ -326,6 +317,7 @@ class Composition:
         )
 
     def _end(self) -> None:
+        self._fleet.close()
         for readers in (self._poll_readers, self._readers, self._lock_readers, self._simulators, self._advisers):
             readers.close()
 

@@ -46,7 +46,7 @@ _LEAVE_SECONDS = 2.0
 _KEEP_NEAR_SECONDS = 1.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
-_SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.0005
 # Number of new objects after which the garbage collector runs.
 _COLLECTED_AFTER = 50_000
 
@@ -127,7 +127,7 @@ class Daemon:
 
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
-        sys.setswitchinterval(_SWITCH_SECONDS)
+        sys.setswitchinterval(SWITCH_SECONDS)
         # Imported modules are frozen, because they stay until the end. A full collection would traverse them several
         # times a minute, for 0.1 s in which no thread runs.
         gc.collect()

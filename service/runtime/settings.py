@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else.
 _LISTENING = 1
 _LEAST_POOL = 4
+FLEET_CONNECTIONS = 4
+"""Connections of the process for work that covers very many tables. Decisions and the search for problems may each take
+one for seconds."""
 
 
 class Settings(StorageSettings):
@@ -308,7 +311,7 @@ class Settings(StorageSettings):
     @property
     def pool_connections(self) -> int:
         """Connections to PostgreSQL that calls and background tasks share."""
-        return self.database_connections - _LISTENING - self.look_threads
+        return max(_LEAST_POOL, self.database_connections - _LISTENING - self.look_threads - FLEET_CONNECTIONS)
 
     @property
     def permissions(self) -> Permissions:

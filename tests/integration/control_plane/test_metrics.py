@@ -44,6 +44,7 @@ from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableS
 from service.lake.table import TableType
 from service.metrics import database_metrics
 from service.metrics.database_state import Reader, Reading
+from service.metrics.installation import InProcess, Installation
 from service.metrics.process_metrics import ProcessMetrics
 from service.metrics.scrape import Scrapes
 from service.metrics.table_series import Chosen
@@ -89,6 +90,11 @@ def parsed(text: str) -> dict[str, Values]:
             assert labels not in found.setdefault(sample.name, {}), sample
             found[sample.name][labels] = sample.value
     return found
+
+
+def scrapes(engine: sa.Engine, clock: Any, chosen: Chosen | None = None) -> Scrapes:
+    installation = Installation(Database(engine, clock), chosen=chosen or Chosen())
+    return Scrapes(ProcessMetrics(), InProcess(installation))
 
 
 def shown(at: Reading) -> dict[str, Values]:
@@ -298,7 +304,7 @@ def test_a_scrape_of_a_thousand_tables_takes_milliseconds_and_a_fixed_number_of_
     for _ in range(3):
         statements.clear()
         begun = time.monotonic()
-        text = Scrapes(engine, clock, ProcessMetrics(), Forecaster()).latest().result()
+        text = scrapes(engine, clock).latest().result()
         taken.append(time.monotonic() - begun)
     print(f"{min(taken) * 1000:.0f} ms, {len(text)} bytes, {len(statements)} statements")
     assert parsed(text.decode())["groundskeeper_tables"] == {(): TABLES}
@@ -328,7 +334,7 @@ def test_chosen_tables_have_series_of_their_own_up_to_a_limit(engine: sa.Engine,
 
     def series(*patterns: str, most: int = 100) -> dict[str, Values]:
         chosen = Chosen(patterns, most)
-        return parsed(Scrapes(engine, clock, ProcessMetrics(), Forecaster(), chosen).latest().result().decode())
+        return parsed(scrapes(engine, clock, chosen).latest().result().decode())
 
     assert not [name for name in series() if name.startswith("groundskeeper_table_problems")]
     # Labels are in the order of their names: owner, severity, table, table_id, tags.
@@ -347,13 +353,13 @@ def test_chosen_tables_have_series_of_their_own_up_to_a_limit(engine: sa.Engine,
 
 
 def test_the_text_is_computed_at_most_once_a_second_for_all_callers(sqlite: sa.Engine, clock: Any) -> None:
-    scrapes = Scrapes(sqlite, clock, ProcessMetrics(), Forecaster())
-    first = scrapes.latest()
-    assert all(scrapes.latest() is first for _ in range(50))
+    scraped = scrapes(sqlite, clock)
+    first = scraped.latest()
+    assert all(scraped.latest() is first for _ in range(50))
     first.result()
-    assert scrapes.latest() is first
+    assert scraped.latest() is first
     time.sleep(1.1)
-    assert scrapes.latest() is not first
+    assert scraped.latest() is not first
 
 
 def test_without_the_database_a_scrape_still_shows_what_the_process_measures(

@@ -362,7 +362,7 @@ def test_the_answer_about_many_tables_is_prepared_at_a_start(
     problem_rounds.run_once(engine, Notifier(), clock, every=timedelta(seconds=30), cache=ProblemCache())
     monkeypatch.setattr(result_cache, "FEW", 1)
     context = context_of(engine, examine=examine, clock=clock)
-    overview.prepare(context)
+    overview.prepare(context.fleet_work.installation)
     with writing(engine) as connection:
         connection.execute(schema.standing_problems.delete())
     with TestClient(create_app(context), base_url="http://127.0.0.1/v1") as client:

@@ -1,0 +1,49 @@
+"""Answers about all tables: what they are computed from, and where. With very many tables that is a process of their
+own (`service.runtime.fleet_process`), so that no other call shares an interpreter with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+
+from service.metrics.database_state import Reader
+from service.metrics.monitoring import Monitoring
+from service.metrics.table_series import Chosen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from service.events.database import Database
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The objects that answers about all tables use. `chosen` are the tables that have metrics of their own."""
+
+    database: Database
+    monitoring: Monitoring = field(default_factory=Monitoring)
+    chosen: Chosen = field(default_factory=Chosen)
+    state: Reader = field(init=False)
+
+    def __post_init__(self) -> None:
+        state = Reader(self.database.engine, self.database.clock, self.monitoring.forecaster, self.chosen)
+        object.__setattr__(self, "state", state)
+
+
+class FleetWork(Protocol):
+    """Calls functions with the `Installation`."""
+
+    def run(self, function: Callable[Concatenate[Installation, P], T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Calls functions in the calling thread."""
+
+    installation: Installation
+
+    def run(self, function: Callable[Concatenate[Installation, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return function(self.installation, *args, **kwargs)
