@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 _SHARE = 0.05
 _FRESH_SECONDS = 1.0
 # If the last computation took no longer than this, the call waits for a new one.
-_AT_ONCE_SECONDS = 0.02
+_AT_ONCE_SECONDS = 0.005
 _MOST_AGE = timedelta(seconds=10)
 # A computation waits at most this long for the calls that are being answered.
 _GIVEN_WAY_SECONDS = 1.0

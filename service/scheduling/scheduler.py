@@ -18,6 +18,7 @@ from service.db.engine import reading, writing
 from service.delegation import plan_store
 from service.delegation.plan import PlanState
 from service.delivery import outbox
+from service.model.calls import calls
 from service.model.errors import DatabaseUnavailableError
 from service.model.job_errors import FenceLosesFlinkError, JobConflictError
 from service.outcome import objective_store
@@ -54,6 +55,9 @@ _AT_LEAST_EVERY = timedelta(hours=1)
 """Longest time between two decisions about a table, even if nothing wakes it."""
 
 _AFTER_ERROR = timedelta(minutes=10)
+
+_GIVEN_WAY_SECONDS = 0.02
+"""Longest time that each decision waits for calls that are being answered."""
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +108,7 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
     for table_id in due:
         if decided and time.thread_time() > until:
             break
+        calls.give_way(_GIVEN_WAY_SECONDS)
         try:
             with log_context(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
