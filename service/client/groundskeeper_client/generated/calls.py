@@ -187,8 +187,8 @@ def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[Acknow
     earlier acknowledgement. Meanwhile notifications do not report the problem, and PagerDuty gets `acknowledge`
     for its alert.
 
-    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    ProblemNotStandingError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, ProblemNotStandingError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", f"/v1/problems/{segment(problem_id)}/acknowledgement", AcknowledgementOut, body=body)
 
@@ -806,7 +806,8 @@ def get_overview(
 
     `tag`: Only tables with this tag: `key`, or `key=value`. May be repeated: all of these tags
 
-    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
+    UnauthenticatedError.
     """
     return Call(
         "GET",
@@ -1576,7 +1577,8 @@ def list_problems(
 
     `cursor`: `next_cursor` of the previous page
 
-    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
+    UnauthenticatedError.
     """
     return Call(
         "GET",

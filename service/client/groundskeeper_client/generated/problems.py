@@ -94,6 +94,12 @@ class FenceLosesFlinkBatchesError(ApiError):
     type = "fence-loses-flink-batches"
 
 
+class FleetUnavailableError(ApiError):
+    """The process for all tables gives no answer"""
+
+    type = "fleet-unavailable"
+
+
 class FlinkHostNotAllowedError(ApiError):
     """The service may not call this Flink cluster"""
 
@@ -478,6 +484,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         DeliveryNotFoundError,
         ExpansionFactorWithoutBucketsError,
         FenceLosesFlinkBatchesError,
+        FleetUnavailableError,
         FlinkHostNotAllowedError,
         FlinkStateReturnsError,
         ForbiddenError,
