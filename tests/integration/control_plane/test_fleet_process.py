@@ -190,7 +190,8 @@ def test_a_killed_process_is_replaced_and_the_call_repeated(
         assert slow.result() == fleet.run(process_of) != first
 
 
-def test_a_process_that_ends_again_and_again_is_reported(fleet: FleetProcess) -> None:
+def test_a_process_that_ends_again_and_again_is_reported(fleet: FleetProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_process, "_RESTART_SECONDS", 600)
     fleet.run(process_of)
     with pytest.raises(FleetUnavailableError, match="just ended"):
         fleet.run(end_at_once)

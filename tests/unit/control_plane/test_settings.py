@@ -102,7 +102,7 @@ def test_limits_of_single_kinds_are_an_object_in_json(monkeypatch: pytest.Monkey
 
 def test_each_poll_at_once_leaves_one_connection_to_postgresql_less_for_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROUNDSKEEPER_DATABASE", "postgresql://db/gk")
-    assert settings.load().pool_connections == 24 - 1 - 8
+    assert settings.load().pool_connections == 24 - 1 - 8 - settings.FLEET_CONNECTIONS
     monkeypatch.setenv("GROUNDSKEEPER_LOOK_THREADS", "20")
     with pytest.raises(SettingsError, match="DATABASE_CONNECTIONS: must be 25 at least"):
         settings.load()
