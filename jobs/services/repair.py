@@ -284,6 +284,7 @@ class _Repair:
         self.context.step("finding rows in wrong buckets")
         table = self.table
         instants = [write.instant for write in doubtful]
+        seen = table.instants()
         wrong = stray_rows.misplaced(table, partitions)
         commits = table.commits()
         deletes = past_deletes.misplaced(table, doubtful, commits)
@@ -293,7 +294,8 @@ class _Repair:
         later = past_deletes.Later(table, wrong.instants, commits)
         with self.lock_without_writers():
             self.context.step("writing rows to the right buckets")
-            wrong = stray_rows.misplaced(table, partitions)
+            if table.instants() != seen:
+                wrong = stray_rows.misplaced(table, partitions)
             commits = table.commits()
             alive = stray_rows.without_deleted(table, wrong.rows, later.read(wrong.instants, commits))
             decided = stray_rows.decide(table, alive, deletes, commits, apart=wrong.places)
@@ -303,7 +305,7 @@ class _Repair:
             self.repaired.instants += written
         partitions_of_rows = {path for path, _ in wrong.groups}
         self._count(decided, past_deletes.without_rows_after(commits, wrong.instants, partitions_of_rows))
-        self.repaired.moved += wrong.rows.count()
+        self.repaired.moved += wrong.count
         if wrong.groups:
             self._leave_out(wrong, instants)
         self.repaired.repaired += tuple(instants)

@@ -120,9 +120,10 @@ def require_written(table: HudiTable, decided: Decided, apart: DataFrame | None 
         columns = [name for name in decided.upserts.columns if name not in (*KEY, INSTANT)]
         wanted = decided.upserts.select(*KEY, F.to_json(F.struct(*columns)).alias("wanted"))
         found = without(rows.current(table), apart).select(*KEY, F.to_json(F.struct(*columns)).alias("found"))
-        joined = wanted.join(found, KEY, "left")
-        wrong = joined.where(F.col("found").isNull() | (F.col("wanted") != F.col("found"))).count()
-        twice = joined.count() - wanted.count()
+        differs = F.col("found").isNull() | (F.col("wanted") != F.col("found"))
+        sums = (F.count("*"), F.count(F.when(differs, True)))
+        (joined, wrong), *_ = wanted.join(found, KEY, "left").agg(*sums).collect()
+        twice = joined - decided.upsert_count
         left = decided.deletes.join(found, KEY, "left_semi").count() if decided.deletes is not None else 0
     if wrong or twice or left:
         raise StaleWriterError(f"after the repair {wrong} rows differ, {twice} exist twice, {left} are not deleted")

@@ -66,11 +66,12 @@ class Decided:
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Rows in files of wrong buckets, and the file groups (partition path, file id) that hold them. The `places` are
-    the key and the file id of each such row, and `instants` wrote these rows. Such a group may be the right one for
-    other rows."""
+    """Rows in files of wrong buckets, their `count`, and the file groups (partition path, file id) that hold them. The
+    `places` are the key and the file id of each such row, and `instants` wrote these rows. Such a group may be the
+    right one for other rows."""
 
     rows: DataFrame
+    count: int
     places: DataFrame
     groups: frozenset[Group]
     instants: frozenset[str]
@@ -106,14 +107,13 @@ def decide(
         wins, was_there = _wins(table, strays, now, commits, is_visible=apart is not None, dropped=dropped)
         columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
         by_value = [F.col(name).desc_nulls_last() for name in _order(table)]
-        wins = _first(wins, *by_value, F.col(COMMIT_TIME).desc()).cache()
-        written_by = _instants(wins.select(COMMIT_TIME))
+        wins = _first(wins, *by_value, F.col(COMMIT_TIME).desc())
         upserts = wins.select(*KEY, *columns, F.col(COMMIT_TIME).alias(INSTANT)).cache()
-        upsert_count, stray_count = upserts.count(), strays.select(*KEY).distinct().count()
+        written_by, upsert_count = _instants(upserts)
+        stray_count = strays.select(*KEY).distinct().count()
         standing = _standing(deletes)
         gone = _deleted(table, standing, strays, now)
-        delete_count = gone.count() if gone is not None else 0
-        deleted_by = _instants(gone.select(INSTANT)) if gone is not None else ()
+        deleted_by, delete_count = _instants(gone) if gone is not None else ((), 0)
         records = _records(table, standing, gone) if gone is not None else {}
     deleted_keys_count = len({(item.partition, item.key) for item in standing})
     superseded = max(stray_count - upsert_count + deleted_keys_count - delete_count, 0)
@@ -127,7 +127,7 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
     index, rules = table.declared.index, table.bucket_rules()
     if index is None or rules is None:
         frame = rows.current(table)
-        return Misplaced(frame.limit(0), frame.limit(0).select(*KEY, file_id()), frozenset(), frozenset())
+        return Misplaced(frame.limit(0), 0, frame.limit(0).select(*KEY, file_id()), frozenset(), frozenset())
     hash_fields = index.hash_fields
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -140,12 +140,13 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
         frame = rows.current(table).where(F.col(PARTITION_PATH).isin(list(partitions)))
         names = [*KEY, FILE_NAME, COMMIT_TIME]
         wrong = frame.select(*names).mapInArrow(judge, ", ".join(f"`{name}` string" for name in names)).cache()
-        written = wrong.select(PARTITION_PATH, FILE_NAME, COMMIT_TIME).distinct().collect()
+        written = wrong.groupBy(PARTITION_PATH, FILE_NAME, COMMIT_TIME).count().collect()
         files = {(row[0], row[1]) for row in written}
         strays = frame.join(wrong, names, "left_semi").select(*frame.columns).cache()
     slices = {item.key for item in table.file_slices()}
     return Misplaced(
         strays,
+        sum(row[3] for row in written),
         wrong.select(*KEY, file_id()),
         frozenset(key for key in slices if any(_is_of(key, found) for found in files)),
         frozenset(row[2] for row in written),
@@ -226,7 +227,7 @@ def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Seque
     were deleted since. A delete that a repair has made since is not a later one if it repaired an earlier write."""
     absent = strays.join(now, KEY, "left_anti").select(*KEY, COMMIT_TIME, *_ordering(table)).cache()
     found: list[DataFrame] = []
-    instants = _instants(absent.select(COMMIT_TIME))
+    instants, _ = _instants(absent, COMMIT_TIME)
     for instant in instants:
         at = next((each.completed or each.write.instant for each in commits if each.write.instant == instant), instant)
         # The stray rows themselves may have been visible then, in file groups that are out of use now.
@@ -285,8 +286,10 @@ def _first(frame: DataFrame, *order: Column) -> DataFrame:
     return ranked.where(F.col(_RANK) == 1).drop(_RANK)
 
 
-def _instants(frame: DataFrame) -> tuple[str, ...]:
-    return tuple(sorted(str(row[0]) for row in frame.distinct().collect()))
+def _instants(frame: DataFrame, column: str = INSTANT) -> tuple[tuple[str, ...], int]:
+    """Returns the instants in this column, and the number of rows: one query for both."""
+    counts = {str(row[0]): int(row[1]) for row in frame.groupBy(column).count().collect()}
+    return tuple(sorted(counts)), sum(counts.values())
 
 
 def _frame_of(strays: DataFrame, deletes: Iterable[DeletedKey]) -> DataFrame:

@@ -8,11 +8,13 @@ import pyarrow as pa
 from hudi import HudiTable
 
 from service.lake.file_slices import FileSlice
+from tests.integration import tables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 
 def rows_by_hudi_rs(base: Path | str, options: dict[str, str] | None = None) -> list[str]:
@@ -37,13 +39,19 @@ def slices_by_hudi_rs(base: Path | str) -> list[FileSlice]:
 
 
 def rows_by_spark(spark: SparkSession, base: Path | str) -> list[str]:
-    return rows_of(spark.read.format("hudi").load(str(base)))
+    found = tables.collected(spark, base)
+    return _texts(found.rows, found.columns)
 
 
 def rows_of(frame: DataFrame) -> list[str]:
     """Returns the rows of a Hudi table; the order of its columns does not matter."""
-    found = frame.drop("_hoodie_file_name").collect()
-    return sorted(str(_plain(row.asDict(recursive=True))) for row in found)
+    return _texts(frame.collect(), frame.columns)
+
+
+def _texts(rows: Iterable[Row], columns: Sequence[str]) -> list[str]:
+    names = [name for name in columns if name != "_hoodie_file_name"]
+    dictionaries = (row.asDict(recursive=True) for row in rows)
+    return sorted(str(_plain({name: row[name] for name in names})) for row in dictionaries)
 
 
 def _plain(value: Any) -> Any:

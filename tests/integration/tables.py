@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
 from tests.support import shared_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, Row, SparkSession
 
 INDEX = BucketIndex(4, ("id",))
 LOCK = {
@@ -89,9 +92,33 @@ def let_delegate(spark: SparkSession) -> None:
     default.set(option, "")
 
 
+_REMEMBERED = 1200
+# The first rows by the session's application and the number of partitions: a list of Java's rows, and their schema.
+_remembered: dict[tuple[str, int], tuple[Any, Any]] = {}
+
+
 def rows(spark: SparkSession, first: int, last: int, *, ts: int = 0, partitions: int = 3) -> DataFrame:
     """Returns the rows first..last-1 with nested, decimal, date, timestamp and null columns. `ts` orders versions of a
-    row."""
+    row.
+
+    The first rows are computed once. Spark compiles code for each range and each `ts` that it computes, but none for
+    rows that are there, from which it also makes simple selections without code (`ConvertToLocalRelation`).
+    """
+    if last > _REMEMBERED:
+        return _computed(spark, first, last, partitions, ts)
+    key = (spark.sparkContext.applicationId, partitions)
+    if key not in _remembered:
+        session = spark.newSession()
+        # The classes of Java 8 depend on no time zone.
+        session.conf.set("spark.sql.datetime.java8API.enabled", "true")
+        made = _computed(session, 0, _REMEMBERED, partitions)._jdf
+        _remembered[key] = made.collectAsList(), made.schema()
+    found, schema = _remembered[key]
+    frame = DataFrame(spark._jsparkSession.createDataFrame(found.subList(first, last), schema), spark)
+    return frame.withColumns({"ts": F.lit(ts).cast("long"), "fare": F.col("fare") + ts}) if ts else frame
+
+
+def _computed(spark: SparkSession, first: int, last: int, partitions: int, ts: int = 0) -> DataFrame:
     return spark.range(first, last, 1, 2).select(
         F.concat(F.lit("k"), F.col("id")).alias("id"),
         F.lit(ts).cast("long").alias("ts"),
@@ -196,30 +223,45 @@ def _update(spark: SparkSession, base: Path | str, options: dict[str, str], coun
 def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = None) -> list[str]:
     """Returns all rows, sorted, with all columns except `_hoodie_file_name`, which every rewrite changes.
 
-    `metadata` says whether the files are found by the metadata table, or by listing the folders.
+    `metadata` says whether the files are found by the metadata table, which is Hudi's default, or by listing the
+    folders.
     """
-    options = {} if metadata is None else {"hoodie.metadata.enable": str(metadata).lower()}
-    return sorted(row[0] for row in _rows(spark, base, options=options))
+    return _texts(collected(spark, base, by_listing=metadata is False))
 
 
 def in_order(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> list[str]:
     """Returns the rows of `snapshot` after it has asserted that none is misplaced or duplicate."""
-    found = _rows(spark, base, bucket_of(num_buckets, hash_fields))
-    assert _misplaced(found) == 0
-    assert _duplicates(found) == 0
-    return sorted(row[0] for row in found)
+    found = collected(spark, base)
+    assert _misplaced(spark, found.rows, num_buckets, hash_fields) == 0
+    assert _duplicates(found.rows) == 0
+    return _texts(found)
 
 
 def misplaced(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> int:
     """Returns the rows whose bucket by Hudi's own `BucketIdentifier` differs from the bucket of their file."""
-    return _misplaced(_rows(spark, base, bucket_of(num_buckets, hash_fields)))
+    return _misplaced(spark, collected(spark, base).rows, num_buckets, hash_fields)
 
 
 def duplicates(spark: SparkSession, base: Path | str) -> int:
-    return _duplicates(_rows(spark, base))
+    return _duplicates(collected(spark, base).rows)
 
 
 _PARTITION, _KEY, _FILE = "_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name"
+# Hudi's buckets of record keys, by their number and the hash fields.
+_buckets: dict[tuple[int, str], dict[str, str]] = {}
+_MOST_READS = 20
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The rows of a table with all its columns, whose names are sorted."""
+
+    columns: list[str]
+    rows: list[Row]
+
+
+# The last reads with the state of the table then, by table and kind of listing.
+_reads: dict[tuple[Path, bool], tuple[frozenset[tuple[str, int, int]], Collected]] = {}
 
 
 def bucket_of(num_buckets: int, hash_fields: str = "id") -> Column:
@@ -229,23 +271,54 @@ def bucket_of(num_buckets: int, hash_fields: str = "id") -> Column:
     return F.reflect(identifier, F.lit("getBucketId"), *arguments)
 
 
-def _rows(
-    spark: SparkSession, base: Path | str, bucket: Column | None = None, *, options: dict[str, str] | None = None
-) -> list[tuple[str, ...]]:
-    """Returns each row as text, its partition path, record key and file name, and the bucket that is asked for."""
-    frame = spark.read.format("hudi").options(**options or {}).load(str(base))
-    columns = sorted(column for column in frame.columns if column != _FILE)
-    meta = [F.col(name).alias(f"its{name}") for name in (_PARTITION, _KEY, _FILE)]
-    found = frame.select(*columns, *meta, *([] if bucket is None else [bucket])).collect()
-    return [(str(dict(zip(columns, row, strict=False))), *row[len(columns) :]) for row in found]
+def collected(spark: SparkSession, base: Path | str, *, by_listing: bool = False) -> Collected:
+    """Returns the rows of a table. A table on a disk is not read again in the same way until a file of it has
+    changed."""
+    if not isinstance(base, Path):
+        return _read(spark, base, by_listing=by_listing)
+    state, key = _state(base), (base, by_listing)
+    before, found = _reads.get(key, (None, None))
+    if found is None or before != state:
+        found = _read(spark, base, by_listing=by_listing)
+        if len(_reads) == _MOST_READS:
+            _reads.clear()
+        _reads[key] = (state, found)
+    return found
 
 
-def _misplaced(found: list[tuple[str, ...]]) -> int:
-    return sum(int(bucket) != int(file_name[:8]) for _, _, _, file_name, bucket in found)
+def _state(base: Path) -> frozenset[tuple[str, int, int]]:
+    """Returns the files of a table with their sizes and times."""
+    found = set()
+    for folder, _, names in os.walk(base):
+        for name in names:
+            path = f"{folder}/{name}"
+            with suppress(FileNotFoundError):  # A writer has removed it.
+                stat = Path(path).stat()
+                found.add((path, stat.st_size, stat.st_mtime_ns))
+    return frozenset(found)
 
 
-def _duplicates(found: list[tuple[str, ...]]) -> int:
-    return len(found) - len({row[1:3] for row in found})
+def _read(spark: SparkSession, base: Path | str, *, by_listing: bool) -> Collected:
+    frame = spark.read.format("hudi").option("hoodie.metadata.enable", str(not by_listing).lower()).load(str(base))
+    columns = sorted(frame.columns)
+    return Collected(columns, frame.select(*columns).collect())
+
+
+def _texts(found: Collected) -> list[str]:
+    named = (zip(found.columns, row, strict=True) for row in found.rows)
+    return sorted(str({name: value for name, value in values if name != _FILE}) for values in named)
+
+
+def _misplaced(spark: SparkSession, rows: Sequence[Row], num_buckets: int, hash_fields: str) -> int:
+    known = _buckets.setdefault((num_buckets, hash_fields), {})
+    if unknown := {row[_KEY] for row in rows} - known.keys():
+        keys = spark.createDataFrame([(key,) for key in unknown], f"{_KEY} string")
+        known |= dict(keys.select(_KEY, bucket_of(num_buckets, hash_fields)).collect())
+    return sum(int(known[row[_KEY]]) != int(row[_FILE][:8]) for row in rows)
+
+
+def _duplicates(rows: Sequence[Row]) -> int:
+    return len(rows) - len({(row[_PARTITION], row[_KEY]) for row in rows})
 
 
 def left_behind(base: Path) -> list[str]:

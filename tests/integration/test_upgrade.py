@@ -211,8 +211,8 @@ def _same(spark: SparkSession, base: Path, rows: list[str]) -> None:
     assert tables.snapshot(spark, base, metadata=False) == rows
     # A reader that shares no code with Hudi's.
     found = pa.Table.from_batches(HudiRsTable(str(base)).read()).select(["id", "ts", "fare"]).to_pylist()
-    expected = spark.read.format("hudi").load(str(base)).select("id", "ts", "fare").collect()
-    assert sorted(tuple(each.values()) for each in found) == sorted(tuple(row) for row in expected)
+    expected = tables.collected(spark, base).rows
+    assert sorted(tuple(each.values()) for each in found) == sorted((row.id, row.ts, row.fare) for row in expected)
     assert not (base / ".hoodie" / ".aux" / "groundskeeper.upgrade").exists()
 
 

@@ -23,7 +23,7 @@ from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import BucketIndexContradictedError
 from tests.integration.control_plane.command_line import serving_command_line
-from tests.integration.control_plane.databases import new_postgresql, new_sqlite, open_sqlite, opened
+from tests.integration.control_plane.databases import lent_postgresql, new_sqlite, open_sqlite, opened
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.stories import Story, Upkeep
 from tests.integration.control_plane.watching import Watched
@@ -101,11 +101,13 @@ def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a database of each kind with the newest schema."""
     if request.param == "sqlite":
-        return new_sqlite(tmp_path / "gk.db")
-    return new_postgresql(request.getfixturevalue("postgresql"))
+        yield new_sqlite(tmp_path / "gk.db")
+    else:
+        with lent_postgresql(request.getfixturevalue("postgresql")) as url:
+            yield url
 
 
 @pytest.fixture

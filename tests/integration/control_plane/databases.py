@@ -6,8 +6,11 @@ The migrations themselves are tested in `test_schema.py`, and by each service th
 from __future__ import annotations
 
 import atexit
+import json
 import shutil
 import tempfile
+import time
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,9 @@ from service.db import migrate
 from service.db.engine import open_engine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import psycopg
     import sqlalchemy as sa
 
     from tests.support.postgresql import Server
@@ -63,6 +69,82 @@ def new_sqlite(file: Path) -> str:
 def new_postgresql(server: Server) -> str:
     """Returns the URL of a new database on this server."""
     return server.new_database(template=_migrated_database(server))
+
+
+@contextmanager
+def lent_postgresql(server: Server) -> Iterator[str]:
+    """Yields the URL of a database that is as new. An earlier test may have used it: to empty a database takes a
+    tenth of the time in which the server makes one, with 570 files, and removes it."""
+    free = _free(server)
+    url = free.pop() if free else new_postgresql(server)
+    yield url
+    if _is_emptied(url, server):
+        free.append(url)
+
+
+@cache
+def _free(_server: Server) -> list[str]:
+    return []
+
+
+_RELATIONS = "SELECT array_agg(relname ORDER BY relname) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+_OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+_EMPTY = """
+DO $$
+DECLARE name text;
+BEGIN
+    SET LOCAL session_replication_role = replica;  -- no trigger, and so no foreign key
+    FOR name IN SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' LOOP
+        EXECUTE 'DELETE FROM ' || name;
+    END LOOP;
+    FOR name IN SELECT quote_ident(sequencename) FROM pg_sequences LOOP
+        PERFORM setval(name::regclass, 1, false);
+    END LOOP;
+END $$
+"""
+
+
+def _is_emptied(url: str, server: Server) -> bool:
+    """Gives a database its first rows again, and returns whether it is as after its migrations. A database that a
+    process still uses, or whose schema a test has changed, stays as it is."""
+    import psycopg
+
+    first = _first_rows(server)
+    with psycopg.connect(url) as connection:
+        if set(_value(connection, _RELATIONS)) != first.keys() or not _is_left_alone(connection):
+            return False
+        connection.execute(_EMPTY)
+        for table, rows in first.items():
+            for row in rows:
+                insert = f"INSERT INTO {table} SELECT * FROM json_populate_record(NULL::{table}, %s)"
+                connection.execute(insert.encode(), [row])
+    return True
+
+
+def _is_left_alone(connection: psycopg.Connection) -> bool:
+    """Returns whether the connections of the test end within a moment."""
+    deadline = time.monotonic() + 0.2
+    while _value(connection, _OTHERS):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def _value(connection: psycopg.Connection, query: str) -> Any:
+    return connection.execute(query.encode()).fetchone()[0]  # type: ignore[index]
+
+
+@cache
+def _first_rows(server: Server) -> Mapping[str, list[str]]:
+    """Returns the rows of each table after the migrations, as JSON; none for indexes and sequences."""
+    import psycopg
+
+    with psycopg.connect(new_postgresql(server)) as connection:
+        tables = _value(connection, "SELECT array_agg(tablename) FROM pg_tables WHERE schemaname = 'public'")
+        query = "SELECT json_agg(t)::text FROM {} t"
+        found = {name: json.loads(_value(connection, query.format(name)) or "[]") for name in tables}
+        return {name: [json.dumps(row) for row in found.get(name, ())] for name in _value(connection, _RELATIONS)}
 
 
 @cache
