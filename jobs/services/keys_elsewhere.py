@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.errors import refuse
-from jobs.format.index_definitions import RECORDS
+from jobs.format.index_definitions import GLOBAL_TYPES, INDEX_TYPE, RECORDS
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi import indexes
 from jobs.problems.tables import KEYS_IN_OTHER_PARTITIONS
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from jobs.hudi.table import HudiTable
 
-INDEX_TYPE = "hoodie.index.type"
-_GLOBAL = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"})
 _IN_PARTITION = frozenset({"BLOOM", "SIMPLE", "BUCKET", "RECORD_LEVEL_INDEX"})
 _THERE, _IS_NEWER = "_groundskeeper_there", "_groundskeeper_is_newer"
 _NAMED = 5
@@ -54,8 +52,8 @@ def _finds_everywhere(table: HudiTable) -> bool | None:
     if table.declared.index or table.has_consistent_hashing() or not table.partition_fields:
         return False
     kind = table.declared.hudi_options.get(INDEX_TYPE, "").upper()
-    if kind in _GLOBAL | _IN_PARTITION:
-        return kind in _GLOBAL
+    if kind in GLOBAL_TYPES | _IN_PARTITION:
+        return kind in GLOBAL_TYPES
     if RECORDS in table.metadata_partitions:
         return not indexes.indexes_of(table).has_records_by_partition
     return None
