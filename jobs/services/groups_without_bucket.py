@@ -204,9 +204,15 @@ def _undo_hold(table: HudiTable, lock: TableLock, context: JobContext, drop: str
         logger.exception("could not delete the savepoint %s", ", ".join(held))
 
 
-def with_late_ones(table: HudiTable, stale: Sequence[StaleWrite]) -> Iterator[Sequence[StaleWrite]]:
-    """Yields the stale writes, and then those that came to file groups which a repair has taken out of use while the
-    caller wrote the rows of the ones before. No savepoint holds the files of the late ones."""
+def with_late_ones(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[StaleWrite]:
+    """Returns the stale writes with those that came since to file groups which a repair has taken out of use. Files of
+    copy-on-write have the rows of all of them, and no savepoint holds the files of the late ones."""
+    known = {write.instant for write in stale}
+    return [*stale, *(write for write in _waiting(commits) if write.instant not in known)]
+
+
+def rounds(table: HudiTable, stale: Sequence[StaleWrite]) -> Iterator[Sequence[StaleWrite]]:
+    """Yields the stale writes, and then those that came while the caller wrote the rows of the ones before."""
     for _ in range(_MOST_ROUNDS):
         if not stale:
             return

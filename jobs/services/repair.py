@@ -140,7 +140,7 @@ def repair_writes(
     # Misplaced rows are moved first, because recovering rows from replaced file groups marks the write as repaired.
     if written:
         repair.move_misplaced_rows(sorted(written), [known[each] for each in doubtful])
-    for due in groups_without_bucket.with_late_ones(table, stale):
+    for due in groups_without_bucket.rounds(table, stale):
         repair.recover_stale_rows(due)
     groups_without_bucket.release_files(table, lock, context)
     named = [each for each in order.params.instants or () if each in without_rows and each not in waived]
@@ -254,6 +254,7 @@ class _Repair:
     def recover_stale_rows(self, stale: Sequence[StaleWrite]) -> None:
         self.context.step("reading the rows of stale writes")
         table, commits = self.table, self.table.commits()
+        stale = groups_without_bucket.with_late_ones(stale, commits)
         lost = {
             instant: count
             for instant, count in lost_deletes(stale, commits).items()
@@ -269,8 +270,7 @@ class _Repair:
                 commits = table.commits()
                 alive = stray_rows.without_deleted(table, strays, later.read(instants, commits))
                 decided = stray_rows.decide(table, alive, deletes, commits, dropped=dropped)
-                mended = [each for each in instants if each not in lost]
-                marked = {REPAIRED_KEY: ",".join(mended)}
+                marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
             partitions = {path for write in stale for path, _ in write.groups}
             self._count(decided, past_deletes.without_rows_after(commits, instants, partitions))
