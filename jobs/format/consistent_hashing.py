@@ -23,6 +23,13 @@ COMMITTED = ".commit"
 MASK = 0x7FFFFFFF
 """`HoodieConsistentHashingMetadata.HASH_VALUE_MASK`: hashes are from 0 to this number."""
 
+RANGES_STAY = (
+    "Deletions and overwrites of partitions (DROP PARTITION, delete_partition, insert_overwrite) leave the hash ranges"
+    " with the replaced file groups (Hudi 1.2), and no reader sees the rows that writers write there afterwards. Delete"
+    " the rows of a partition by their keys or by a DELETE; an audit finds such ranges, and a `repair` renews them."
+)
+"""What owners of such tables have to know before they delete or overwrite a partition."""
+
 MAX_BYTES = 16 << 20
 _MOST_NODES = 100_000
 _INSTANT = re.compile(r"^\d{14}(\d{3})?$")

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
 PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"
 SECONDARY, EXPRESSION = "secondary_index_", "expr_index_"  # the prefix; the name that the owner gave follows
+# The option of writers, and its values for indexes that find a key in all partitions (`HoodieIndex.IndexType`).
+INDEX_TYPE = "hoodie.index.type"
+GLOBAL_TYPES = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"})
 # `HoodieTableMetaClient.getIndexDefinitionPath`, relative to the base path.
 METADATA_FOLDER = ".hoodie/metadata"
 DEFINITIONS_FILE = ".hoodie/.index_defs/index.json"

@@ -12,7 +12,7 @@ from jobs.hudi.jvm import translated
 from jobs.tracing import span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from jobs.hudi.table import HudiTable
     from jobs.hudi.write_stats import WriteStat
@@ -85,6 +85,11 @@ class Clusterings:
         """See `hashing_metadata.save`."""
         self._table.reload()
         hashing_metadata.save(self._table, self._config, instant, groups)
+
+    def renew_hashing(self, instant: str, gone: Mapping[str, Collection[str]]) -> None:
+        """See `hashing_metadata.renew`."""
+        self._table.reload()
+        hashing_metadata.renew(self._table, self._config, instant, gone)
 
     def confirm_hashing(self, partitions: Sequence[str]) -> None:
         """See `hashing_metadata.confirm`."""

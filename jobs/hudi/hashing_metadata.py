@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from jobs.errors import FileMissingError, HudiError
 from jobs.format.consistent_hashing import (
@@ -28,7 +29,7 @@ from jobs.hudi.file_listing import listed_below
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from jobs.hudi.opened_table import OpenedTable
     from jobs.hudi.table import HudiTable
@@ -103,21 +104,40 @@ def save(table: HudiTable, config: Any, instant: str, groups: Sequence[Mapping[s
                 raise HudiError(f"The hashing metadata of '{partition}' have changed since the plan")
             children = [node for each in own for node in json.loads(each[NODES])]
             present.setChildrenNodes(model.ConsistentHashingNode.fromJsonString(json.dumps(children)))
-            nodes = jvm.hudi.index.bucket.ConsistentBucketIdentifier(present).getNodes()
-            content = {
-                "version": int(present.getVersion()),
-                "partitionPath": present.getPartitionPath(),
-                "instant": instant,
-                "numBuckets": int(present.getNumBuckets()),
-                "seqNo": number + 1,
-                "nodes": [
-                    {"value": int(node.getValue()), "fileIdPrefix": node.getFileIdPrefix(), "tag": "NORMAL"}
-                    for node in jvm.items(nodes.stream())
-                ],
-            }
-            made = model.HoodieConsistentHashingMetadata.fromBytes(bytearray(json.dumps(content).encode()))
-            if not utils.saveMetadata(hoodie_table, made):
-                raise HudiError(f"The hashing metadata of '{partition}' could not be written")
+            _save(table, hoodie_table, instant, present)
+
+
+def renew(table: HudiTable, config: Any, instant: str, gone: Mapping[str, Collection[str]]) -> None:
+    """Writes metadata with the same ranges in which the buckets with the file ids `gone` have new random ones; `gone`
+    has them by partition. The lock must be held. The timeline does not know `instant`, so Hudi ignores the metadata
+    until there is a `COMMITTED` file, too (`loadMetadata`)."""
+    with translated("renewing the hashing metadata"):
+        _, utils, hoodie_table = _opened(table, config)
+        for partition, ids in sorted(gone.items()):
+            _save(table, hoodie_table, instant, utils.loadMetadata(hoodie_table, partition).get(), ids)
+            path = "/".join(filter(None, (table.base_path.rstrip("/"), FOLDER, partition, f"{instant}{COMMITTED}")))
+            table.storage.create(table.jvm.hudi.storage.StoragePath(path), False).close()
+
+
+def _save(table: HudiTable, hoodie_table: Any, instant: str, present: Any, gone: Collection[str] = ()) -> None:
+    """Writes metadata of `instant` with the ranges of `present`, and new file ids in place of those that are gone."""
+    jvm = table.jvm
+    nodes = jvm.items(jvm.hudi.index.bucket.ConsistentBucketIdentifier(present).getNodes().stream())
+    prefixes = [(int(node.getValue()), str(node.getFileIdPrefix())) for node in nodes]
+    content = {
+        "version": int(present.getVersion()),
+        "partitionPath": present.getPartitionPath(),
+        "instant": instant,
+        "numBuckets": int(present.getNumBuckets()),
+        "seqNo": int(present.getSeqNo()) + 1,
+        "nodes": [
+            {"value": value, "fileIdPrefix": str(uuid4()) if f"{prefix}-0" in gone else prefix, "tag": "NORMAL"}
+            for value, prefix in prefixes
+        ],
+    }
+    made = jvm.hudi.common.model.HoodieConsistentHashingMetadata.fromBytes(bytearray(json.dumps(content).encode()))
+    if not jvm.hudi.index.bucket.ConsistentBucketIndexUtils.saveMetadata(hoodie_table, made):
+        raise HudiError(f"The hashing metadata of '{present.getPartitionPath()}' could not be written")
 
 
 def confirm(table: HudiTable, config: Any, partitions: Sequence[str]) -> None:
@@ -178,6 +198,12 @@ def is_followed(table: HudiTable, instant: str) -> bool:
         if any((partition, each) in visible for each in new):
             return True
     return False
+
+
+def since(table: HudiTable, instant: str) -> list[str]:
+    """Returns the instants of hashing metadata after this one."""
+    names = {path.rpartition("/")[2] for path in _files(table) if path.endswith(SUFFIX)}
+    return sorted(name.removesuffix(SUFFIX) for name in names if name.removesuffix(SUFFIX) > instant)
 
 
 def dangling(table: HudiTable) -> list[str]:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from pyspark.sql.types import StructType
 
 from jobs.errors import JobError
+from jobs.format.index_definitions import GLOBAL_TYPES, INDEX_TYPE
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client_part import ClientPart
@@ -51,11 +52,16 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
         "hoodie.write.record.merge.mode": mode or None,
         "hoodie.write.record.merge.strategy.id": properties.get("hoodie.record.merge.strategy.id"),
     }
-    # Without the index of the writers, a row that the table lacks would go to a file group of its own.
-    ranges = hashing_metadata.index_options(table, 1) if table.has_consistent_hashing() else {}
+    index = {}
+    if table.has_consistent_hashing():
+        # Without the index of the writers, a row that the table lacks would go to a file group of its own.
+        index = hashing_metadata.index_options(table, 1)
+    elif table.declared.hudi_options.get(INDEX_TYPE, "").upper() in GLOBAL_TYPES:
+        # The rows stay in their partitions. A global index would compute the paths of these anew.
+        index = {INDEX_TYPE: "SIMPLE"}
     return {
         **{key: value for key, value in stored.items() if value is not None},
-        **ranges,
+        **index,
         **METADATA_NOT_COMPACTED,
         # Each key occurs once.
         "hoodie.combine.before.upsert": "false",

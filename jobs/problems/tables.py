@@ -199,6 +199,18 @@ SOFT_DELETES: Final = ProblemType(
     " apply such deletions, so it could bring back rows that their owner has deleted.",
     hint="Write the rows of the stale instants again.",
 )
+KEYS_IN_OTHER_PARTITIONS: Final = ProblemType(
+    "keys-in-other-partitions",
+    "Rows of stale writes have keys that are in other partitions, too",
+    why="Writers with a global index keep one row of a key in the whole table. A row that moved to another partition"
+    " after a stale write had read it, or before a stale write came, would be there twice after a repair. Only the"
+    " options of the writer (`hoodie.*.index.update.partition.path`) say which of the partitions keeps the key.",
+    example="'k17' in '2026-01-01' and '2026-01-02'",
+    hint="If a key may be in several partitions, PATCH the table's `hudi_options` with"
+    ' `{"hoodie.index.type": "SIMPLE"}` or `"BLOOM"`, as its writers have it. If not, declare theirs (`GLOBAL_SIMPLE`,'
+    " `GLOBAL_BLOOM`), so that older rows are left out, and delete the rows of keys in the partitions that shall not"
+    " have them; or leave the rows of the stale write where they are (`accepted`).",
+)
 PARAMS_INVALID: Final = ProblemType(
     "params-invalid",
     "The worker cannot read the job's parameters",

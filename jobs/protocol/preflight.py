@@ -15,7 +15,7 @@ from jobs.format import lock_providers
 from jobs.format.bucket_rules import not_a_divisor, not_a_multiple, too_unlike
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import stale_writes
-from jobs.hudi import merging, rows
+from jobs.hudi import hash_ranges, merging, rows
 from jobs.hudi.hadoop import storage_of
 from jobs.problems.plans import PENDING_PLAN
 from jobs.problems.rescales import NUM_BUCKETS_UNCHANGED, WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
@@ -39,7 +39,7 @@ from jobs.problems.tables import (
     SEVERAL_FILE_GROUPS_PER_BUCKET,
     SOFT_DELETES,
 )
-from jobs.protocol import older_hudi
+from jobs.protocol import older_hudi, writer_engines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -90,6 +90,8 @@ def of_repair(table: HudiTable) -> list[Problem]:
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
         problems.append(SOFT_DELETES.because())
     problems += columns_changed(table, table.file_slices())
+    if hash_ranges.out_of_use(table, table.commits()):
+        problems += writer_engines.of_flink_with_ranges(table.may_have_flink)
     return problems + no_meta_fields(table) + lock_not_provable(table)
 
 

@@ -44,6 +44,16 @@ def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
     return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=f"{stop}; or, {other}.")]
 
 
+def of_flink_with_ranges(evidence: str | None) -> list[Problem]:
+    """Returns the refusal to change the ranges of consistent hashing of a table that Flink may write, which no second
+    attempt and no stop of Flink can avoid."""
+    if evidence is None:
+        return []
+    title = "It is not proved that a Flink job goes on with new ranges"
+    hint = 'If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.'
+    return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=hint, retriable=False)]
+
+
 def of_sql_statements(table: HudiTable) -> list[Problem]:
     """Returns the reasons why this table must not get its first hashing config: Spark SQL statements that would lose
     rows. Empty if the owner has declared the remedy (`writers.query_pruning_off`), or if the table has a config

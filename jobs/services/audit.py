@@ -31,6 +31,7 @@ from jobs.services.checks import (
     metadata_table,
     overwritten,
     record_keys,
+    statements,
     table_parts,
     timeline,
 )
@@ -59,6 +60,8 @@ PROOFS: dict[str, Check] = {
     "overwritten rows": overwritten.back,
     "deletes without effect": deletes.without_effect,
     "hashing metadata": consistent_hashing.metadata,
+    "hash ranges in use": consistent_hashing.out_of_use,
+    "statements without effect": statements.without_effect,
 }
 """Checks that read no rows."""
 

@@ -29,7 +29,6 @@ from jobs.problems.bucket_resizes import (
     HASHING_METADATA_NOT_SOUND,
     NO_CONSISTENT_HASHING,
 )
-from jobs.problems.rescales import FLINK_MAY_BE_RUNNING
 from jobs.problems.tables import BASE_FILES_NOT_PARQUET
 from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.file_group_change import Switch
@@ -173,39 +172,29 @@ def _of_table(table: HudiTable) -> list[Problem]:
 
 def _of_writers(table: HudiTable, order: WorkOrder[BucketResizeParams], held: Held) -> Iterator[Problem]:
     yield from older_hudi.against_merging_by_hudi(table, held.free)
-    yield from of_flink(table.may_have_flink)
+    yield from writer_engines.of_flink_with_ranges(table.may_have_flink)
     if older_hudi.without_hashing_config(table):
         # Hudi before 1.1 may start an instant without the table's lock, and read the ranges just before they change.
         yield from preflight.writers_not_stopped(table, order)
     yield from held.refusals(table)
 
 
-def of_flink(evidence: str | None) -> list[Problem]:
-    """Returns the refusal of a table that Flink may write, which no second attempt and no stop of Flink can avoid."""
-    if evidence is None:
-        return []
-    title = "It is not proved that a Flink job goes on with the ranges of a resize"
-    hint = 'If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.'
-    return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=hint, retriable=False)]
-
-
 def _of_statements(table: HudiTable) -> list[str]:
-    """Returns the note for owners who use Spark SQL. If a writer has the options of this index (Hudi 1.2.0),
-    statements name their logs by the commit times of the rows, so readers take these logs for older than the base files
-    of a resize."""
+    """Returns the note for owners who use Spark SQL (`jobs.services.checks.statements` says why)."""
     seen = [commit.write for commit in table.commits() if commit.write.operation in writer_engines.PREPPED]
     if not seen and WriterEngine.SPARK_SQL not in table.declared.writers_engines:
         return []
     evidence = f"{seen[-1].instant} was {seen[-1].operation}" if seen else "Spark SQL is a declared writer"
     return [
-        f"{evidence}: after a resize, also one by Hudi, statements have no effect in sessions with the options of the"
-        " bucket index, unless these set hoodie.spark.sql.optimized.writes.enable=false."
+        f"{evidence}: after a resize, also one by Hudi, or after a compaction, statements have no effect in sessions"
+        " with the options of the index, unless these set hoodie.spark.sql.optimized.writes.enable=false."
     ]
 
 
 def _of_metadata(table: HudiTable) -> list[Problem]:
     with ExitStack() as opened:
-        found = list(consistent_hashing.metadata(Examined(table, opened)))
+        examined = Examined(table, opened)
+        found = [*consistent_hashing.metadata(examined), *consistent_hashing.out_of_use(examined)]
     # The job removes metadata that were not committed and are not followed.
     damages = [each for each in found if each.type != consistent_hashing.UNCOMMITTED]
     return [HASHING_METADATA_NOT_SOUND.because(f"{each.type}: {each.detail}") for each in damages]

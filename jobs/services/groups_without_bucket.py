@@ -17,7 +17,7 @@ from jobs.errors import JobError, LeaseLostError, StaleWriterError, refuse
 from jobs.format.file_names import bucket_of
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME
 from jobs.format.stale_writes import REPAIRS_KEY, StaleWrite, stale_writes
-from jobs.hudi import rows
+from jobs.hudi import hash_ranges, hashing_metadata, rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.jvm import translated
 from jobs.hudi.lock import for_at_most
@@ -27,6 +27,7 @@ from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_l
 from jobs.problems.bucket_indexes import ROWS_OF_UNKNOWN_COMMITS
 from jobs.protocol.replacement import UNDO_SECONDS, Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
+from jobs.services import stray_row_writes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -44,14 +45,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_MOST_ROUNDS = 4
+
 
 def writes_to_them(table: HudiTable, commits: Sequence[Commit], instants: Collection[str]) -> list[StaleWrite]:
     """Returns all writes to such file groups if there is one in a partition to which these instants wrote, because a
-    repair cannot write their rows there before."""
-    if table.bucket_rules() is None:
+    repair cannot write their rows there before. With consistent hashing writers go on beside such file groups, and add
+    second rows of their keys."""
+    if table.has_consistent_hashing():
+        without = hash_ranges.strangers(table)
+    elif table.bucket_rules() is not None:
+        without = {item.key for item in table.file_slices() if bucket_of(item.file_id) is None}
+    else:
         return []
     repaired = {instant for commit in commits for instant in commit.write.repaired}
-    without = {item.key for item in table.file_slices() if bucket_of(item.file_id) is None}
     found = [
         StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(written, ""))
         for commit in commits
@@ -60,7 +67,8 @@ def writes_to_them(table: HudiTable, commits: Sequence[Commit], instants: Collec
         and (written := commit.write.written & without)
     ]
     partitions = {path for commit in commits if commit.write.instant in instants for path, _ in commit.write.written}
-    return found if any(path in partitions for write in found for path, _ in write.groups) else []
+    concerned = table.has_consistent_hashing() or any(path in partitions for write in found for path, _ in write.groups)
+    return found if concerned else []
 
 
 def drop_visible(
@@ -109,6 +117,35 @@ def drop_visible(
         raise
 
 
+def renew_ranges(table: HudiTable, lock: TableLock, wait_seconds: float, context: JobContext) -> None:
+    """Gives the buckets of consistent hashing whose file groups were replaced (`hash_ranges.out_of_use`) new ones, at a
+    moment without writes.
+
+    Metadata of the same ranges would have the same file ids if Hudi made them anew: it computes them from the
+    partition and the ranges (`HoodieConsistentHashingMetadata.generateUUID`, 1.2.0). So these have random ids, like
+    those of a resize.
+    """
+    if not table.has_consistent_hashing():
+        return
+    commits = table.commits()
+    if not (hash_ranges.out_of_use(table, commits) or hashing_metadata.dangling(table)):
+        return
+    # Their rows would be there twice as soon as a writer follows the new ranges.
+    writes = writes_to_them(table, commits, ())
+    refuse(of_other_rows(table, writes))
+    if left := hash_ranges.strangers(table) - {group for write in writes for group in write.groups}:
+        refuse(_of_unknown([f"commits that made {partition}/{file_id}" for partition, file_id in sorted(left)]))
+    with stray_row_writes.lock_without_writers(table, lock, wait_seconds, context):
+        table.reload()
+        for left in hashing_metadata.dangling(table):
+            logger.warning("removing the hashing metadata of %s, which an earlier attempt has left", left)
+            hashing_metadata.forget(table, left)
+        with WriteClient(table, UNDER_OUR_LOCK) as client:
+            lock.verify()
+            gone = hash_ranges.out_of_use(table, table.commits())
+            client.clusterings.renew_hashing(client.new_instant(), gone)
+
+
 def are_visible(table: HudiTable, stale: Sequence[StaleWrite]) -> bool:
     """Returns whether readers still see file groups of these stale writes."""
     groups = {group for write in stale for group in write.groups}
@@ -117,9 +154,9 @@ def are_visible(table: HudiTable, stale: Sequence[StaleWrite]) -> bool:
 
 def dropped(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> set[str]:
     """Returns the ids of the file groups without a bucket among these that a repair, and not an adoption, replaced."""
-    by_repairs = {"", *(each.write.instant for each in commits if REPAIRS_KEY in each.extra)}
+    by_repairs = {"", *(each.write.instant for each in _drops(commits))}
     groups = (group for write in stale for group in write.groups.items())
-    return {file_id for (_, file_id), by in groups if by in by_repairs and bucket_of(file_id) is None}
+    return {file_id for (_, file_id), by in groups if by in by_repairs}
 
 
 @contextmanager
@@ -167,6 +204,27 @@ def _undo_hold(table: HudiTable, lock: TableLock, context: JobContext, drop: str
         logger.exception("could not delete the savepoint %s", ", ".join(held))
 
 
+def with_late_ones(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[StaleWrite]:
+    """Returns the stale writes with those that came since to file groups which a repair has taken out of use. Files of
+    copy-on-write have the rows of all of them, and no savepoint holds the files of the late ones."""
+    known = {write.instant for write in stale}
+    return [*stale, *(write for write in _waiting(commits) if write.instant not in known)]
+
+
+def rounds(table: HudiTable, stale: Sequence[StaleWrite]) -> Iterator[Sequence[StaleWrite]]:
+    """Yields the stale writes, and then those that came while the caller wrote the rows of the ones before."""
+    for _ in range(_MOST_ROUNDS):
+        if not stale:
+            return
+        yield stale
+        stale = _waiting(table.commits())
+
+
+def _waiting(commits: Sequence[Commit]) -> list[StaleWrite]:
+    """Returns the writes whose rows are still to be written, of file groups that a repair has taken out of use."""
+    return [write for write in stale_writes(each.write for each in commits) if dropped([write], commits)]
+
+
 def release_files(table: HudiTable, lock: TableLock, context: JobContext) -> None:
     """Removes the savepoints of repairs, whose rows are written. If rows of file groups that a repair took out of use
     are not written yet, the savepoints stay, and `StaleWriterError` or `RefusedError` names the writes."""
@@ -175,9 +233,8 @@ def release_files(table: HudiTable, lock: TableLock, context: JobContext) -> Non
     with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
         table.reload()
         commits = table.commits()
-        stale = stale_writes(commit.write for commit in commits)
-        if waiting := [write.instant for write in stale if dropped([write], commits)]:
-            raise StaleWriterError(f"{', '.join(waiting)}, while a repair was writing the rows of others")
+        if waiting := ", ".join(write.instant for write in _waiting(commits)):
+            raise StaleWriterError(f"{waiting}, while a repair was writing the rows of others")
         on_timeline = {commit.write.instant for commit in commits}
         repaired = {instant for commit in commits for instant in commit.write.repaired}
         refuse(_of_unknown(sorted(_left_out(commits) - on_timeline - repaired)))
@@ -188,8 +245,12 @@ def release_files(table: HudiTable, lock: TableLock, context: JobContext) -> Non
 
 def _left_out(commits: Sequence[Commit]) -> set[str]:
     """Returns the instants whose rows are in the file groups without a bucket that repairs took out of use."""
-    drops = [each for each in commits if any(bucket_of(file_id) is None for _, file_id in each.write.replaced)]
-    return {instant for each in drops for instant in each.extra.get(REPAIRS_KEY, "").split(",") if instant}
+    return {instant for each in _drops(commits) for instant in each.extra[REPAIRS_KEY].split(",") if instant}
+
+
+def _drops(commits: Sequence[Commit]) -> list[Commit]:
+    """Returns the commits of repairs that took file groups out of use without new ones in their place."""
+    return [each for each in commits if REPAIRS_KEY in each.extra and each.write.replaced and not each.files]
 
 
 def _of_archived_rows(rows_left: DataFrame, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[Problem]:

@@ -21,6 +21,7 @@ from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketChange
 from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, StaleWrite, stale_writes
+from jobs.hudi import hash_ranges
 from jobs.hudi.client import WriteClient
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.hadoop import storage_of
@@ -36,6 +37,7 @@ from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import Writers
 from jobs.services import groups_without_bucket, remove_leftovers, stray_row_writes, stray_rows
 from jobs.services.checks import deletes as past_deletes
+from jobs.services.checks import statements
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -95,7 +97,7 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
             left=tuple(write.instant for write in left),
             suspects=tuple(instant for instant in suspects if instant not in due),
             file_groups=sum(len(write.groups) for write in stale),
-            nothing_to_do=not stale and not suspects,
+            nothing_to_do=not (stale or suspects or hash_ranges.out_of_use(table, commits)),
         )
         return Result(Outcome.SUCCEEDED, details=planned)
     lock = TableLock(table, order.job_id)
@@ -113,6 +115,7 @@ def repair_writes(
     recovery.remove_unfinished(table, lock, order, context)
     accepted = set(order.params.accepted or ())
     repair = _Repair(table, lock, order, context, repaired := Repaired())
+    groups_without_bucket.renew_ranges(table, lock, order.params.wait_seconds, context)
     stale, left = repair.drop_groups_without_bucket(suspects)
     commits = table.commits()
     groups = {write.instant: write.groups for write in stale}
@@ -120,7 +123,8 @@ def repair_writes(
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
     without_rows = past_deletes.without_rows(table, commits)
     waived = tuple(write.instant for write in left if write.instant in accepted)
-    waived += tuple(instant for instant in without_rows if instant in accepted and instant not in groups)
+    run_again = (*without_rows, *statements.unseen(table, commits))
+    waived += tuple(instant for instant in run_again if instant in accepted and instant not in groups)
     repaired.left = tuple(write.instant for write in left if write.instant not in waived)
     repaired.waived = waived
     if waived:
@@ -136,8 +140,8 @@ def repair_writes(
     # Misplaced rows are moved first, because recovering rows from replaced file groups marks the write as repaired.
     if written:
         repair.move_misplaced_rows(sorted(written), [known[each] for each in doubtful])
-    if stale:
-        repair.recover_stale_rows(stale)
+    for due in groups_without_bucket.rounds(table, stale):
+        repair.recover_stale_rows(due)
     groups_without_bucket.release_files(table, lock, context)
     named = [each for each in order.params.instants or () if each in without_rows and each not in waived]
     if named:
@@ -230,8 +234,7 @@ class _Repair:
         )
 
     def drop_groups_without_bucket(self, named: Collection[str]) -> tuple[list[StaleWrite], list[StaleWrite]]:
-        """Takes the file groups without a bucket out of use whose rows are to be written elsewhere. Returns the stale
-        writes to repair, also those that came meanwhile, and those to leave alone."""
+        """Takes file groups without a bucket out of use. Returns the stale writes to repair, and the others."""
         table, seconds = self.table, self.order.params.wait_seconds
         # A writer that goes on may make further ones meanwhile.
         while True:
@@ -251,6 +254,7 @@ class _Repair:
     def recover_stale_rows(self, stale: Sequence[StaleWrite]) -> None:
         self.context.step("reading the rows of stale writes")
         table, commits = self.table, self.table.commits()
+        stale = groups_without_bucket.with_late_ones(stale, commits)
         lost = {
             instant: count
             for instant, count in lost_deletes(stale, commits).items()
@@ -266,8 +270,7 @@ class _Repair:
                 commits = table.commits()
                 alive = stray_rows.without_deleted(table, strays, later.read(instants, commits))
                 decided = stray_rows.decide(table, alive, deletes, commits, dropped=dropped)
-                mended = [each for each in instants if each not in lost]
-                marked = {REPAIRED_KEY: ",".join(mended)}
+                marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
                 self.repaired.instants += stray_row_writes.write(table, self.lock, self.context, decided, extra=marked)
             partitions = {path for write in stale for path, _ in write.groups}
             self._count(decided, past_deletes.without_rows_after(commits, instants, partitions))
@@ -318,8 +321,7 @@ class _Repair:
             self.repaired.deletes_without_rows = tuple(known)
 
     def _leave_out(self, wrong: Misplaced, instants: Sequence[str]) -> None:
-        """Rewrites the file groups without these rows. Writers go on meanwhile, so other rows that belong to other
-        buckets are kept: nobody has moved them yet."""
+        """Rewrites the file groups without these rows. What writers add meanwhile is kept, also in wrong buckets."""
         table, rules, index = self.table, self.table.bucket_rules(), self.table.declared.index
         if rules is None or index is None:
             raise AssertionError("only tables with a bucket index have rows in wrong buckets")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.errors import FilesGoneError, HudiError, WritersActiveError
 from jobs.format.stale_writes import RESCALE, stale_writes
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import index_note
+from jobs.hudi import hashing_metadata, index_note
 from jobs.kinds.restore import RestoreParams, RestoreResult
 from jobs.problems.undoing import EXPANDED_SINCE, NO_SUCH_SAVEPOINT, RESTORE_UNFINISHED, STALE_WRITE_IN_SAVEPOINT
 from jobs.protocol import preflight
@@ -94,9 +94,10 @@ def _problems(attempt: Attempt[RestoreParams]) -> list[Problem]:
 
 def _of_savepoint(table: HudiTable, savepoint: Savepoint, commit: Commit, commits: Sequence[Commit]) -> list[Problem]:
     problems = []
-    # A restore leaves the hashing metadata of a later resize in force, which clusterings make (consistent hashing).
-    resizing = {RESCALE, "CLUSTER"} if table.has_consistent_hashing() else {RESCALE}
-    rescaled = [each.write.instant for each in _later(commits, commit) if each.write.operation in resizing]
+    rescaled = [each.write.instant for each in _later(commits, commit) if each.write.operation == RESCALE]
+    if table.has_consistent_hashing():
+        # A restore leaves later hashing metadata in force, which a resize or a repair has made.
+        rescaled += hashing_metadata.since(table, commit.write.instant)
     if rescaled:
         problems.append(EXPANDED_SINCE.because(", ".join(rescaled)))
     before = [each.write for each in commits if each.completed <= commit.completed]

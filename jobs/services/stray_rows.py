@@ -18,6 +18,7 @@ from jobs.format.stale_writes import dated
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.stale_slices import deleted_keys
+from jobs.services import keys_elsewhere
 from jobs.services.checks import row_counts
 
 if TYPE_CHECKING:
@@ -105,14 +106,16 @@ def decide(
     with translated("comparing stray rows with the table"):
         now = _current_rows(table, commits, apart)
         wins, was_there = _wins(table, strays, now, commits, is_visible=apart is not None, dropped=dropped)
+        standing = _standing(deletes)
+        gone = _deleted(table, standing, strays, now)
+        kept = now if gone is None else now.join(gone.select(*KEY), KEY, "left_anti")
+        wins = keys_elsewhere.without_them(table, wins, kept, _is_newer(table))
         columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
         by_value = [F.col(name).desc_nulls_last() for name in _order(table)]
         wins = _first(wins, *by_value, F.col(COMMIT_TIME).desc())
         upserts = wins.select(*KEY, *columns, F.col(COMMIT_TIME).alias(INSTANT)).cache()
         written_by, upsert_count = _instants(upserts)
         stray_count = strays.select(*KEY).distinct().count()
-        standing = _standing(deletes)
-        gone = _deleted(table, standing, strays, now)
         deleted_by, delete_count = _instants(gone) if gone is not None else ((), 0)
         records = _records(table, standing, gone) if gone is not None else {}
     deleted_keys_count = len({(item.partition, item.key) for item in standing})
@@ -204,14 +207,7 @@ def _wins(
     is_visible: bool,
     dropped: Collection[str],
 ) -> tuple[DataFrame, DataFrame]:
-    joined = strays.join(now, KEY, "left")
-    is_newer = F.col(COMMIT_TIME) > F.col(_NOW_AT)
-    if names := _order(table):
-        mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
-        theirs = F.struct(*[F.col(f"{_NOW}{name}").alias(f"_{number}") for number, name in enumerate(names)])
-        is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
-    # A struct of nulls is not null, but less than any other struct.
-    is_newer = F.col(_NOW_AT).isNotNull() & is_newer
+    joined, is_newer = strays.join(now, KEY, "left"), _is_newer(table)
     is_dropped = F.substring_index(FILE_NAME, "_", 1).isin(sorted(dropped))
     was_there = now if is_visible else _keys_at(table, strays.where(~is_dropped), now, commits)
     if is_visible:
@@ -220,6 +216,17 @@ def _wins(
     of_found = [each.write.instant for each in commits if each.write.operation in _OF_FOUND_ROWS]
     is_new = is_dropped | (F.col(_WAS_THERE).isNull() & ~F.col(COMMIT_TIME).isin(of_found))
     return with_past.where((F.col(_NOW_AT).isNull() & is_new) | is_newer), was_there
+
+
+def _is_newer(table: HudiTable) -> Column:
+    """Returns whether a stray row is newer than the row of the table that is joined to it, if there is one."""
+    is_newer = F.col(COMMIT_TIME) > F.col(_NOW_AT)
+    if names := _order(table):
+        mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
+        theirs = F.struct(*[F.col(f"{_NOW}{name}").alias(f"_{number}") for number, name in enumerate(names)])
+        is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
+    # A struct of nulls is not null, but less than any other struct.
+    return F.col(_NOW_AT).isNotNull() & is_newer
 
 
 def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit]) -> DataFrame:

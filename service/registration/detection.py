@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jobs.format.consistent_hashing import RANGES_STAY
 from service.lake.engine_marks import marks_of_table
 from service.lake.file_slices import read_snapshot
 from service.lake.hashing_config import HashingConfigs, read_hashing_configs
 from service.lake.index_options import index_options
 from service.lake.location import canonical
 from service.lake.storage import open_storage
-from service.lake.table import TableProfile
+from service.lake.table import BucketIndexKind, TableProfile
 from service.lake.table_config import TableConfig, read_table_config
 from service.lake.timeline import Timeline, read_timeline
 from service.registration.bucket_index import CONSISTENT_HASHING_FOLDER, Evidence, Finding, detect, verify
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import BucketIndex
     from service.lake.engine_sighting import Mark
+    from service.lake.table import BucketLayout
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def examine(
         sample,
         finding,
         index_options=index_options(storage, config, {}),
-        warnings=(*_warnings(hashing), *_of_parts(config)),
+        warnings=(*_warnings(hashing), *_of_parts(config), *_of_ranges(finding.layout)),
     )
     return Examination(
         base_path, config.name or base_path.rpartition("/")[2], profile, finding.index, tuple(marks_of_table(storage))
@@ -110,6 +112,16 @@ def _of_parts(config: TableConfig) -> Iterator[str]:
         yield (
             "Only the backup of hoodie.properties exists. Hudi reads the backup, but other readers find no table: copy"
             " `.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`."
+        )
+
+
+def _of_ranges(layout: BucketLayout) -> Iterator[str]:
+    if layout.kind is BucketIndexKind.CONSISTENT_HASHING:
+        yield RANGES_STAY
+        yield (
+            "UPDATE and DELETE of Spark SQL have no effect on rows that were compacted or resized, in sessions with the"
+            " options of consistent hashing, unless these set hoodie.spark.sql.optimized.writes.enable=false"
+            " (`writer-options` prints it). An audit finds such statements."
         )
 
 

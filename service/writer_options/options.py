@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from jobs.format import lock_providers
+from jobs.format.consistent_hashing import RANGES_STAY
 from jobs.format.hudi_versions import release
 from service.delegation import writer_options as delegation
 from service.lake.table import TableType
@@ -96,7 +97,8 @@ _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 # the next commit there, filters miss the partition's other rows; so does an `UPDATE` with a filter.
 _NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
 # `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, even if these are
-# replaced. Without optimized writes they compute the buckets when they write, as every upsert does.
+# replaced. Without optimized writes they compute the buckets when they write, as every upsert does. With consistent
+# hashing they would also have no effect once there is a newer base file (`jobs.services.checks.statements`).
 _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
@@ -166,8 +168,8 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     if target.index:
         options["hoodie.bucket.index.hash.field"] = ",".join(target.index.hash_fields)
         options["hoodie.bucket.index.num.buckets"] = str(target.num_buckets)
-        options |= {} if is_flink else {**spark_notes.NO_PRUNING, **_LOOKED_UP_ANEW}
-    return options
+        options |= {} if is_flink else spark_notes.NO_PRUNING
+    return options if is_flink else options | _LOOKED_UP_ANEW
 
 
 def _table_for_flink(target: Target) -> dict[str, str]:
@@ -253,6 +255,7 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
             " Hudi's own clustering must not. Do not use optimistic_concurrency_control in a Flink job on this table:"
             " a compaction during one of its instants breaks Hudi's check for conflicts."
         )
+        notes.append(RANGES_STAY)
     notes += _NOTES_OF[engine](target)
     if lock_providers.is_in_a_file(target.lock_provider):
         notes.append("Hudi's filesystem lock works only for writers on one machine. It expires only if configured to.")

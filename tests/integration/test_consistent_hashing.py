@@ -16,8 +16,10 @@ from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import duplicates, prepared, rows, snapshot, upsert, writer_options
+from tests.integration.test_repair_beside_writers import newest as newest_instant
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +84,7 @@ def findings(spark: SparkSession, base: Path) -> dict[str, str]:
 
 def test_services_keep_the_rows_and_an_audit_finds_damaged_ranges(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    write(spark, base)
+    options = write(spark, base)
     before = snapshot(spark, base)
     assert (num_buckets(base), findings(spark, base)) == (4, {})
     for kind, params in (
@@ -96,7 +98,16 @@ def test_services_keep_the_rows_and_an_audit_finds_damaged_ranges(spark: SparkSe
         assert "no-bucket-index" not in hints
 
     assert run_job(spark, base, "compaction", index=None).outcome is Outcome.SUCCEEDED
+    # The logs of a statement have the instants of its rows, and are older than the new base files.
+    session = LongSession(spark, base, {k: v for k, v in options.items() if "datasource" not in k})
+    session.run("UPDATE {table} SET fare = -1, ts = 9 WHERE city % 3 = 1")
     assert snapshot(spark, base) == before
+    statement = newest_instant(base)
+    ((kind, detail),) = findings(spark, base).items()
+    assert (kind, detail.split()[-1]) == ("statements-without-effect", statement)
+    assert run_job(spark, base, "repair", {"accepted": [statement]}, index=None).details["waived"] == [statement]
+    assert findings(spark, base) == {}
+
     folder = base / FOLDER / PARTITION
     newest = max(folder.glob("[0-9]*.hashing_meta"))
     ranges = json.loads(newest.read_text())

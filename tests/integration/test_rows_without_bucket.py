@@ -17,7 +17,7 @@ from tests.integration.run import run_job
 from tests.integration.test_bucket_index import COW, MOR, adopted_table, bucketed, proved
 from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.test_rows_out_of_use import lose_the_lease, savepoints
-from tests.integration.writers import At
+from tests.integration.writers import At, HeldWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,6 +83,33 @@ def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_no
     assert savepoints(spark, base) == []
     # A writer with the bucket index cleans what the savepoint has held.
     tables.upsert(tables.rows(spark, 320, 360, ts=10), base, bucketed(cleaning, result))
+    assert len(proved(spark, base, tables.INDEX)) == 360
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9), (MOR, 6), (COW, 6)])],
+)
+def test_a_write_that_commits_after_its_file_group_was_taken_out_of_use_is_repaired_by_the_same_job(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    old, result = adopted_table(spark, base, table_type=table_type, version=version, partitioned=False)
+    # Hudi looks for no conflicts of such a writer.
+    alone = {**old, "hoodie.write.concurrency.mode": "single_writer", "hoodie.parquet.small.file.limit": "0"}
+    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, alone)
+    first = newest(base)
+    held = HeldWriter(tables.rows(spark, 300, 310, ts=6), base, alone, tmp_path / "gate").start()
+    context = At("reading the rows of stale writes", held.end)
+
+    repaired = run_job(spark, base, "repair", {"instants": [first]}, context=context).details
+
+    assert held.error is None
+    assert len(repaired["repaired"]) == 2
+    parts = [(0, 280, 0), (280, 300, 5), (300, 310, 6), (310, 340, 5)]
+    found, expected = texts(spark, base, *(tables.rows(spark, *ids, ts=ts) for *ids, ts in parts))
+    assert (found, savepoints(spark, base)) == (expected, [])
+    tables.upsert(tables.rows(spark, 320, 360, ts=10), base, bucketed(old, result))
     assert len(proved(spark, base, tables.INDEX)) == 360
 
 

@@ -28,7 +28,7 @@ DECLARED = {"writers_stopped": True, "writers_hudi_version": "1.2.0", "readers_h
 ROWS = 80
 ONE_BUCKET = BucketIndex(1, ("id",))
 OF_INDEX: dict[str, dict[str, Any]] = {
-    "bucket": {"num_buckets": 1},
+    "bucket": {"num_buckets": 1, "hoodie.metadata.index.column.stats.enable": "true"},
     "simple": {"num_buckets": None, "hoodie.index.type": "SIMPLE"},
     "statistics": {"num_buckets": None, "partitioned": False, "hoodie.metadata.index.column.stats.enable": "true"},
     "record": {

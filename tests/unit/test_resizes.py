@@ -6,14 +6,14 @@ import pytest
 
 from jobs.format.written_file import WrittenFile
 from jobs.kinds.bucket_resize import BucketResizeResult
-from jobs.services.bucket_resize import of_flink
+from jobs.protocol.writer_engines import of_flink_with_ranges
 from jobs.services.resize_plan import larger_share
 
 
 def test_a_resize_that_flink_prevents_is_not_tried_again() -> None:
-    [refusal] = of_flink("Flink is a declared or detected writer")
+    [refusal] = of_flink_with_ranges("Flink is a declared or detected writer")
     assert (refusal.type, refusal.retriable) == ("flink-may-be-running", False)
-    assert not of_flink(None)
+    assert not of_flink_with_ranges(None)
 
 
 @pytest.mark.parametrize(

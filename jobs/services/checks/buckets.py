@@ -99,7 +99,8 @@ def rows(examined: Examined) -> Iterator[Finding]:
             "Keys exist more than once in their partition",
             twice,
             "Readers see both rows; an update changes one of them.",
-            "Decide which row is right, and write the partition again without the other (`insert_overwrite`).",
+            "Decide which row is right, and write the partition again without the other (`insert_overwrite`; with"
+            " consistent hashing, a `repair` of that overwrite has to follow).",
         )
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.contract import JobKind
 from jobs.format.consistent_hashing import FOLDER, MASK, SUFFIX, DamagedMetadataError, HashingMetadata
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from jobs.hudi import hashing_metadata
+from jobs.hudi import hash_ranges, hashing_metadata
 from jobs.hudi.jvm import translated
 from jobs.hudi.rows import current
+from jobs.kinds.results import Cure
 from jobs.services.checks.finding import Examined, Finding, named
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 
 UNCOMMITTED = "hashing-metadata-uncommitted"
+OUT_OF_USE = "hash-ranges-out-of-use"
 # Fields that writers do not hash put two buckets of so many rows each into the right ranges by chance once in 2^60.
 _CONFIRMING_ROWS = 30
 
@@ -38,7 +41,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
     table = examined.table
     if not table.has_consistent_hashing():
         return
-    missing, strangers = [], []
+    missing, strangers = [], {}
     unknown: dict[str, list[str]] = {}
     damaged: dict[str, str] = {}
     file_ids: dict[str, list[str]] = {}
@@ -58,7 +61,7 @@ def metadata(examined: Examined) -> Iterator[Finding]:
         except DamagedMetadataError as error:
             damaged[place] = f"{place}: {versions.in_force} ({error})"
             continue
-        strangers += [f"{partition}/{each}".lstrip("/") for each in ids if each not in known]
+        strangers |= {(partition, each): f"{partition}/{each}".lstrip("/") for each in ids if each not in known}
     followed = {each for each in unknown if hashing_metadata.is_followed(table, each)}
     uncommitted = [name for each, names in unknown.items() if each not in followed for name in names]
     if missing:
@@ -97,16 +100,38 @@ def metadata(examined: Examined) -> Iterator[Finding]:
             " Hudi has confirmed the metadata in another partition. This is so after a copy without history, or after a"
             " write that followed a rollback.",
             "Do not remove them. Stop the writers, and copy the table's history back from its original, or write the"
-            " partitions again (`insert_overwrite`).",
+            " rows to a new table.",
         )
     if strangers:
+        writes = [each.write for each in examined.commits if each.write.brings_rows]
+        makers = sorted(each.instant for each in writes if each.written & strangers.keys())
         yield Finding(
             "file-groups-without-hash-range",
             "File groups belong to no bucket of the hashing metadata",
-            named(strangers),
+            named(strangers.values()),
             "Writers do not look for keys in them, so updates add a second row.",
-            "A write with another index (bulk_insert, insert_overwrite, the simple engine) made them. Write their rows "
-            "again with the options of `writer-options`: no job can know which version of a key is right.",
+            "An overwrite (`insert_overwrite`) or a write with another index made them. A `repair` that names these"
+            " commits moves their rows to the buckets, and keeps the newest row of each key.",
+            Cure(kind=JobKind.REPAIR, params={"instants": makers}) if makers and not unknown else None,
+        )
+
+
+def out_of_use(examined: Examined) -> Iterator[Finding]:
+    """Finds buckets whose file groups were replaced, although the hashing metadata still name them. Hudi never changes
+    the metadata when it deletes or overwrites partitions, and the ids follow from the ranges."""
+    found = hash_ranges.out_of_use(examined.table, examined.commits)
+    if found:
+        yield Finding(
+            OUT_OF_USE,
+            "Buckets of the hashing metadata have file groups that were replaced",
+            {
+                partition: f"{len(gone)} in {repr(partition) if partition else 'the table'}, by {max(gone.values())}"
+                for partition, gone in found.items()
+            },
+            "No reader sees the rows that writers write to these buckets.",
+            "A `repair` gives these buckets new file groups. Name the commits in `instants` whose rows it shall bring"
+            " back: those of stale writes since, and an overwrite whose rows are in file groups without a hash range.",
+            Cure(kind=JobKind.REPAIR),
         )
 
 
@@ -122,8 +147,8 @@ def rows(examined: Examined) -> Iterator[Finding]:
             "Rows are not in the bucket of their key",
             {partition: f"{number} in '{partition}'" for partition, number in found.items()},
             "The next write of such a key adds a second row.",
-            "A writer had another engine, other hash fields or hashing metadata that were rolled back. Stop it, and "
-            "write the partition again (`insert_overwrite`) with the right ones.",
+            "A writer had another engine, other hash fields or hashing metadata that were rolled back. Stop it, delete "
+            "these rows in a Spark SQL session without options of the index, and write them again with the right ones.",
         )
 
 

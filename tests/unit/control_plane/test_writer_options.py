@@ -98,6 +98,11 @@ def test_a_table_of_consistent_hashing_is_written_with_it() -> None:
         "CONSISTENT_HASHING",
     )
     assert any("consistent-hashing" in note for note in found.notes)
+    assert any("insert_overwrite" in note for note in found.notes)
+    for engine in (SPARK, SPARK_SQL):
+        looked_up = options(engine, profile={"bucket_layout": {"kind": "consistent_hashing"}}).options
+        assert looked_up["hoodie.spark.sql.optimized.writes.enable"] == "false"
+    assert "hoodie.spark.sql.optimized.writes.enable" not in found.options
 
 
 @pytest.mark.parametrize(
