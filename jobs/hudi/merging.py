@@ -10,6 +10,7 @@ from jobs.format import schema_history
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
+    from jobs.format.schema_history import SchemaHistory
     from jobs.hudi.table import HudiTable
 
 _INFERRED_BELOW = 8
@@ -50,12 +51,12 @@ def has_schema_on_read(table: HudiTable) -> bool:
         return bool(resolver.getTableInternalSchemaFromCommitMetadata().isPresent())
 
 
-def changed_columns(table: HudiTable) -> dict[str, int]:
-    """See `schema_history.changed_columns`."""
+def history_of(table: HudiTable) -> SchemaHistory:
+    """Returns the history of the table's schema. Raises HudiError if it is unreadable."""
     resolver = table.schema_resolver()
     with translated("reading the history of the schema"):
         history = str(resolver.getTableHistorySchemaStrFromCommitMetadata().orElse(""))
     try:
-        return schema_history.changed_columns(history)
+        return schema_history.parsed(history)
     except ValueError as error:
         raise HudiError(str(error)) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import refuse
 from jobs.format import plan_files
-from jobs.hudi.merging import changed_columns
+from jobs.hudi.merging import history_of
 from jobs.hudi.plan_paths import check_paths
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.savepoints import savepoints_of
@@ -29,7 +29,7 @@ def check_compaction(table: HudiTable, instant: str) -> None:
     """Raises RefusedError if the plan reads files that are gone, or columns have changed by schema on read since, and
     PathOutsideTableError for a path outside of the table. The new files would have the new columns, and readers would
     look for the old ones, because the plan is older (Hudi 1.2.0)."""
-    later = sorted(name for name, version in changed_columns(table).items() if version > int(instant))
+    later = sorted(name for name, version in history_of(table).changed().items() if version > int(instant))
     refuse([COLUMNS_CHANGED.because(", ".join(later[:5]), hint=f"Roll {instant} back.")] if later else [])
     for plan in pending_plans(table, COMPACTION_ACTIONS):
         check_paths(table, plan)

@@ -98,7 +98,7 @@ def of_repair(table: HudiTable) -> list[Problem]:
 def columns_changed(table: HudiTable, slices: Iterable[FileSlice]) -> list[Problem]:
     """Returns the refusal of new files with the rows of these slices, if some of their files are older than a change of
     the columns by schema on read."""
-    changed = merging.changed_columns(table)
+    changed = merging.history_of(table).changed()
     if not changed or not any(_is_older(item, max(changed.values())) for item in slices):
         return []
     return [COLUMNS_CHANGED.because(", ".join(sorted(changed)[:5]))]

@@ -24,6 +24,7 @@ from jobs.kinds.results import CheckNotMade, Examination, KindResult
 from jobs.protocol import preflight
 from jobs.services.checks import (
     buckets,
+    columns,
     commits,
     consistent_hashing,
     deletes,
@@ -67,6 +68,8 @@ PROOFS: dict[str, Check] = {
 
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
+    "columns of base files": columns.misread,
+    "values of replacements": columns.replaced,
     "rows of a given up index": buckets.given_up,
     "deletes in logs": deletes.in_wrong_buckets,
     "files of the metadata table": metadata_table.files,

@@ -12,7 +12,7 @@ from jobs.contract import Outcome, Result
 from jobs.hudi.table import HudiTable
 from jobs.kinds.diagnosis import DiagnosisParams, DiagnosisResult
 from jobs.services.audit import PROOFS
-from jobs.services.checks import buckets, indexes, metadata_table, plans, remains, table_parts, timeline
+from jobs.services.checks import buckets, columns, indexes, metadata_table, plans, remains, table_parts, timeline
 from jobs.services.checks.examination import examine
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ CHECKS: dict[str, Check] = {
     "properties": table_parts.properties,
     "index definitions": table_parts.index_definitions,
     "expression indexes": indexes.expressions,
+    "columns of base files": columns.misread,
     "files of unknown instants": timeline.unknown_files,
     "archival": timeline.archival,
     "pending plans": plans.unusable,

@@ -33,8 +33,10 @@ def altering(spark: SparkSession, base: Path, change: str) -> Callable[[], None]
     def alter() -> None:
         session = spark.newSession()
         drops = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
+        version = hudi_table(spark, base, None).version
+        as_it_is = {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
         # Hudi 1.2.0 takes the change for a conflict with itself if it has the options for several writers.
-        for key, value in {**_ALTERS, drops: "true"}.items():
+        for key, value in {**_ALTERS, **as_it_is, drops: "true"}.items():
             session.conf.set(key, value)
         name = f"of_{base.parent.name}"
         session.sql(f"CREATE TABLE {name} USING hudi LOCATION '{base}'")

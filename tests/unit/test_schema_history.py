@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.format.schema_history import changed_columns
+from jobs.format.schema_history import columns_of, parsed
 
 Columns = list[tuple[int, str, Any]]
 
@@ -52,11 +52,23 @@ def of_items(name: str) -> dict[str, Any]:
     ids=["one", "added", "moved", "dropped", "renamed", "widened", "added again", "nested"],
 )
 def test_columns_that_old_files_store_differently(versions: list[Columns], changed: dict[str, int]) -> None:
-    assert changed_columns(history(*versions)) == changed
+    assert parsed(history(*versions)).changed() == changed
 
 
 def test_a_table_without_a_history_and_one_whose_history_is_damaged() -> None:
-    assert changed_columns("") == {}
+    assert parsed("").changed() == {}
+    assert parsed("").at(5) == {}
     for damaged in ("{", "[]", '{"schemas": [{"version_id": 1, "fields": [{"id": 1}]}]}'):
         with pytest.raises(ValueError, match=r"unreadable|Expecting"):
-            changed_columns(damaged)
+            parsed(damaged)
+    with pytest.raises(ValueError, match="unreadable"):
+        columns_of('{"fields": [{"id": 1}]}')
+
+
+def test_the_columns_of_a_file_are_those_of_the_last_version_before_it() -> None:
+    added_again = parsed(history(CITY, CITY[:1], [CITY[0], (2, "city", "int")]))
+    assert [sorted(added_again.at(instant)) for instant in (0, 9, 10, 25)] == [[0, 1], [0, 1], [0], [0, 2]]
+    assert added_again.since == {0: 0, 1: 0, 2: 20}
+    assert added_again.named_since == {"id": 0, "city": 0}
+    renamed = parsed(history(CITY, [CITY[0], (1, "town", "int")]))
+    assert renamed.names[1] == {"city", "town"}

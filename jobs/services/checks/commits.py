@@ -74,22 +74,13 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 def replacements(examined: Examined) -> Iterator[Finding]:
     """Finds clusterings and rescales whose number of written rows differs from that of the file groups that they
-    replaced. Skips those with a replaced file group that has logs, or that was written before the active timeline
-    began.
-    """
+    replaced (`rewrites`)."""
     differing = {}
-    for number, commit in enumerate(examined.commits):
-        instant = commit.write.instant
-        if commit.write.operation not in _REWRITES or not commit.write.replaced or REPAIRS_KEY in commit.extra:
-            continue
-        slices = _slices(examined.commits[:number], examined.table.version)
-        replaced = [slices.get(group, _Slice()) for group in commit.write.replaced]
-        if any(item.base is None or item.logs for item in replaced):
-            continue
-        held = sum(item.rows for item in replaced)
+    for commit, replaced in rewrites(examined):
+        held = sum(replaced.values())
         wrote = sum(commit.rows.values())
         if wrote != held:
-            differing[instant] = f"{instant} wrote {wrote} rows for {held}"
+            differing[commit.write.instant] = f"{commit.write.instant} wrote {wrote} rows for {held}"
     if differing:
         yield Finding(
             "replacement-rows-differ",
@@ -99,6 +90,18 @@ def replacements(examined: Examined) -> Iterator[Finding]:
             "Two runners executed one plan, or a write was committed in between. Restore a savepoint; or read the "
             "table as of the commit before, as long as the replaced files exist. Let nothing be cleaned until then.",
         )
+
+
+def rewrites(examined: Examined) -> Iterator[tuple[Commit, dict[str, int]]]:
+    """Yields the clusterings and rescales with the paths of the base files that they replaced, and their numbers of
+    rows. Skips those with a replaced file group that has logs, or that was written before the active timeline began."""
+    for number, commit in enumerate(examined.commits):
+        if commit.write.operation not in _REWRITES or not commit.write.replaced or REPAIRS_KEY in commit.extra:
+            continue
+        slices = _slices(examined.commits[:number], examined.table.version)
+        replaced = [slices.get(group, _Slice()) for group in commit.write.replaced]
+        if not any(item.base is None or item.logs for item in replaced):
+            yield commit, {item.base: item.rows for item in replaced if item.base}
 
 
 def compactions(examined: Examined) -> Iterator[Finding]:

@@ -53,7 +53,7 @@ class _Examination:
         """Returns the findings of each check. All checks of one call share what they have read of the table."""
         found: dict[str, list[Finding]] = {}
         with ExitStack() as opened:
-            examined = Examined(self._table, opened)
+            examined = Examined(self._table, opened, self._context)
             for number, (name, check) in enumerate(checks.items(), 1):
                 self._context.step(f"{step} {name} ({number} of {len(checks)})")
                 try:
@@ -73,4 +73,4 @@ class _Examination:
             # A table service may have deleted a file before the check could read it.
             examined.stop_reading()
             self._table.reload()
-            return list(check(Examined(self._table, opened)))
+            return list(check(Examined(self._table, opened, self._context)))

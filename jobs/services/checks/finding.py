@@ -14,6 +14,7 @@ from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.job_context import JobContext
 from jobs.kinds.results import Cure, DamageFound
 
 if TYPE_CHECKING:
@@ -54,16 +55,17 @@ class Finding:
 class Examined:
     """A table under examination, which caches what several checks read. Each part is read when a check first needs it,
     because any part may be damaged: then only that check ends, with a `JobError`. `opened` closes the Hudi client and
-    the reader of the metadata table."""
+    the reader of the metadata table; `context` is that of the job."""
 
-    def __init__(self, table: HudiTable, opened: ExitStack) -> None:
+    def __init__(self, table: HudiTable, opened: ExitStack, context: JobContext | None = None) -> None:
         self.table = table
+        self.context = context or JobContext()
         self._opened = opened
         self._reader = opened.enter_context(ExitStack())
 
     def of(self, table: HudiTable) -> Examined:
         """Returns an `Examined` of another table that shares what is opened."""
-        return Examined(table, self._opened)
+        return Examined(table, self._opened, self.context)
 
     @cached_property
     def client(self) -> WriteClient:

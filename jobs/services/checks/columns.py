@@ -1,0 +1,170 @@
+"""Finds values of columns that rewritten base files lack, or that readers by schema on read do not see: these readers
+look for the columns of a base file by the schema of the instant that wrote it
+(`InternalSchemaCache.getInternalSchemaByVersionId`, Hudi 1.2.0)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from jobs.dataplane import stored_columns
+from jobs.errors import HudiError, RefusedError
+from jobs.format import schema_history
+from jobs.format.file_names import parse_base_file_name
+from jobs.hudi import merging
+from jobs.hudi.hadoop import storage_of
+from jobs.services.checks.commits import rewrites
+from jobs.services.checks.finding import Examined, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from jobs.dataplane.stored_columns import StoredColumns
+    from jobs.format.schema_history import Columns, SchemaHistory
+    from jobs.hudi.records import Commit
+
+Key = int | str
+"""A column's id by schema on read; its name on a table without."""
+
+
+def misread(examined: Examined) -> Iterator[Finding]:
+    """Finds base files of the latest slices that store columns under other names than readers expect, and values of
+    dropped or renamed columns in columns that were added later under their names. Reads footers, and such added
+    columns, of tables whose columns schema on read has changed."""
+    history = merging.history_of(examined.table)
+    if not history.changed():
+        return
+    expected = _Expected(history, examined.commits)
+    bases = {item.base_file: item for item in examined.listed_slices if item.base_file}
+    paths = [path for path in bases if path.endswith(".parquet")]
+    before = {path: newer for path in paths if (newer := expected.newer_namesakes(path))}
+    storage = storage_of(examined.table)
+    found = {}
+    for each in stored_columns.of_files(examined.table, storage, paths, examined.context, before=before):
+        wrong = [f"{name} (stored as {old})" for name, old in expected.under_other_names(each)]
+        wrong += [f"{name} ({count} values of another column)" for name, count in each.older.items() if count]
+        if wrong:
+            path = f"{bases[each.path].partition}/{bases[each.path].base_name}".lstrip("/")
+            found[path] = f"{path}: {', '.join(sorted(wrong))}"
+    if found:
+        yield Finding(
+            "columns-misread",
+            "Base files store columns under other names than readers expect",
+            found,
+            "With schema on read, readers find no values in these columns, or those of another column.",
+            "A service rewrote the old columns after they had been renamed, dropped or added. Read the old columns"
+            " from these Parquet files, and upsert their values with schema on read; or restore a savepoint.",
+        )
+
+
+def replaced(examined: Examined) -> Iterator[Finding]:
+    """Finds clusterings and rescales whose files have fewer values in a column than the files that they replaced, as
+    long as all of these exist (`commits.rewrites`), on storages that Arrow knows. Reads footers."""
+    there = {f"{partition}/{name}".lstrip("/") for partition, names in examined.files.items() for name in names}
+    pairs = [
+        (commit, old, commit.rows)
+        for commit, old in rewrites(examined)
+        if old.keys() | commit.rows.keys() <= there and sum(old.values()) == sum(commit.rows.values())
+    ]
+    table, root = examined.table, examined.table.base_path.rstrip("/")
+    try:
+        storage = storage_of(table)
+    except RefusedError:
+        return
+    expected = _Expected(merging.history_of(table), examined.commits)
+
+    def values(paths: Iterable[str]) -> dict[Key, int | None]:
+        files = [f"{root}/{path}" for path in sorted(paths)]
+        return expected.values(stored_columns.of_files(table, storage, files, examined.context))
+
+    found = {}
+    for commit, old, new in pairs:
+        before, after = values(old), values(new)
+        lost = [
+            f"{name} ({left} for {count})"
+            for key, name in expected.named(commit, before).items()
+            if (count := before[key]) is not None and (left := after.get(key, 0)) is not None and left < count
+        ]
+        if lost:
+            found[commit.write.instant] = f"{commit.write.instant}: {', '.join(sorted(lost))}"
+    if found:
+        yield Finding(
+            "replacement-values-lost",
+            "A replacement has fewer values in some columns than the file groups that it replaced",
+            found,
+            "Readers find no values where there were some.",
+            "A service rewrote the files without some columns, or under other names. The replaced files still have the"
+            " values: restore a savepoint, or read them from these Parquet files and upsert them. Let nothing be"
+            " cleaned until then.",
+        )
+
+
+class _Expected:
+    """The columns that readers expect in base files."""
+
+    def __init__(self, history: SchemaHistory, commits: Iterable[Commit]) -> None:
+        self._history = history
+        self._of_commits = _of_commits(commits) if history.versions else {}
+
+    def newer_namesakes(self, path: str) -> dict[str, int]:
+        """Returns the columns that have the name of an older one, each with the instant that added it."""
+        history = self._history
+        named = [(name, history.since.get(number, 0)) for number, (name, _) in self._columns(path).items()]
+        return {name: since for name, since in named if history.named_since.get(name, since) < since}
+
+    def under_other_names(self, stored: StoredColumns) -> Iterator[tuple[str, str]]:
+        """Yields the columns that the file lacks but has under another name of theirs. Parts of such a column are left
+        out."""
+        columns = self._columns(stored.path)
+        ids = {name: number for number, (name, _) in columns.items()}
+        lost: set[str] = set()
+        for number, (name, _) in sorted(columns.items(), key=lambda each: each[1]):
+            if name in stored.values or any(name.startswith(f"{each}.") for each in lost):
+                continue
+            for old in sorted(self._history.names.get(number, set()) & stored.values.keys()):
+                # The name may be that of another column by now, which was added before all rows of the file.
+                owner = ids.get(old)
+                if owner is None or stored.earliest < self._history.since.get(owner, 0):
+                    lost.add(name)
+                    yield name, old
+                    break
+
+    def values(self, files: Iterable[StoredColumns]) -> dict[Key, int | None]:
+        """Returns the number of values in each column that readers find in these files, None if it is unknown."""
+        found: dict[Key, int | None] = {}
+        for each in files:
+            columns = self._columns(each.path)
+            ids: dict[str, Key] = {name: number for number, (name, _) in columns.items()}
+            for name, count in each.values.items():
+                if (key := ids.get(name) if columns else name) is not None:
+                    sum_of_others = found.get(key, 0)
+                    found[key] = None if count is None or sum_of_others is None else sum_of_others + count
+        return found
+
+    def named(self, commit: Commit, keys: Iterable[Key]) -> dict[Key, str]:
+        """Returns those of these columns that the table had at the commit, with their names."""
+        instant = commit.write.instant
+        if self._history.versions:
+            columns = self._of_commits.get(instant) or self._history.at(int(instant))
+            return {key: columns[key][0] for key in keys if isinstance(key, int) and key in columns}
+        try:
+            tops = {each["name"] for each in json.loads(commit.extra.get("schema") or '{"fields": []}')["fields"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise HudiError(f"the schema of {instant} is unreadable: {error!r}") from error
+        return {key: str(key) for key in keys if str(key).partition(".")[0] in tops}
+
+    def _columns(self, path: str) -> Columns:
+        parsed = parse_base_file_name(path.rpartition("/")[2])
+        if parsed is None or not parsed.instant.isdigit():
+            return {}
+        return self._of_commits.get(parsed.instant) or self._history.at(int(parsed.instant))
+
+
+def _of_commits(commits: Iterable[Commit]) -> dict[str, Columns]:
+    """Returns the columns that commits of the active timeline have in their metadata, by instant."""
+    texts = {commit.write.instant: commit.extra.get(schema_history.LATEST) for commit in commits}
+    try:
+        known = {text: schema_history.columns_of(text) for text in {text for text in texts.values() if text}}
+    except ValueError as error:
+        raise HudiError(str(error)) from error
+    return {instant: known[text] for instant, text in texts.items() if text}
