@@ -79,15 +79,15 @@ class Cost:
         return self.basis is not Basis.TABLE
 
     @property
-    def gb_hours(self) -> float:
+    def gb_hours(self) -> Range:
         """GiB of memory times hours."""
-        return self.seconds * self.gib / 3600
+        return Range(*(seconds * self.gib / 3600 for seconds in (self.seconds, self.low, self.high)))
 
     @property
     def text(self) -> str:
         """Returns words such as "about 40 s (35 s to 48 s), 31 s of CPU, reads 1.2 GiB, 0.022 GB-hours"."""
         further = "".join(f", {_WORDS[each](found.expected)}" for each, found in self.further.items())
-        memory = f", {self.gb_hours:.2g} GB-hours" if self.gib else ""
+        memory = f", {self.gb_hours.expected:.2g} GB-hours" if self.gib else ""
         return f"about {duration(self.seconds)} ({duration(self.low)} to {duration(self.high)}){further}{memory}"
 
 

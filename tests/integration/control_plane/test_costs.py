@@ -47,6 +47,7 @@ def test_a_dry_run_says_what_its_job_would_cost(api: TestClient, clock: FakeCloc
     # A slot has a half of 4 GiB.
     assert cost["gb_hours"] == pytest.approx(2 * 500 / 3600, rel=0.05)
     assert cost["low_seconds"] <= cost["seconds"] <= cost["high_seconds"]
+    assert cost["low_gb_hours"] <= cost["gb_hours"] <= cost["high_gb_hours"]
     assert cost["text"].startswith("about 8 min (")
     assert "5 min of CPU, reads 10.0 GiB, writes 8.0 GiB" in cost["text"]
     assert {each["of"]: each["expected"] for each in cost["amounts"]} == {
