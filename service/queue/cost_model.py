@@ -10,8 +10,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from jobs.kinds.results import Work
+from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import DEFAULT_SECONDS, Basis, Cost, CostPart, Range
-from service.queue.cost_fit import Fit, Observation, fitted
+from service.queue.cost_fit import Fit, Observation, fitted, fitted_as, fitted_with_circumstances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +29,10 @@ _NEW_SHARE = 0.05
 _OUTSIDE = 0.1
 # The factor between the expected amount and the ends of its interval while no error is known.
 _UNKNOWN = 3.0
-# The numbers that are kept of each job of a table: bytes, files, and the amount of each part.
-_STRIDE = 2 + len(CostPart)
-_PLACES = {part: place for place, part in enumerate(CostPart, 2)}
+# The numbers that are kept of each job of a table: bytes, files, circumstances, and the amount of each part.
+_FIRST = 2 + len(UNKNOWN)
+_STRIDE = _FIRST + len(CostPart)
+_PLACES = {part: place for place, part in enumerate(CostPart, _FIRST)}
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class _OfKind:
     of_shapes: defaultdict[str, deque[Ended]] = field(
         default_factory=lambda: defaultdict(lambda: deque(maxlen=_MOST_OF_SHAPE))
     )
-    # Bytes, files and amounts of each job; amounts that are not known are NaN, and those of a failed attempt negative.
+    # Numbers of each job; those that are not known are NaN, and amounts of a failed attempt are negative.
     of_tables: defaultdict[str, array[float]] = field(default_factory=lambda: defaultdict(lambda: array("f")))
     parts: dict[CostPart, _OfPart] = field(default_factory=dict)
     # A cache of answers since the fit was made, by table id, because the outlook asks for the same jobs again and
@@ -132,24 +134,31 @@ class CostModel:
                     many.appendleft(ended)
                     known.new += 1
 
-    def expected(self, table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost:
+    def expected(
+        self, table_id: str, kind: str, work: Work, *, dry_run: bool, circumstances: Circumstances = UNKNOWN
+    ) -> Cost:
+        """Returns the expected cost, under the usual circumstances unless others are given."""
         known = self._kinds.get((kind, dry_run))
         if known is None or not (known.latest or known.of_tables.get(table_id)):
             return Cost(DEFAULT_SECONDS, DEFAULT_SECONDS / _UNKNOWN, DEFAULT_SECONDS * _UNKNOWN, Basis.DEFAULT)
         if known.is_stale:
             _renew(known)
+        if circumstances != UNKNOWN:
+            return self._computed(known, table_id, work, circumstances)
         asked, cost = known.answers.get(table_id, (None, None))
         if cost is None or asked != work:
-            cost = self._computed(known, table_id, work)
+            cost = self._computed(known, table_id, work, UNKNOWN)
             known.answers[table_id] = work, cost
         return cost
 
-    def _computed(self, known: _OfKind, table_id: str, work: Work) -> Cost:
-        found = {part: self._of_part(known, part, table_id, work) for part in known.parts}
+    def _computed(self, known: _OfKind, table_id: str, work: Work, circumstances: Circumstances) -> Cost:
+        found = {part: self._of_part(known, part, table_id, (work, circumstances)) for part in known.parts}
         basis, seconds = found.pop(CostPart.SECONDS)
         return Cost(*seconds, basis, known.gib, {part: each for part, (_, each) in found.items()})
 
-    def _of_part(self, known: _OfKind, part: CostPart, table_id: str, work: Work) -> tuple[Basis, Range]:
+    def _of_part(
+        self, known: _OfKind, part: CostPart, table_id: str, job: tuple[Work, Circumstances]
+    ) -> tuple[Basis, Range]:
         learned = known.parts[part]
         fit = learned.fit
         of_table, of_shape = known.of_tables.get(table_id), known.of_shapes.get(self.shapes.get(table_id, ""))
@@ -160,9 +169,9 @@ class CostModel:
             basis, factor, spread = Basis.SHAPE, _factor(fit, alike, _DOUBT), learned.of_others
         else:
             basis, factor, spread = Basis.KIND, 1.0, learned.of_others
-        amount = factor * fit.of(work)
+        amount = factor * fit.of(*job)
         # Beyond the largest known job, the growth is uncertain, so the interval widens.
-        beyond = max(1.0, work.bytes / fit.most_bytes) if fit.most_bytes else 1.0
+        beyond = max(1.0, job[0].bytes / fit.most_bytes) if fit.most_bytes else 1.0
         return basis, Range(amount, amount * spread[0], amount * spread[1] * beyond)
 
     def learned(self) -> list[Learned]:
@@ -184,7 +193,8 @@ def _renew(known: _OfKind) -> None:
     known.parts = {}
     for part in CostPart:
         if observed := known.observed(part):
-            fit = fitted([each for _, each in observed])
+            known_jobs = [each for _, each in observed]
+            fit = fitted_with_circumstances(known_jobs) if part.depends_on_circumstances else fitted(known_jobs)
             others, own = _errors(observed, fit)
             known.parts[part] = _OfPart(fit, _interval(others), _interval(own))
     known.new = 0
@@ -200,7 +210,8 @@ def _accuracy(known: _OfKind, part: CostPart) -> Accuracy:
 
 def _errors(observed: Sequence[tuple[str, Observation]], whole: Fit) -> tuple[list[float], list[float]]:
     """Returns the errors for tables that the fit does not know, and for jobs whose predecessor on the table it knows.
-    An error is the logarithm of the actual amount divided by the expected one. `whole` is the fit of all."""
+    An error is the logarithm of the actual amount divided by the expected one. `whole` is the fit of all, which also
+    has the factors of circumstances."""
     halves: tuple[list[tuple[str, Observation]], list[tuple[str, Observation]]] = ([], [])
     numbers = {table_id: number for number, table_id in enumerate(dict.fromkeys(each for each, _ in observed))}
     of_tables: defaultdict[str, list[Observation]] = defaultdict(list)
@@ -210,18 +221,10 @@ def _errors(observed: Sequence[tuple[str, Observation]], whole: Fit) -> tuple[li
     others: list[float] = []
     if all(halves):
         for these, those in (halves, halves[::-1]):
-            fit = fitted([each for _, each in those])
-            others += [_error(each, fit.of(each.work)) for _, each in these]
-    own = [
-        _error(after, before.amount / whole.of(before.work) * whole.of(after.work))
-        for each in of_tables.values()
-        for before, after in pairwise(each)
-    ]
+            fit = fitted_as([each for _, each in those], whole.slowness)
+            others += [fit.error(each) for _, each in these]
+    own = [whole.error(after) - whole.error(before) for each in of_tables.values() for before, after in pairwise(each)]
     return others, own
-
-
-def _error(observation: Observation, expected: float) -> float:
-    return math.log(observation.amount / expected)
 
 
 def _interval(errors: Sequence[float]) -> tuple[float, float]:
@@ -239,7 +242,7 @@ def _factor(fit: Fit, known: Sequence[tuple[Observation, bool]], doubt: float = 
     good: list[float] = []
     failed: list[float] = []
     for each, is_good in known:
-        (good if is_good else failed).append(_error(each, fit.of(each.work)))
+        (good if is_good else failed).append(fit.error(each))
     middle = _median(good)
     # A failed attempt says nothing if it ended sooner than the median of the successful ones.
     ratios = good + [each for each in failed if middle is None or each > middle]
@@ -255,21 +258,25 @@ def _median(values: Sequence[float]) -> float | None:
 
 def _observation(ended: Ended, part: CostPart) -> Observation | None:
     amount = ended.took(part)
-    return None if amount is None else Observation(ended.work, amount)
+    return None if amount is None else Observation(ended.work, amount, ended.circumstances)
 
 
 def _numbers(ended: Ended) -> Iterator[float]:
     yield float(ended.work.bytes)
     yield float(ended.work.files)
+    for number in ended.circumstances:
+        yield math.nan if number is None else float(number)
     for part in CostPart:
         amount = ended.took(part)
         yield math.nan if amount is None else amount if ended.is_good else -amount
 
 
 def _read(numbers: Sequence[float], part: CostPart) -> list[tuple[Observation, bool]]:
-    place = _PLACES[part]
-    return [
-        (Observation(Work(int(numbers[at]), int(numbers[at + 1])), abs(amount)), amount > 0)
-        for at in range(0, len(numbers), _STRIDE)
-        if not math.isnan(amount := numbers[at + place])
-    ]
+    found = []
+    for at in range(0, len(numbers), _STRIDE):
+        amount, before, beside = (numbers[at + place] for place in (_PLACES[part], 2, 3))
+        if not math.isnan(amount):
+            circumstances = UNKNOWN if math.isnan(before + beside) else Circumstances(int(before), beside)
+            work = Work(int(numbers[at]), int(numbers[at + 1]))
+            found.append((Observation(work, abs(amount), circumstances), amount > 0))
+    return found

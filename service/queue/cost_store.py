@@ -13,6 +13,7 @@ from jobs.contract import JobKind
 from jobs.kinds.results import Work
 from service.catalog import snapshot_store
 from service.db import schema
+from service.queue.circumstances import Circumstances
 from service.queue.cost import Cost, CostPart, Ended
 from service.queue.cost_model import CostModel
 from service.queue.workload import work_of
@@ -106,6 +107,7 @@ def record(connection: Connection, ended: Ended, at: datetime) -> None:
         "gib": ended.gib,
         "work_bytes": min(ended.work.bytes, _MOST),
         "work_files": min(ended.work.files, _MOST),
+        **ended.circumstances._asdict(),
     }
     connection.execute(_c.insert(), row)
 
@@ -120,10 +122,13 @@ def _is_sound(row: sa.Row[Any]) -> bool:
     """Returns whether the figures of an attempt are possible, because the model must not learn from a damaged row."""
     amounts = ((part, getattr(row, part.value)) for part in CostPart)
     are_possible = all(amount is None or 0 <= amount < part.most for part, amount in amounts)
-    return are_possible and 0 <= row.gib < _MOST_GIB and row.work_bytes >= 0 and row.work_files >= 0
+    circumstances = all(each is None or 0 <= each < _MOST for each in (row.jobs_before, row.jobs_beside))
+    return are_possible and circumstances and 0 <= row.gib < _MOST_GIB and row.work_bytes >= 0 and row.work_files >= 0
 
 
 def _ended(row: sa.Row[Any]) -> Ended:
     work = Work(row.work_bytes, row.work_files)
     amounts = {part.value: getattr(row, part.value) for part in CostPart}
-    return Ended(row.table_id, row.kind, row.dry_run, work=work, gib=row.gib, is_good=row.succeeded, **amounts)
+    given = Circumstances(row.jobs_before, row.jobs_beside)
+    known = {"work": work, "gib": row.gib, "is_good": row.succeeded, "circumstances": given}
+    return Ended(row.table_id, row.kind, row.dry_run, **known, **amounts)
