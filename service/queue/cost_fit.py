@@ -57,9 +57,11 @@ class Fit:
         found = self.per_job + self.per_gib * work.bytes / _GIB + self.per_file * work.files
         return max(found, _LEAST) * self.slowness.of(circumstances)
 
-    def error(self, observation: Observation) -> float:
-        """Returns the logarithm of the actual amount divided by the expected one."""
-        return math.log(observation.amount / self.of(observation.work, observation.circumstances))
+    def error(self, observation: Observation, *, as_usual: bool = False) -> float:
+        """Returns the logarithm of the actual amount divided by the expected one; `as_usual` if the circumstances were
+        not known."""
+        circumstances = UNKNOWN if as_usual else observation.circumstances
+        return math.log(observation.amount / self.of(observation.work, circumstances))
 
 
 def fitted_with_circumstances(known: Sequence[Observation]) -> Fit:

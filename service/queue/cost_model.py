@@ -7,7 +7,7 @@ from array import array
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.kinds.results import Work
 from service.queue.circumstances import UNKNOWN, Circumstances
@@ -38,7 +38,7 @@ _PLACES = {part: place for place, part in enumerate(CostPart, _FIRST)}
 @dataclass(frozen=True)
 class Accuracy:
     """The error of the expectations of one part, over the latest jobs from which they are learned. Errors are shares
-    of what a job took; None if too few jobs are known.
+    of what a job took under its circumstances; None if too few jobs are known.
 
     `of_other_tables` is the median error for tables that the model does not know, `of_known_tables` the one for tables
     of which it knows the previous job.
@@ -59,14 +59,24 @@ class Learned:
     parts: Mapping[CostPart, tuple[Fit, Accuracy]]
 
 
+class _Spread(NamedTuple):
+    """The spread of errors as factors, for given circumstances and for unknown ones."""
+
+    given: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
+    as_usual: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
+
+
+_UNKNOWN_SPREAD = _Spread()
+
+
 @dataclass
 class _OfPart:
-    """The fit of one part, and the spread of its errors as factors: for tables that it does not know, and for tables
-    of which it knows the previous job."""
+    """The fit of one part, and the spread of its errors: for tables that it does not know, and for tables of which it
+    knows the previous job."""
 
     fit: Fit = field(default_factory=Fit)
-    of_others: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
-    of_known: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
+    of_others: _Spread = _UNKNOWN_SPREAD
+    of_known: _Spread = _UNKNOWN_SPREAD
 
 
 @dataclass
@@ -96,9 +106,9 @@ class _OfKind:
 
 
 class CostModel:
-    """Expects the cost of jobs in three steps: a fit over all jobs of the kind (`cost_fit`), a factor of the table's
-    shape, and a factor of the table itself. Factors are medians, so a single job that was slow changes little. Each
-    part has fits and factors of its own.
+    """Expects the cost of jobs in three steps: a fit over all jobs of the kind (`cost_fit`) and the circumstances of
+    each (`circumstances`), a factor of the table's shape, and a factor of the table itself. Factors are medians, so a
+    single job that was slow changes little. Each part has fits and factors of its own.
 
     `shapes` are words for what tables have in common, such as their storage, by table id.
     """
@@ -169,10 +179,11 @@ class CostModel:
             basis, factor, spread = Basis.SHAPE, _factor(fit, alike, _DOUBT), learned.of_others
         else:
             basis, factor, spread = Basis.KIND, 1.0, learned.of_others
+        low, high = spread.as_usual if job[1] == UNKNOWN else spread.given
         amount = factor * fit.of(*job)
         # Beyond the largest known job, the growth is uncertain, so the interval widens.
         beyond = max(1.0, job[0].bytes / fit.most_bytes) if fit.most_bytes else 1.0
-        return basis, Range(amount, amount * spread[0], amount * spread[1] * beyond)
+        return basis, Range(amount, amount * low, amount * high * beyond)
 
     def learned(self) -> list[Learned]:
         found = []
@@ -195,36 +206,48 @@ def _renew(known: _OfKind) -> None:
         if observed := known.observed(part):
             known_jobs = [each for _, each in observed]
             fit = fitted_with_circumstances(known_jobs) if part.depends_on_circumstances else fitted(known_jobs)
-            others, own = _errors(observed, fit)
-            known.parts[part] = _OfPart(fit, _interval(others), _interval(own))
+            known.parts[part] = _OfPart(fit, *map(_spread, _errors(observed, fit)))
     known.new = 0
 
 
 def _accuracy(known: _OfKind, part: CostPart) -> Accuracy:
     observed = known.observed(part)
     errors = _errors(observed, known.parts[part].fit)
-    others, own = (_median([abs(math.exp(-each) - 1) for each in found]) for found in errors)
+    others, own = (_median([abs(math.exp(-each) - 1) for each, _ in found]) for found in errors)
     tables = {table_id for table_id, _ in observed}
     return Accuracy(len(observed), len(tables), of_other_tables=others, of_known_tables=own)
 
 
-def _errors(observed: Sequence[tuple[str, Observation]], whole: Fit) -> tuple[list[float], list[float]]:
-    """Returns the errors for tables that the fit does not know, and for jobs whose predecessor on the table it knows.
+def _errors(
+    observed: Sequence[tuple[str, Observation]], whole: Fit
+) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Returns the errors for tables that the fit does not know, and for jobs whose predecessor on the table it knows:
+    each for its circumstances, and for unknown ones.
+
     An error is the logarithm of the actual amount divided by the expected one. `whole` is the fit of all, which also
-    has the factors of circumstances."""
+    has the factors of circumstances.
+    """
     halves: tuple[list[tuple[str, Observation]], list[tuple[str, Observation]]] = ([], [])
     numbers = {table_id: number for number, table_id in enumerate(dict.fromkeys(each for each, _ in observed))}
     of_tables: defaultdict[str, list[Observation]] = defaultdict(list)
     for table_id, each in observed:
         halves[numbers[table_id] % 2].append((table_id, each))
         of_tables[table_id].append(each)
-    others: list[float] = []
+    others: list[tuple[float, float]] = []
     if all(halves):
         for these, those in (halves, halves[::-1]):
             fit = fitted_as([each for _, each in those], whole.slowness)
-            others += [fit.error(each) for _, each in these]
-    own = [whole.error(after) - whole.error(before) for each in of_tables.values() for before, after in pairwise(each)]
+            others += [(fit.error(each), fit.error(each, as_usual=True)) for _, each in these]
+    own = [
+        (whole.error(after) - whole.error(before), whole.error(after, as_usual=True) - whole.error(before))
+        for each in of_tables.values()
+        for before, after in pairwise(each)
+    ]
     return others, own
+
+
+def _spread(errors: Sequence[tuple[float, float]]) -> _Spread:
+    return _Spread(_interval([each for each, _ in errors]), _interval([each for _, each in errors]))
 
 
 def _interval(errors: Sequence[float]) -> tuple[float, float]:

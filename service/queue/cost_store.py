@@ -13,7 +13,7 @@ from jobs.contract import JobKind
 from jobs.kinds.results import Work
 from service.catalog import snapshot_store
 from service.db import schema
-from service.queue.circumstances import Circumstances
+from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import Cost, CostPart, Ended
 from service.queue.cost_model import CostModel
 from service.queue.workload import work_of
@@ -87,9 +87,18 @@ class Lessons:
         while self._first is None or self._read < MOST_LEARNED:
             self.go_on(connection)
 
-    def expected(self, table_id: str, kind: str, *, dry_run: bool, work: Work | None = None) -> Cost:
+    def expected(
+        self,
+        table_id: str,
+        kind: str,
+        *,
+        dry_run: bool,
+        work: Work | None = None,
+        circumstances: Circumstances = UNKNOWN,
+    ) -> Cost:
         """Returns the expected cost of a job that works on `work`, or on what the last poll suggests."""
-        return self.model.expected(table_id, kind, work or self._work(table_id, kind), dry_run=dry_run)
+        work = work or self._work(table_id, kind)
+        return self.model.expected(table_id, kind, work, dry_run=dry_run, circumstances=circumstances)
 
     def _work(self, table_id: str, kind: str) -> Work:
         totals, known = self.totals.get(table_id), _KINDS.get(kind)

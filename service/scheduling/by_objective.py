@@ -91,7 +91,7 @@ def _if_worth_it(timing: Timing, kind: JobKind, snapshot: TableSnapshot, context
     # They pay as much in each further second, or more.
     left = UNREAD_FOR.total_seconds() - age
     if worth > 0:
-        left = min(left, age * (least / worth - 1))
+        left = min(left, max(age, 1.0) * (least / worth - 1))
     return Timing(False, f"{timing.because}; but {paid}, at least {least:g}", context.now + timedelta(seconds=left))
 
 
