@@ -134,7 +134,7 @@ def test_each_attempt_has_the_circumstances_under_which_it_ran(
     with reading(engine) as connection:
         rows = connection.execute(sa.select(costs.jobs_before, costs.jobs_beside).order_by(costs.id)).all()
     # The first attempt had no other one beside it at its beginning, and one at its end.
-    assert [tuple(row) for row in rows] == [(0, 0.5), (1, 0.5), (2, 0.0), (None, None)]
+    assert [tuple(row) for row in rows] == [(0, 0.5), (1, 0.5), (2, 0.0), (0, 0.0)]
 
 
 def test_the_command_line_prints_what_is_learned(tmp_path: Path) -> None:
