@@ -93,7 +93,10 @@ def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
 
 
 def held(connection: Connection) -> list[HeldRow]:
-    return [HeldRow(*row[:-2], Circumstances(*row[-2:])) for row in connection.execute(_HELD)]
+    found = []
+    for *of_job, before, beside in connection.execute(_HELD):
+        found.append(HeldRow(*of_job, circumstances=Circumstances(before, beside)))
+    return found
 
 
 def used(connection: Connection) -> dict[str, float]:
