@@ -28,6 +28,12 @@ class LearnedAmountOut(BaseModel):
     per_job: float = Field(description="What each attempt takes", examples=[1.2])
     per_gib: float = Field(description="What each GiB of files takes", examples=[14.5])
     per_file: float = Field(description="What each file takes", examples=[0.012])
+    first_job: float = Field(
+        description="By which factor the first job of a worker takes more than later ones", examples=[2.3]
+    )
+    beside_another: float = Field(
+        description="By which factor a job takes more while its worker runs another one", examples=[1.4]
+    )
     error_on_other_tables: float | None = Field(
         description="Median error for tables that the model has not seen, as a share of what an attempt took. Half of "
         "the tables are held out for it in turn; null if too few are known",
@@ -47,6 +53,8 @@ class LearnedAmountOut(BaseModel):
             per_job=round(fit.per_job, 4),
             per_gib=round(fit.per_gib, 4),
             per_file=round(fit.per_file, 6),
+            first_job=round(fit.slowness.first_job, 3),
+            beside_another=round(fit.slowness.beside_another, 3),
             error_on_other_tables=_rounded(accuracy.of_other_tables),
             error_on_known_tables=_rounded(accuracy.of_known_tables),
         )

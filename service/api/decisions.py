@@ -92,7 +92,7 @@ def evaluate_table(
     table_id: TableId, database: DatabaseDep, queue: QueueDep, monitoring: MonitoringDep
 ) -> EvaluationOut:
     """Starts nothing and stores nothing."""
-    found = scheduler.evaluate(database, table_id, queue.planning)
+    found = scheduler.evaluate(database, table_id, queue.planning, monitoring.forecaster)
     return struct_of(EvaluationOut)(
         looked_at=found.polled_at,
         decisions=DecisionOut.foreseen(table_id, found.decisions, database, monitoring.forecaster),

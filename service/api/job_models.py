@@ -111,6 +111,8 @@ class CostOut(BaseModel):
         description="GiB of memory of a slot, times hours; 0 if the workers do not report their memory",
         examples=[0.0139],
     )
+    low_gb_hours: float = Field(description="Nine of ten take more than this", examples=[0.0121])
+    high_gb_hours: float = Field(description="Nine of ten take less than this", examples=[0.0167])
     learned_from: Basis = Field(
         description="The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of "
         "its `shape`, or all of this `kind`; `default` if there are none",
@@ -132,11 +134,14 @@ class CostOut(BaseModel):
 
 
 def _members(cost: Cost) -> dict[str, Any]:
+    gb_hours, low_gb_hours, high_gb_hours = (float(f"{each:.3g}") for each in cost.gb_hours)
     return {
         "seconds": round(cost.seconds, 3),
         "low_seconds": round(cost.low, 3),
         "high_seconds": round(cost.high, 3),
-        "gb_hours": float(f"{cost.gb_hours:.3g}"),
+        "gb_hours": gb_hours,
+        "low_gb_hours": low_gb_hours,
+        "high_gb_hours": high_gb_hours,
         "learned_from": cost.basis,
         "is_guess": cost.is_guess,
         "amounts": [

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Body, Path, Response
 
 from service.api.answers import ListOf
-from service.api.dependencies import CallerDep, DatabaseDep, QueueDep
+from service.api.dependencies import CallerDep, DatabaseDep, MonitoringDep, QueueDep
 from service.api.entity_tags import set_tag
 from service.api.policy_models import (
     EXAMPLES,
@@ -69,7 +69,7 @@ def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
 
 
 @router.reader("POST /policy-preview", "Show the effect of an edit of a pattern's policy", errors.PolicyNotFoundError)
-def preview_policy(wanted: PreviewIn, database: DatabaseDep, queue: QueueDep) -> PreviewOut:
+def preview_policy(wanted: PreviewIn, database: DatabaseDep, queue: QueueDep, monitoring: MonitoringDep) -> PreviewOut:
     """Shows the tables whose policy would change, and the jobs that would start there now. Starts nothing and stores
     nothing."""
     policy = None
@@ -77,7 +77,9 @@ def preview_policy(wanted: PreviewIn, database: DatabaseDep, queue: QueueDep) ->
         settings = {name: value for name, value in wanted.policy.items() if name != "precedence"}
         now = database.clock()
         policy = PatternPolicy(wanted.pattern, settings, now, now, wanted.policy.get("precedence", 0))
-    found, number = policy_preview.of_pattern(database, queue.planning, wanted.pattern, policy, limit=_MOST_PREVIEWED)
+    found, number = policy_preview.of_pattern(
+        *(database, queue.planning, wanted.pattern, policy), limit=_MOST_PREVIEWED, forecaster=monitoring.forecaster
+    )
     items = [
         made(PreviewTableOut, each, starts=[StartOut(kind=job.kind, because=job.because) for job in each.starts])
         for each in found

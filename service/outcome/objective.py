@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind
 from service.model.formatting import duration
 
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, 
     settings, cost = objective.settings, objective.cost_of_reads(snapshot)
     overhead = cost.overhead(merges_files=merges_files and not snapshot.num_buckets)
     missed = []
-    if settings.read_overhead is not None and overhead > settings.read_overhead and not objective.reads.have_stopped:
+    is_dear = settings.read_overhead is not None and overhead > settings.read_overhead
+    kinds = (JobKind.COMPACTION, JobKind.CLUSTERING) if merges_files else (JobKind.COMPACTION,)
+    # Reads that are too few for a job miss nothing.
+    is_worth_it = any(objective.is_worth_it(kind, snapshot, now) for kind in kinds)
+    if is_dear and is_worth_it and not objective.reads.have_stopped:
         missed.append(f"a read costs {overhead:.2f} times as much, at most {settings.read_overhead:g}")
     age = now - objective.oldest(snapshot, now)
     if settings.log_age_seconds is not None and snapshot.log_bytes and age.total_seconds() > settings.log_age_seconds:

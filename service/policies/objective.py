@@ -27,6 +27,15 @@ class ObjectiveSettings(Section):
     log_age_seconds: Annotated[
         int | None, Spec("Longest time that a log file may wait for a compaction; or null", ge=60, le=31_536_000)
     ] = None
+    least_worth: Annotated[
+        float | None,
+        Spec(
+            "A job that makes reads cheaper waits, for up to a day, until readers have paid this number of seconds "
+            "for each second of its work; or null",
+            gt=0,
+            le=1_000_000,
+        ),
+    ] = None
     storage_overhead: Annotated[
         float | None,
         Spec("Highest size of all files, divided by the size of the files in use; or null", gt=1, le=1000),
@@ -48,12 +57,17 @@ class ObjectiveSettings(Section):
     @property
     def concerns_reads(self) -> bool:
         """Whether a member says when log files are merged."""
-        return self.read_overhead is not None or self.log_age_seconds is not None
+        return self.weighs_reads or self.log_age_seconds is not None
+
+    @property
+    def weighs_reads(self) -> bool:
+        """Whether a member concerns the cost of reads, and so small files as well."""
+        return self.read_overhead is not None or self.least_worth is not None
 
     @property
     def is_set(self) -> bool:
         """Whether there is an objective that can be kept or missed."""
-        return self.concerns_reads or self.storage_overhead is not None
+        return any(each is not None for each in (self.read_overhead, self.log_age_seconds, self.storage_overhead))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from service.db import schema
 from service.db.upsert import insert_into
 from service.delivery import outbox
 from service.outcome.gain import saved_by
-from service.queue import cost_store, gain_store, worker_store
+from service.queue import circumstance_store, cost_store, gain_store, worker_store
 from service.queue.cost import Ended
 from service.queue.job import AttemptOutcome
 from service.queue.job_tally import amount
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import JobKind
     from jobs.kinds.results import KindResult
+    from service.queue.circumstances import Circumstances
     from service.queue.job import Job
 
 _f = schema.attempt_figures
@@ -131,7 +132,7 @@ def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: Ki
     figures = of_attempt(job, outcome, result, now, gib=gib)
     add(connection, job.table_id, job.kind, figures, now)
     if figures.succeeded or figures.failed:
-        ended = _ended(job, result, figures, gib)
+        ended = _ended(job, result, figures, gib, circumstance_store.at_end(connection, job))
         # The cost model reads in the order of the positions.
         outbox.in_turn(connection, lambda connection: cost_store.record(connection, ended, now))
     if figures.succeeded and job.worth is not None:
@@ -139,7 +140,7 @@ def record(connection: Connection, job: Job, outcome: AttemptOutcome, result: Ki
         gain_store.end(connection, job.id, saved, now)
 
 
-def _ended(job: Job, result: KindResult, figures: Figures, gib: float) -> Ended:
+def _ended(job: Job, result: KindResult, figures: Figures, gib: float, circumstances: Circumstances) -> Ended:
     """Returns what the cost model learns from an attempt. A dry run only plans to read and write."""
     is_good = bool(figures.succeeded)
     moved = result if is_good and not job.dry_run else None
@@ -154,6 +155,7 @@ def _ended(job: Job, result: KindResult, figures: Figures, gib: float) -> Ended:
         cpu_seconds=_known(result.cpu_seconds),
         bytes_read=_known(moved and moved.input_bytes),
         bytes_written=_known(getattr(moved, "bytes_written", None)),
+        circumstances=circumstances,
     )
 
 

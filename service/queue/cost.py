@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.kinds.results import NO_WORK, Work
 from service.model.formatting import duration, size
+from service.queue.circumstances import UNKNOWN, Circumstances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,9 +26,14 @@ class CostPart(StrEnum):
     BYTES_WRITTEN = "bytes_written"
 
     @property
+    def depends_on_circumstances(self) -> bool:
+        """Whether a warm or an idle worker needs less of it."""
+        return self in (CostPart.SECONDS, CostPart.CPU_SECONDS)
+
+    @property
     def least(self) -> float:
         """Smaller amounts count as this one."""
-        return 0.001 if self in (CostPart.SECONDS, CostPart.CPU_SECONDS) else 1.0
+        return 0.001 if self.depends_on_circumstances else 1.0
 
     @property
     def most(self) -> float:
@@ -79,15 +85,15 @@ class Cost:
         return self.basis is not Basis.TABLE
 
     @property
-    def gb_hours(self) -> float:
+    def gb_hours(self) -> Range:
         """GiB of memory times hours."""
-        return self.seconds * self.gib / 3600
+        return Range(*(seconds * self.gib / 3600 for seconds in (self.seconds, self.low, self.high)))
 
     @property
     def text(self) -> str:
         """Returns words such as "about 40 s (35 s to 48 s), 31 s of CPU, reads 1.2 GiB, 0.022 GB-hours"."""
         further = "".join(f", {_WORDS[each](found.expected)}" for each, found in self.further.items())
-        memory = f", {self.gb_hours:.2g} GB-hours" if self.gib else ""
+        memory = f", {self.gb_hours.expected:.2g} GB-hours" if self.gib else ""
         return f"about {duration(self.seconds)} ({duration(self.low)} to {duration(self.high)}){further}{memory}"
 
 
@@ -106,11 +112,12 @@ class Ended:
     cpu_seconds: float | None = None
     bytes_read: float | None = None
     bytes_written: float | None = None
+    circumstances: Circumstances = UNKNOWN
 
     def took(self, part: CostPart) -> float | None:
         """Returns the amount, None if it is not known. A job that has moved no bytes says nothing about the bytes of
         others: it had nothing to do."""
         found: float | None = getattr(self, part.value)
-        if found is None or (part not in (CostPart.SECONDS, CostPart.CPU_SECONDS) and not found):
+        if found is None or (not part.depends_on_circumstances and not found):
             return None
         return max(found, part.least)

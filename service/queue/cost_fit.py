@@ -1,13 +1,16 @@
 """The fit of what jobs take, such as seconds: an amount for each job, plus one for each GiB and one for each file that
-it works on."""
+it works on, and by which factor circumstances change that."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from service.queue.circumstances import UNKNOWN, Circumstances, Slowness, slowness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +23,8 @@ _GIB = 2.0**30
 _STEPS = 10
 # A fit with one more coefficient is taken only if its error is smaller by this share.
 _WORTH = 0.03
+# Fit and factors of circumstances are fitted in turn, so many times.
+_TURNS = 2
 # Sums of errors that differ by less count as equal.
 _LEAST_GAIN = 0.01
 # A usual error, as a logarithm; a larger one tells of an outlier.
@@ -33,20 +38,54 @@ _LEAST_SHARE = 0.05
 class Observation:
     work: Work
     amount: float
+    circumstances: Circumstances = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What each job takes, each GiB of its files, and each file. `most_bytes` is the size of the largest known job."""
+    """What each job takes, each GiB of its files, and each file, in a worker that is warm and runs no other job.
+    `most_bytes` is the size of the largest known job."""
 
     per_job: float = 0.0
     per_gib: float = 0.0
     per_file: float = 0.0
     most_bytes: float = 0.0
+    slowness: Slowness = field(default_factory=Slowness)
 
-    def of(self, work: Work) -> float:
+    def of(self, work: Work, circumstances: Circumstances = UNKNOWN) -> float:
+        """Returns the amount; without circumstances that under the usual ones."""
         found = self.per_job + self.per_gib * work.bytes / _GIB + self.per_file * work.files
-        return max(found, _LEAST)
+        return max(found, _LEAST) * self.slowness.of(circumstances)
+
+    def error(self, observation: Observation, *, as_usual: bool = False) -> float:
+        """Returns the logarithm of the actual amount divided by the expected one; `as_usual` if the circumstances were
+        not known."""
+        circumstances = UNKNOWN if as_usual else observation.circumstances
+        return math.log(observation.amount / self.of(observation.work, circumstances))
+
+
+def fitted_with_circumstances(known: Sequence[Observation]) -> Fit:
+    """Returns the fit with factors of circumstances, as far as these make the sum of errors clearly smaller. `known`
+    must not be empty."""
+    plain = found = fitted(known)
+    for _ in range(_TURNS):
+        by_work = replace(found, slowness=Slowness())
+        slow = slowness([(each.circumstances, by_work.error(each)) for each in known])
+        if slow == Slowness():
+            return plain
+        found = fitted_as(known, slow)
+    is_better = _sum_of(found, known) < _sum_of(plain, known) * (1 - _WORTH) - _LEAST_GAIN
+    return found if is_better else plain
+
+
+def fitted_as(known: Sequence[Observation], slow: Slowness) -> Fit:
+    """Returns the fit with these factors of circumstances."""
+    as_alone = [replace(each, amount=each.amount / slow.of(each.circumstances)) for each in known]
+    return replace(fitted(as_alone), slowness=slow)
+
+
+def _sum_of(fit: Fit, known: Sequence[Observation]) -> float:
+    return sum(math.log1p((fit.error(each) / _USUAL) ** 2) for each in known)
 
 
 def fitted(known: Sequence[Observation]) -> Fit:

@@ -7,11 +7,12 @@ from array import array
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.kinds.results import Work
+from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import DEFAULT_SECONDS, Basis, Cost, CostPart, Range
-from service.queue.cost_fit import Fit, Observation, fitted
+from service.queue.cost_fit import Fit, Observation, fitted, fitted_as, fitted_with_circumstances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,15 +29,16 @@ _NEW_SHARE = 0.05
 _OUTSIDE = 0.1
 # The factor between the expected amount and the ends of its interval while no error is known.
 _UNKNOWN = 3.0
-# The numbers that are kept of each job of a table: bytes, files, and the amount of each part.
-_STRIDE = 2 + len(CostPart)
-_PLACES = {part: place for place, part in enumerate(CostPart, 2)}
+# The numbers that are kept of each job of a table: bytes, files, circumstances, and the amount of each part.
+_FIRST = 2 + len(UNKNOWN)
+_STRIDE = _FIRST + len(CostPart)
+_PLACES = {part: place for place, part in enumerate(CostPart, _FIRST)}
 
 
 @dataclass(frozen=True)
 class Accuracy:
     """The error of the expectations of one part, over the latest jobs from which they are learned. Errors are shares
-    of what a job took; None if too few jobs are known.
+    of what a job took under its circumstances; None if too few jobs are known.
 
     `of_other_tables` is the median error for tables that the model does not know, `of_known_tables` the one for tables
     of which it knows the previous job.
@@ -57,14 +59,24 @@ class Learned:
     parts: Mapping[CostPart, tuple[Fit, Accuracy]]
 
 
+class _Spread(NamedTuple):
+    """The spread of errors as factors, for given circumstances and for unknown ones."""
+
+    given: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
+    as_usual: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
+
+
+_UNKNOWN_SPREAD = _Spread()
+
+
 @dataclass
 class _OfPart:
-    """The fit of one part, and the spread of its errors as factors: for tables that it does not know, and for tables
-    of which it knows the previous job."""
+    """The fit of one part, and the spread of its errors: for tables that it does not know, and for tables of which it
+    knows the previous job."""
 
     fit: Fit = field(default_factory=Fit)
-    of_others: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
-    of_known: tuple[float, float] = (1 / _UNKNOWN, _UNKNOWN)
+    of_others: _Spread = _UNKNOWN_SPREAD
+    of_known: _Spread = _UNKNOWN_SPREAD
 
 
 @dataclass
@@ -75,7 +87,7 @@ class _OfKind:
     of_shapes: defaultdict[str, deque[Ended]] = field(
         default_factory=lambda: defaultdict(lambda: deque(maxlen=_MOST_OF_SHAPE))
     )
-    # Bytes, files and amounts of each job; amounts that are not known are NaN, and those of a failed attempt negative.
+    # Numbers of each job; those that are not known are NaN, and amounts of a failed attempt are negative.
     of_tables: defaultdict[str, array[float]] = field(default_factory=lambda: defaultdict(lambda: array("f")))
     parts: dict[CostPart, _OfPart] = field(default_factory=dict)
     # A cache of answers since the fit was made, by table id, because the outlook asks for the same jobs again and
@@ -94,9 +106,9 @@ class _OfKind:
 
 
 class CostModel:
-    """Expects the cost of jobs in three steps: a fit over all jobs of the kind (`cost_fit`), a factor of the table's
-    shape, and a factor of the table itself. Factors are medians, so a single job that was slow changes little. Each
-    part has fits and factors of its own.
+    """Expects the cost of jobs in three steps: a fit over all jobs of the kind (`cost_fit`) and the circumstances of
+    each (`circumstances`), a factor of the table's shape, and a factor of the table itself. Factors are medians, so a
+    single job that was slow changes little. Each part has fits and factors of its own.
 
     `shapes` are words for what tables have in common, such as their storage, by table id.
     """
@@ -132,24 +144,31 @@ class CostModel:
                     many.appendleft(ended)
                     known.new += 1
 
-    def expected(self, table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost:
+    def expected(
+        self, table_id: str, kind: str, work: Work, *, dry_run: bool, circumstances: Circumstances = UNKNOWN
+    ) -> Cost:
+        """Returns the expected cost, under the usual circumstances unless others are given."""
         known = self._kinds.get((kind, dry_run))
         if known is None or not (known.latest or known.of_tables.get(table_id)):
             return Cost(DEFAULT_SECONDS, DEFAULT_SECONDS / _UNKNOWN, DEFAULT_SECONDS * _UNKNOWN, Basis.DEFAULT)
         if known.is_stale:
             _renew(known)
+        if circumstances != UNKNOWN:
+            return self._computed(known, table_id, work, circumstances)
         asked, cost = known.answers.get(table_id, (None, None))
         if cost is None or asked != work:
-            cost = self._computed(known, table_id, work)
+            cost = self._computed(known, table_id, work, UNKNOWN)
             known.answers[table_id] = work, cost
         return cost
 
-    def _computed(self, known: _OfKind, table_id: str, work: Work) -> Cost:
-        found = {part: self._of_part(known, part, table_id, work) for part in known.parts}
+    def _computed(self, known: _OfKind, table_id: str, work: Work, circumstances: Circumstances) -> Cost:
+        found = {part: self._of_part(known, part, table_id, (work, circumstances)) for part in known.parts}
         basis, seconds = found.pop(CostPart.SECONDS)
         return Cost(*seconds, basis, known.gib, {part: each for part, (_, each) in found.items()})
 
-    def _of_part(self, known: _OfKind, part: CostPart, table_id: str, work: Work) -> tuple[Basis, Range]:
+    def _of_part(
+        self, known: _OfKind, part: CostPart, table_id: str, job: tuple[Work, Circumstances]
+    ) -> tuple[Basis, Range]:
         learned = known.parts[part]
         fit = learned.fit
         of_table, of_shape = known.of_tables.get(table_id), known.of_shapes.get(self.shapes.get(table_id, ""))
@@ -160,10 +179,11 @@ class CostModel:
             basis, factor, spread = Basis.SHAPE, _factor(fit, alike, _DOUBT), learned.of_others
         else:
             basis, factor, spread = Basis.KIND, 1.0, learned.of_others
-        amount = factor * fit.of(work)
+        low, high = spread.as_usual if job[1] == UNKNOWN else spread.given
+        amount = factor * fit.of(*job)
         # Beyond the largest known job, the growth is uncertain, so the interval widens.
-        beyond = max(1.0, work.bytes / fit.most_bytes) if fit.most_bytes else 1.0
-        return basis, Range(amount, amount * spread[0], amount * spread[1] * beyond)
+        beyond = max(1.0, job[0].bytes / fit.most_bytes) if fit.most_bytes else 1.0
+        return basis, Range(amount, amount * low, amount * high * beyond)
 
     def learned(self) -> list[Learned]:
         found = []
@@ -184,44 +204,50 @@ def _renew(known: _OfKind) -> None:
     known.parts = {}
     for part in CostPart:
         if observed := known.observed(part):
-            fit = fitted([each for _, each in observed])
-            others, own = _errors(observed, fit)
-            known.parts[part] = _OfPart(fit, _interval(others), _interval(own))
+            known_jobs = [each for _, each in observed]
+            fit = fitted_with_circumstances(known_jobs) if part.depends_on_circumstances else fitted(known_jobs)
+            known.parts[part] = _OfPart(fit, *map(_spread, _errors(observed, fit)))
     known.new = 0
 
 
 def _accuracy(known: _OfKind, part: CostPart) -> Accuracy:
     observed = known.observed(part)
     errors = _errors(observed, known.parts[part].fit)
-    others, own = (_median([abs(math.exp(-each) - 1) for each in found]) for found in errors)
+    others, own = (_median([abs(math.exp(-each) - 1) for each, _ in found]) for found in errors)
     tables = {table_id for table_id, _ in observed}
     return Accuracy(len(observed), len(tables), of_other_tables=others, of_known_tables=own)
 
 
-def _errors(observed: Sequence[tuple[str, Observation]], whole: Fit) -> tuple[list[float], list[float]]:
-    """Returns the errors for tables that the fit does not know, and for jobs whose predecessor on the table it knows.
-    An error is the logarithm of the actual amount divided by the expected one. `whole` is the fit of all."""
+def _errors(
+    observed: Sequence[tuple[str, Observation]], whole: Fit
+) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Returns the errors for tables that the fit does not know, and for jobs whose predecessor on the table it knows:
+    each for its circumstances, and for unknown ones.
+
+    An error is the logarithm of the actual amount divided by the expected one. `whole` is the fit of all, which also
+    has the factors of circumstances.
+    """
     halves: tuple[list[tuple[str, Observation]], list[tuple[str, Observation]]] = ([], [])
     numbers = {table_id: number for number, table_id in enumerate(dict.fromkeys(each for each, _ in observed))}
     of_tables: defaultdict[str, list[Observation]] = defaultdict(list)
     for table_id, each in observed:
         halves[numbers[table_id] % 2].append((table_id, each))
         of_tables[table_id].append(each)
-    others: list[float] = []
+    others: list[tuple[float, float]] = []
     if all(halves):
         for these, those in (halves, halves[::-1]):
-            fit = fitted([each for _, each in those])
-            others += [_error(each, fit.of(each.work)) for _, each in these]
+            fit = fitted_as([each for _, each in those], whole.slowness)
+            others += [(fit.error(each), fit.error(each, as_usual=True)) for _, each in these]
     own = [
-        _error(after, before.amount / whole.of(before.work) * whole.of(after.work))
+        (whole.error(after) - whole.error(before), whole.error(after, as_usual=True) - whole.error(before))
         for each in of_tables.values()
         for before, after in pairwise(each)
     ]
     return others, own
 
 
-def _error(observation: Observation, expected: float) -> float:
-    return math.log(observation.amount / expected)
+def _spread(errors: Sequence[tuple[float, float]]) -> _Spread:
+    return _Spread(_interval([each for each, _ in errors]), _interval([each for _, each in errors]))
 
 
 def _interval(errors: Sequence[float]) -> tuple[float, float]:
@@ -239,7 +265,7 @@ def _factor(fit: Fit, known: Sequence[tuple[Observation, bool]], doubt: float = 
     good: list[float] = []
     failed: list[float] = []
     for each, is_good in known:
-        (good if is_good else failed).append(_error(each, fit.of(each.work)))
+        (good if is_good else failed).append(fit.error(each))
     middle = _median(good)
     # A failed attempt says nothing if it ended sooner than the median of the successful ones.
     ratios = good + [each for each in failed if middle is None or each > middle]
@@ -255,21 +281,25 @@ def _median(values: Sequence[float]) -> float | None:
 
 def _observation(ended: Ended, part: CostPart) -> Observation | None:
     amount = ended.took(part)
-    return None if amount is None else Observation(ended.work, amount)
+    return None if amount is None else Observation(ended.work, amount, ended.circumstances)
 
 
 def _numbers(ended: Ended) -> Iterator[float]:
     yield float(ended.work.bytes)
     yield float(ended.work.files)
+    for number in ended.circumstances:
+        yield math.nan if number is None else float(number)
     for part in CostPart:
         amount = ended.took(part)
         yield math.nan if amount is None else amount if ended.is_good else -amount
 
 
 def _read(numbers: Sequence[float], part: CostPart) -> list[tuple[Observation, bool]]:
-    place = _PLACES[part]
-    return [
-        (Observation(Work(int(numbers[at]), int(numbers[at + 1])), abs(amount)), amount > 0)
-        for at in range(0, len(numbers), _STRIDE)
-        if not math.isnan(amount := numbers[at + place])
-    ]
+    found = []
+    for at in range(0, len(numbers), _STRIDE):
+        amount, before, beside = (numbers[at + place] for place in (_PLACES[part], 2, 3))
+        if not math.isnan(amount):
+            circumstances = UNKNOWN if math.isnan(before + beside) else Circumstances(int(before), beside)
+            work = Work(int(numbers[at]), int(numbers[at + 1]))
+            found.append((Observation(work, abs(amount), circumstances), amount > 0))
+    return found

@@ -13,6 +13,7 @@ from jobs.contract import JobKind
 from jobs.kinds.results import Work
 from service.catalog import snapshot_store
 from service.db import schema
+from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import Cost, CostPart, Ended
 from service.queue.cost_model import CostModel
 from service.queue.workload import work_of
@@ -86,9 +87,18 @@ class Lessons:
         while self._first is None or self._read < MOST_LEARNED:
             self.go_on(connection)
 
-    def expected(self, table_id: str, kind: str, *, dry_run: bool, work: Work | None = None) -> Cost:
+    def expected(
+        self,
+        table_id: str,
+        kind: str,
+        *,
+        dry_run: bool,
+        work: Work | None = None,
+        circumstances: Circumstances = UNKNOWN,
+    ) -> Cost:
         """Returns the expected cost of a job that works on `work`, or on what the last poll suggests."""
-        return self.model.expected(table_id, kind, work or self._work(table_id, kind), dry_run=dry_run)
+        work = work or self._work(table_id, kind)
+        return self.model.expected(table_id, kind, work, dry_run=dry_run, circumstances=circumstances)
 
     def _work(self, table_id: str, kind: str) -> Work:
         totals, known = self.totals.get(table_id), _KINDS.get(kind)
@@ -106,6 +116,7 @@ def record(connection: Connection, ended: Ended, at: datetime) -> None:
         "gib": ended.gib,
         "work_bytes": min(ended.work.bytes, _MOST),
         "work_files": min(ended.work.files, _MOST),
+        **ended.circumstances._asdict(),
     }
     connection.execute(_c.insert(), row)
 
@@ -120,10 +131,13 @@ def _is_sound(row: sa.Row[Any]) -> bool:
     """Returns whether the figures of an attempt are possible, because the model must not learn from a damaged row."""
     amounts = ((part, getattr(row, part.value)) for part in CostPart)
     are_possible = all(amount is None or 0 <= amount < part.most for part, amount in amounts)
-    return are_possible and 0 <= row.gib < _MOST_GIB and row.work_bytes >= 0 and row.work_files >= 0
+    circumstances = all(each is None or 0 <= each < _MOST for each in (row.jobs_before, row.jobs_beside))
+    return are_possible and circumstances and 0 <= row.gib < _MOST_GIB and row.work_bytes >= 0 and row.work_files >= 0
 
 
 def _ended(row: sa.Row[Any]) -> Ended:
     work = Work(row.work_bytes, row.work_files)
     amounts = {part.value: getattr(row, part.value) for part in CostPart}
-    return Ended(row.table_id, row.kind, row.dry_run, work=work, gib=row.gib, is_good=row.succeeded, **amounts)
+    given = Circumstances(row.jobs_before, row.jobs_beside)
+    known = {"work": work, "gib": row.gib, "is_good": row.succeeded, "circumstances": given}
+    return Ended(row.table_id, row.kind, row.dry_run, **known, **amounts)

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from service.db import schema
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
-from service.queue import lock_sighting_store, repeat_store, slot_use
+from service.queue import circumstance_store, lock_sighting_store, repeat_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.lock_sighting import FRESH
@@ -115,7 +115,8 @@ def take(
             passed_over.append(job.id)
             continue
         values = {"job_id": job.id, "attempt": taken.attempt, "worker_id": worker_id, "started_at": now}
-        connection.execute(_ATTEMPT, {**values, "of_worker": worker_id})
+        connection.execute(_ATTEMPT, {**values, "of_worker": worker_id, "of_job": job.id})
+        circumstance_store.count_lease(connection, worker_id)
         slot_use.charge(connection, job.table_id, slot_use.AT_LEAST, now)
         return taken
 
@@ -315,6 +316,7 @@ _ATTEMPT = _a.insert().values(
         each.name: sa.select(each).where(_w.c.id == sa.bindparam("of_worker")).scalar_subquery()
         for each in (_w.c.application_id, _w.c.ui_url)
     }
+    | circumstance_store.AT_LEASE
 )
 _END_ATTEMPT = _a.update().where(_a.c.job_id == sa.bindparam("of_job"), _a.c.attempt == sa.bindparam("of_attempt"))
 

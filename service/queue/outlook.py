@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from service.model.formatting import count, duration
+from service.queue.circumstances import UNKNOWN
 from service.queue.forecast import HeldSlot, course, wanted_slots
 from service.queue.held_attempts import is_window
 from service.queue.lease_order import Candidate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from service.queue.circumstances import Circumstances
     from service.queue.cost import Cost
     from service.queue.outlook_store import HeldRow, QueuedRow
     from service.queue.worker import Worker
@@ -128,9 +130,9 @@ class Outlook:
 
 
 class Expected(Protocol):
-    """Returns the expected cost of a job."""
+    """Returns the expected cost of a job, under the usual circumstances unless others are given."""
 
-    def __call__(self, table_id: str, kind: str, *, dry_run: bool) -> Cost: ...
+    def __call__(self, table_id: str, kind: str, *, dry_run: bool, circumstances: Circumstances = UNKNOWN) -> Cost: ...
 
 
 def outlook(
@@ -149,7 +151,7 @@ def outlook(
     jobs: dict[str, JobOutlook] = {}
     lefts = {}
     for each in held:
-        expected = expected_of(each.table_id, each.kind, dry_run=each.dry_run)
+        expected = expected_of(each.table_id, each.kind, dry_run=each.dry_run, circumstances=each.circumstances)
         passed = (now - each.leased_at).total_seconds()
         lefts[each.id] = max(expected.seconds - passed, _YET * max(passed, 1.0))
         jobs[each.id] = JobOutlook(None, lefts[each.id], expected, is_held=True)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.queue import lock_sighting_store
+from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.job import HELD, JobState
 from service.queue.lock_sighting import FRESH
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+_a = schema.job_attempts
 _j = schema.jobs
 _t = schema.turns
 
@@ -43,7 +45,11 @@ _QUEUED: sa.Select[Any] = (
     .order_by(_j.c.priority.desc(), _j.c.created_at, _j.c.id)
     .limit(MOST_QUEUED)
 )
-_HELD: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at, _IS_OF_POLICY).where(_IS_HELD, _j.c.leased_at.is_not(None))
+_HELD: sa.Select[Any] = (
+    sa.select(*_OF_JOB, _j.c.leased_at, _IS_OF_POLICY, _a.c.jobs_before, _a.c.jobs_beside)
+    .outerjoin(_a, (_a.c.job_id == _j.c.id) & (_a.c.attempt == _j.c.attempt))
+    .where(_IS_HELD, _j.c.leased_at.is_not(None))
+)
 _USED = sa.select(_t.c.table_id, _t.c.used).where(
     _t.c.table_id.in_(sa.select(_j.c.table_id).where(_IS_QUEUED).distinct()), _t.c.used.is_not(None)
 )
@@ -78,6 +84,7 @@ class HeldRow:
     worker_group: str
     leased_at: datetime
     is_of_policy: bool = False
+    circumstances: Circumstances = UNKNOWN
 
 
 def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
@@ -86,7 +93,10 @@ def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
 
 
 def held(connection: Connection) -> list[HeldRow]:
-    return [HeldRow(*row) for row in connection.execute(_HELD)]
+    found = []
+    for *of_job, before, beside in connection.execute(_HELD):
+        found.append(HeldRow(*of_job, circumstances=Circumstances(before, beside)))
+    return found
 
 
 def used(connection: Connection) -> dict[str, float]:

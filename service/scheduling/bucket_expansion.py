@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from service.model.formatting import count, size
 from service.policies.settings import Mode
-from service.scheduling.bucket_growth import AHEAD, MAX_FACTOR
+from service.scheduling.bucket_growth import AHEAD, MAX_FACTOR, local
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
@@ -83,9 +83,10 @@ def _decide(
     is_urgent = context.has_waited or any(
         each.largest_bucket_bytes > _URGENT * settings.max_bucket_bytes for each in large
     )
-    quiet_at = growth.quiet_at if growth else None
-    if isinstance(found, Run) and quiet_at and quiet_at > context.now and not is_urgent and not context.calendar:
-        return Skip(NOT_QUIET, f"{found.because}; best at {quiet_at:%Y-%m-%d %H:%M} UTC, a quiet time", quiet_at)
+    may_wait = isinstance(found, Run) and not is_urgent and not context.calendar
+    if may_wait and growth and growth.quiet_at and growth.quiet_at > context.now:
+        best = local(growth.quiet_at, growth.time_zone)
+        return Skip(NOT_QUIET, f"{found.because}; best at {best}, a quiet time", growth.quiet_at)
     return found
 
 
@@ -102,7 +103,7 @@ def _split(
     largest = size(worst.largest_bucket_bytes)
     finding = f"bucket {worst.largest_bucket} of {worst.place} has {largest}, {size(target)} are allowed"
     if growth and growth.needed_at and worst.largest_bucket_bytes <= target:
-        finding += f" and expected by {growth.needed_at:%Y-%m-%d %H:%M} UTC"
+        finding += f" and expected by {local(growth.needed_at, growth.time_zone)}"
     if not splittable:
         average = size(worst.average_bucket_bytes)
         because = f"{finding}; but an average one has {average}: more buckets would not separate its few keys"

@@ -51,6 +51,7 @@ class BucketGrowth(Documented):
         Spec("The hour with the fewest commits or the window, the present or the next one; null if none is needed"),
     ]
     text: Annotated[str, Spec("The same in words", examples=("needs 16 buckets by 3 March; 32 in 90 days",))]
+    time_zone: Annotated[str, Spec("The zone of the times in words: that of the policy", examples=("UTC",))]
 
     def grown(self, size: float) -> float:
         """Returns what a bucket of so many bytes has in 90 days."""
@@ -106,6 +107,7 @@ def foreseen(
         *(largest.bytes, int(rate), largest.num_buckets, needed, needed_at, lasting, factor),
         quiet if factor > 1 else None,
         text,
+        time_zone,
     )
 
 

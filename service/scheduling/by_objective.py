@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind
 from service.model.formatting import duration
 from service.outcome.objective import storage_overhead
+from service.outcome.table_objective import UNREAD_FOR
 from service.scheduling.trigger_context import Timing
 
 if TYPE_CHECKING:
@@ -16,13 +18,10 @@ if TYPE_CHECKING:
     from service.outcome.table_objective import TableObjective
     from service.scheduling.trigger_context import TriggerContext
 
-UNREAD_FOR = timedelta(days=1)
-"""How long logs wait on a table that nobody seems to read. The wait has an end, because reads may be unknown."""
-
 
 def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     """Returns whether logs should be compacted. At least one member of the objective concerns reads."""
-    found = [each for each in (_by_overhead(snapshot, context), _by_age(snapshot, context)) if each]
+    found = [each for each in (_by_reads(snapshot, context), _by_age(snapshot, context)) if each]
     timing = next((each for each in found if each.is_due), None) or Timing(
         False,
         "; ".join(each.because for each in found),
@@ -38,11 +37,12 @@ def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
 
 def of_small_files(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     """Returns whether small files should be merged."""
-    most = context.objective.settings.read_overhead or 1.0
+    most = context.objective.settings.read_overhead
     cost = context.objective.cost_of_reads(snapshot)
-    because = f"for its small files a read costs {cost.of_small_files:.2f} times as much, at most {most:g}"
-    is_due = cost.of_small_files > most and not context.objective.reads.have_stopped
-    return Timing(is_due, f"{because}; {context.objective.reads.text}")
+    because = f"for its small files a read costs {cost.of_small_files:.2f} times as much{_at_most(most)}"
+    is_due = cost.of_small_files > (most or 1.0) and not context.objective.reads.have_stopped
+    timing = Timing(is_due, f"{because}; {context.objective.reads.text}")
+    return _if_worth_it(timing, JobKind.CLUSTERING, snapshot, context)
 
 
 def of_versions(snapshot: TableSnapshot, objective: TableObjective) -> Timing:
@@ -63,15 +63,36 @@ def within_budget(timing: Timing, objective: TableObjective) -> Timing:
     return Timing(False, f"{timing.because}; but {spent}", objective.spent_until)
 
 
-def _by_overhead(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
-    most = context.objective.settings.read_overhead
-    if most is None:
+def _by_reads(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
+    if not context.objective.settings.weighs_reads:
         return None
+    most = context.objective.settings.read_overhead
     overhead = context.objective.cost_of_reads(snapshot).of_logs
     # A job is due if the next commit would exceed the limit.
     next_one = (overhead - 1) / max(1, snapshot.since_compaction.commits)
-    because = f"for its logs a read costs {overhead:.2f} times as much, at most {most:g}"
-    return Timing(overhead + next_one > most, f"{because}; {context.objective.reads.text}")
+    because = f"for its logs a read costs {overhead:.2f} times as much{_at_most(most)}"
+    timing = Timing(overhead + next_one > (most or 1.0), f"{because}; {context.objective.reads.text}")
+    return _if_worth_it(timing, JobKind.COMPACTION, snapshot, context)
+
+
+def _at_most(most: float | None) -> str:
+    return "" if most is None else f", at most {most:g}"
+
+
+def _if_worth_it(timing: Timing, kind: JobKind, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
+    """Returns the timing; a job is due only if readers have paid enough for its work."""
+    objective, least = context.objective, context.objective.settings.least_worth
+    if least is None or not timing.is_due:
+        return timing
+    worth, age = objective.worth(kind, snapshot, context.now), objective.age(kind, snapshot, context.now)
+    paid = f"readers have paid {worth:.2g} s for each second of its work"
+    if objective.is_worth_it(kind, snapshot, context.now):
+        return Timing(True, f"{timing.because}; {paid}")
+    # They pay as much in each further second, or more.
+    left = UNREAD_FOR.total_seconds() - age
+    if worth > 0:
+        left = min(left, max(age, 1.0) * (least / worth - 1))
+    return Timing(False, f"{timing.because}; but {paid}, at least {least:g}", context.now + timedelta(seconds=left))
 
 
 def _by_age(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:

@@ -55,7 +55,7 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
 
 def _timing(settings: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     # An objective says nothing about the order of rows.
-    if context.objective.settings.read_overhead is not None and not settings.sort_by and not snapshot.num_buckets:
+    if context.objective.settings.weighs_reads and not settings.sort_by and not snapshot.num_buckets:
         return of_small_files(snapshot, context)
     return _by_thresholds(settings, snapshot)
 

@@ -32,6 +32,7 @@ from service.scheduling.job_history import JobHistory, history_of, one_sided_spl
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.table_objectives import table_objective
 from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.worth import NO_COSTS, work_seconds
 from service.scheduling.writer_hazard import writer_hazard
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from service.queue.job import Job
     from service.scheduling.budgets import Budgets
     from service.scheduling.decision import Decision, Proposal
+    from service.scheduling.worth import Costs
 
 POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
     kind: import_module(f"service.scheduling.{kind.value}").propose for kind in DECIDED
@@ -99,10 +101,14 @@ class DecisionInputs:
 
 
 def inputs_of(
-    connection: Connection, table_id: str, now: datetime, budgets: Budgets | None = None
+    connection: Connection,
+    table_id: str,
+    now: datetime,
+    budgets: Budgets | None = None,
+    costs: Costs = NO_COSTS,
 ) -> DecisionInputs | None:
     """Returns the decision inputs, or None before the first poll of the table. `budgets` are the spent budgets; None to
-    read them. Raises TableNotFoundError."""
+    read them. `costs` are the known expected costs of jobs. Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
     stored = snapshot_store.find(connection, table_id)
     if stored is None:
@@ -124,6 +130,7 @@ def inputs_of(
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
     objective = table_objective(connection, table, effective, now, budgets)
+    objective = replace(objective, work_seconds=work_seconds(costs, table_id))
     contexts = _trigger_contexts(now, calendars, history, recent, objective)
     for kind, last in before.items():
         if kind in contexts:

@@ -12,13 +12,16 @@ from service.policies.policy import SECTIONS, PatternPolicy
 from service.policies.policy_registry import effective_of_all
 from service.scheduling import scheduler
 from service.scheduling.decision import Decision, Verdict
+from service.scheduling.worth import costs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.events.database import Database
     from service.policies.precedence import Effective
+    from service.queue.forecaster import Forecaster
     from service.scheduling.scheduler import SchedulerConfig
+    from service.scheduling.worth import Costs
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,13 @@ class _UndoneError(Exception):
 
 
 def of_pattern(
-    database: Database, config: SchedulerConfig, pattern: str, policy: PatternPolicy | None, *, limit: int
+    database: Database,
+    config: SchedulerConfig,
+    pattern: str,
+    policy: PatternPolicy | None,
+    *,
+    limit: int,
+    forecaster: Forecaster | None = None,
 ) -> tuple[list[ChangedTable], int]:
     """Returns at most `limit` tables whose policy would change, and the number of all such tables. A `policy` of None
     previews the deletion. Raises PolicyNotFoundError.
@@ -63,15 +72,20 @@ def of_pattern(
         after = effective_of_all(connection, kept if policy is None else [*kept, policy])
     changed = [table_id for table_id, (_, found) in after.items() if found.policy != before[table_id][1].policy]
     shown = []
+    costs = costs_of(database.engine, forecaster, changed[:limit])
     for table_id in changed[:limit]:
         (name, new), (_, old) = after[table_id], before[table_id]
-        starts = _starts(database, config, table_id, policy or pattern)
+        starts = _starts(database, config, table_id, policy or pattern, costs)
         shown.append(ChangedTable(table_id, name, _changes(old, new), starts))
     return shown, len(changed)
 
 
 def _starts(
-    database: Database, config: SchedulerConfig, table_id: str, edit: PatternPolicy | str
+    database: Database,
+    config: SchedulerConfig,
+    table_id: str,
+    edit: PatternPolicy | str,
+    costs: Costs,
 ) -> Sequence[Decision]:
     """Returns the jobs that would start after the edit, which is a new policy, or the pattern whose policy is
     deleted."""
@@ -82,7 +96,7 @@ def _starts(
                 store.delete(connection, edit)
             else:
                 store.put(connection, edit)
-            found = scheduler.evaluated(connection, table_id, database.clock(), config)
+            found = scheduler.evaluated(connection, table_id, database.clock(), config, costs)
             starts = [each for each in found.decisions if each.verdict is Verdict.RUN]
             raise _UndoneError
     except _UndoneError:

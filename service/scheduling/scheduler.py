@@ -33,7 +33,7 @@ from service.scheduling import budgets, decision_store, delegated
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import frozen_by, inputs_of, paused
-from service.scheduling.worth import RoundFacts, renew, weighed
+from service.scheduling.worth import NO_COSTS, RoundFacts, costs_of, renew, weighed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from service.queue.forecaster import Forecaster
     from service.scheduling.decision import Admission
     from service.scheduling.decision_inputs import DecisionInputs
+    from service.scheduling.worth import Costs
 
 BY_POLICY = "policy"
 """Value of `Job.requested_by` for a job that the service started by itself."""
@@ -133,16 +134,21 @@ def run_once(database: Database, config: SchedulerConfig, forecaster: Forecaster
     return SchedulerResult(decided, tuple(started))
 
 
-def evaluate(database: Database, table_id: str, config: SchedulerConfig) -> Evaluation:
+def evaluate(
+    database: Database, table_id: str, config: SchedulerConfig, forecaster: Forecaster | None = None
+) -> Evaluation:
     """Returns the decisions that would be made about a table now. Writes nothing. Raises TableNotFoundError."""
+    costs = costs_of(database.engine, forecaster, [table_id])
     with reading(database.engine) as connection:
-        return evaluated(connection, table_id, database.clock(), config)
+        return evaluated(connection, table_id, database.clock(), config, costs)
 
 
-def evaluated(connection: Connection, table_id: str, now: datetime, config: SchedulerConfig) -> Evaluation:
-    """Does the same as `evaluate`, in a transaction of the caller."""
+def evaluated(
+    connection: Connection, table_id: str, now: datetime, config: SchedulerConfig, costs: Costs = NO_COSTS
+) -> Evaluation:
+    """Does the same as `evaluate`, in a transaction of the caller. `costs` are the known expected costs of jobs."""
     spent = budgets.read(connection, now, [table_id], config.worker_hours_by_group)
-    inputs = inputs_of(connection, table_id, now, spent)
+    inputs = inputs_of(connection, table_id, now, spent, costs)
     if inputs is None:
         return Evaluation()
     admissions = admit(inputs.proposals, inputs.situation, config.limits, Load(job_store.count_active(connection)))
@@ -175,11 +181,11 @@ def _decide(
     facts: RoundFacts,
 ) -> Job | None:
     """Decides about a claimed table, and returns the job that was started. `started` counts the jobs of this round."""
-    inputs = inputs_of(connection, table_id, now, facts.budgets)
+    inputs = inputs_of(connection, table_id, now, facts.budgets, facts.costs)
     withdrawn: list[str] = []
     if inputs and inputs.withdrawal and inputs.withdrawable:
         withdrawn = job_store.withdraw(connection, error=inputs.withdrawal, now=now, table_id=table_id)
-        inputs = inputs_of(connection, table_id, now, facts.budgets)
+        inputs = inputs_of(connection, table_id, now, facts.budgets, facts.costs)
     if inputs is None:
         decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
         return None

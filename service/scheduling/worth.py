@@ -3,33 +3,39 @@ for a slot are ordered by it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.db.engine import reading
-from service.outcome.gain import Gain, gain_of
 from service.queue import job_store
-from service.queue.cost import DEFAULT_SECONDS
+from service.queue.cost import DEFAULT_SECONDS, Cost
 from service.queue.forecaster import Planned
 from service.queue.job import JobState
 from service.scheduling import budgets
 from service.scheduling.budgets import Budgets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
 
-    from service.queue.cost import Cost
+    from service.outcome.gain import Gain
     from service.queue.forecaster import Forecaster
     from service.queue.job import Job
     from service.scheduling.decision_inputs import DecisionInputs
 
 WEIGHED = (JobKind.COMPACTION, JobKind.CLUSTERING)
 """The kinds that make reads cheaper. Jobs of other kinds start before them."""
+
+Costs = Mapping[tuple[str, JobKind], Cost]
+"""The known expected costs of jobs, by table and kind."""
+
+NO_COSTS: Costs = MappingProxyType({})
 
 LONGEST_WAIT = timedelta(days=1)
 """After this time a job starts before others of its priority, whatever it saves."""
@@ -49,7 +55,7 @@ class RoundFacts:
     """Facts that are read once for a round of decisions: the known expected costs of jobs by table and kind, and the
     spent budgets."""
 
-    costs: Mapping[tuple[str, JobKind], Cost]
+    costs: Costs
     budgets: Budgets
 
     @classmethod
@@ -62,26 +68,37 @@ class RoundFacts:
         worker_hours_by_group: Mapping[str, float],
     ) -> RoundFacts:
         if not due:
-            return cls({}, Budgets())
+            return cls(NO_COSTS, Budgets())
         with reading(engine) as connection:
             spent = budgets.read(connection, now, due, worker_hours_by_group)
-        jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in due for kind in WEIGHED}
-        return cls(forecaster.costs(engine, jobs) if forecaster else {}, spent)
+        return cls(costs_of(engine, forecaster, due), spent)
+
+
+def costs_of(engine: Engine, forecaster: Forecaster | None, table_ids: Iterable[str]) -> Costs:
+    """Returns the known expected costs of the jobs of these tables that make reads cheaper."""
+    jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in table_ids for kind in WEIGHED}
+    return forecaster.costs(engine, jobs) if forecaster else NO_COSTS
+
+
+def work_seconds(costs: Costs, table_id: str) -> Mapping[JobKind, float]:
+    """Returns the expected seconds of the jobs of a table."""
+    found = ((kind, costs.get((table_id, kind))) for kind in WEIGHED)
+    return {kind: cost.seconds if cost else DEFAULT_SECONDS for kind, cost in found}
 
 
 def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost | None) -> Weighed:
     """Returns the job with its worth. `cost` is its expected cost, None if unknown."""
     now = inputs.situation.now
-    of_reads = inputs.objective.cost_of_reads(inputs.snapshot)
-    gain = gain_of(job.kind, of_reads, inputs.objective.reads)
+    gain = inputs.objective.gain(job.kind, inputs.snapshot)
     # The gain from sorting rows is unknown, so such a job has no worth.
     if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
         return Weighed(job)
-    worth = gain.paid_per_second(_age(job.kind, inputs, now), cost.seconds if cost else DEFAULT_SECONDS)
+    worth = inputs.objective.worth(job.kind, inputs.snapshot, now)
     reason = job.reason
     if cost is not None:
         reason = f"{reason}; {gain.text(cost.seconds)}{_place(connection, job, worth)}"
-    return Weighed(job.evolve(worth=worth, starts_by=_starts_by(inputs, now), reason=reason), gain, of_reads.of_logs)
+    overhead = inputs.objective.cost_of_reads(inputs.snapshot).of_logs
+    return Weighed(job.evolve(worth=worth, starts_by=_starts_by(inputs, now), reason=reason), gain, overhead)
 
 
 def renew(connection: Connection, inputs: DecisionInputs, facts: RoundFacts) -> None:
@@ -94,16 +111,6 @@ def renew(connection: Connection, inputs: DecisionInputs, facts: RoundFacts) -> 
         worth = (found.job.worth or 0.0) if found.gain else 0.0
         if worth != job.worth:
             job_store.renew_worth(connection, job.id, worth)
-
-
-def _age(kind: JobKind, inputs: DecisionInputs, now: datetime) -> float:
-    """Returns the seconds since which reads become dearer: since the first log file, or the last clustering."""
-    snapshot = inputs.snapshot
-    if kind is JobKind.COMPACTION:
-        since = inputs.objective.oldest(snapshot, now)
-    else:
-        since = snapshot.since_clustering.at or snapshot.first_commit_at or now
-    return (now - since).total_seconds()
 
 
 def _starts_by(inputs: DecisionInputs, now: datetime) -> datetime:

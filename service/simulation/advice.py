@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from service.policies.policy import Policy
     from service.simulation.advisable import Advisable
+    from service.simulation.expected import Expected
     from service.simulation.outcome import Outcome
-    from service.simulation.simulator import Expected, Fleet
+    from service.simulation.simulator import Fleet
     from service.simulation.table_past import TablePast
 
 PERIOD = timedelta(days=7)

@@ -73,7 +73,7 @@ def _no_clustering(past: TablePast) -> str | None:
         return "the table has no clusterings that merge small files"
     if settings.sort_by:
         return "it is not known what reads save by the order of rows"
-    if past.policy.objective.read_overhead is not None:
+    if past.policy.objective.weighs_reads:
         return "the objective says when small files are merged"
     by_share = settings.cron is None and settings.small_file_share is not None
     return None if by_share else "clusterings do not start by the number of small files alone"

@@ -19,14 +19,14 @@ from service.outcome.objective import check
 from service.policies.freeze import next_start
 from service.queue.job import Job
 from service.scheduling.admission import Situation, admit
-from service.scheduling.decision import DECIDED, Run, Skip, Suggest, Wait
+from service.scheduling.decision import Run, Skip, Wait
 from service.scheduling.decision_inputs import POLICIES, frozen_by, paused
 from service.scheduling.job_history import JobHistory
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import TriggerContext
-from service.scheduling.worth import LONGEST_WAIT
+from service.scheduling.worth import LONGEST_WAIT, WEIGHED
 from service.scheduling.writer_hazard import NO_HAZARD
-from service.simulation.counted import COUNTED, counts, stays_due
+from service.simulation.counted import COUNTED, SIMULATED, counts, stays_due, stays_proposed
 from service.simulation.open_windows import OpenWindows
 from service.simulation.schedule import Schedule
 from service.simulation.simulated_files import SimulatedFiles, moment
@@ -39,18 +39,9 @@ if TYPE_CHECKING:
     from service.policies.freeze import Freeze
     from service.scheduling.admission import Limits, Load
     from service.scheduling.decision import Proposal
+    from service.simulation.expected import Expected
     from service.simulation.simulated_files import Taken
     from service.simulation.table_past import TablePast, Write
-
-NOT_SIMULATED = frozenset(
-    {JobKind.REPAIR, JobKind.ROLLBACK, JobKind.BUCKET_CONTRACTION, JobKind.BUCKET_RESIZE, JobKind.PARTITION_TTL}
-)
-"""Kinds whose jobs depend on damages, dead writers, single buckets or values of partitions: no commit shows these."""
-
-SIMULATED = tuple(kind for kind in DECIDED if kind not in NOT_SIMULATED)
-
-_FOREVER = frozenset({"off", "not-merge-on-read", "no-bucket-index", "no-sort-columns", "no-metastore"})
-"""Codes of proposals that stay while policy and table stay."""
 
 _NEVER = JobHistory()
 _NOT_YET = Skip("not-yet", "")
@@ -71,8 +62,10 @@ class Answer:
 
 
 class SimulatedTable:
-    def __init__(self, past: TablePast, begin: float, end: float, freezes: Sequence[Freeze] = ()) -> None:
-        self.past, self.policy = past, past.policy
+    def __init__(
+        self, past: TablePast, begin: float, end: float, freezes: Sequence[Freeze], expected: Expected
+    ) -> None:
+        self.past, self.policy, self._expected = past, past.policy, expected
         self.files = SimulatedFiles(past)
         self.freezes = freezes
         self.active: list[Job] = []
@@ -82,7 +75,8 @@ class SimulatedTable:
         self._wanted_since: dict[JobKind, datetime] = {}
         settings = past.policy.objective
         self._usual_objective = replace(past.objective, settings=settings)
-        self._has_objective = settings.is_set or settings.max_gb_hours_per_day is not None
+        self._has_objective = settings.is_set or settings.weighs_reads or settings.max_gb_hours_per_day is not None
+        self._weighed = () if settings.least_worth is None else WEIGHED
         # The ends of the jobs of the last day, and their GB-hours.
         self._spent: deque[tuple[datetime, float]] = deque()
         self._next = 0
@@ -108,7 +102,7 @@ class SimulatedTable:
         # Proposals with the number of commits before which they stay as they are.
         self._lasting: dict[JobKind, tuple[Skip, float]] = {}
         self._kinds: Sequence[JobKind] = SIMULATED
-        self._kinds = tuple(kind for kind, found in self._proposals(moment(begin)).items() if not _stays(found))
+        self._kinds = tuple(kind for kind, found in self._proposals(moment(begin)).items() if not stays_proposed(found))
         self._counts = counts(self.policy)
         self._stays_due = not freezes and stays_due(self.policy, self._kinds)
         # Nobody would look at the schedule of another kind, so its next time would be in the past for ever.
@@ -255,6 +249,11 @@ class SimulatedTable:
             fruitless=before.fruitless + 1 if is_fruitless else 0,
         )
 
+    def work_seconds(self, kind: JobKind, now: float) -> float:
+        """Returns the expected time of a job that would begin now."""
+        work = copy(self.files).begin(kind, self.policy, now).work
+        return self._expected(self.past.id, kind.value, work, dry_run=False).seconds
+
     def starts_by(self, now: float) -> float:
         """Returns when a job that is queued now goes before all others of its priority."""
         longest, most = now + LONGEST_WAIT.total_seconds(), self.policy.objective.log_age_seconds
@@ -322,6 +321,7 @@ class SimulatedTable:
             oldest_log_at=None if self.files.oldest_at is None else moment(self.files.oldest_at),
             gb_hours=sum(each for _, each in spent),
             spent_until=spent[0][0] + _DAY if spent else None,
+            work_seconds={kind: self.work_seconds(kind, now.timestamp()) for kind in self._weighed},
         )
 
     def _snapshot(self, now: datetime) -> TableSnapshot:
@@ -344,7 +344,3 @@ class SimulatedTable:
             wanted_since=self._wanted_since,
             rest=self._rest,
         )
-
-
-def _stays(proposal: Proposal) -> bool:
-    return isinstance(proposal, Suggest) or (isinstance(proposal, Skip) and proposal.code in _FOREVER)

@@ -6,10 +6,9 @@ import gc
 import heapq
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from service.outcome.gain import gain_of
@@ -18,15 +17,15 @@ from service.queue.lease_order import NEVER, Candidate, turn
 from service.queue.slot_use import AT_LEAST, used_after
 from service.scheduling.admission import Limits, Load
 from service.scheduling.worth import WEIGHED
+from service.simulation.counted import SIMULATED
 from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, percentile
-from service.simulation.simulated_table import SIMULATED, SimulatedTable
+from service.simulation.simulated_table import SimulatedTable
 
 if TYPE_CHECKING:
     from jobs.contract import JobKind
-    from jobs.kinds.results import Work
     from service.policies.freeze import Freeze
-    from service.queue.cost import Cost
     from service.queue.job import Job
+    from service.simulation.expected import Expected
     from service.simulation.simulated_files import Taken
     from service.simulation.table_past import TablePast
 
@@ -40,12 +39,6 @@ _MUTATES = {kind: mutates(kind, dry_run=False) for kind in SIMULATED}
 
 Order = Callable[[Candidate, float, float], tuple[float, ...]]
 """The sort key of a job that waits for a slot, by the slot use of its table and the time since the beginning."""
-
-
-class Expected(Protocol):
-    """Returns the expected cost of a job."""
-
-    def __call__(self, table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost: ...
 
 
 @dataclass(frozen=True)
@@ -93,7 +86,7 @@ def simulated(pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begi
 class _Simulation:
     def __init__(self, pasts: Sequence[TablePast], fleet: Fleet, expected: Expected, begin: float, end: float) -> None:
         self.fleet, self.expected, self.begin, self.end = fleet, expected, begin, end
-        self.tables = [SimulatedTable(each, begin, end, fleet.freezes) for each in pasts]
+        self.tables = [SimulatedTable(each, begin, end, fleet.freezes, expected) for each in pasts]
         self.wakes: list[float] = [0.0] * len(pasts)
         self.numbers = {each.id: number for number, each in enumerate(pasts)}
         self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
@@ -216,8 +209,7 @@ class _Simulation:
         gain = gain_of(job.kind, table.files.cost_of_reads(), table.past.objective.reads)
         if gain is None or gain.seconds_per_read <= 0 or job.params.get("sort_by"):
             return None
-        work = copy(table.files).begin(job.kind, table.policy, now).work
-        seconds = self.expected(job.table_id, job.kind.value, work, dry_run=False).seconds
+        seconds = table.work_seconds(job.kind, now)
         return gain.paid_per_second(table.files.age(job.kind, now), seconds)
 
     def _renew(self, number: int, queued: _Queued, now: float) -> None:

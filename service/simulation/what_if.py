@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from service.policies.policy import Policy
     from service.simulation.edit import Edit
+    from service.simulation.expected import Expected
     from service.simulation.past_store import Past
-    from service.simulation.simulator import Expected
 
 MOST_TABLES = 1000
 MOST_DAYS = 90

@@ -4,9 +4,11 @@
     python tests/benchmarks/cost_model.py --read jobs.json
 
 Each table, a copy of one of several shapes, gets a compaction, a clustering, an expansion and a cleaning, one job after
-the other, by a daemon with a worker of one slot: 200 jobs. The model learns from the attempts as the service has stored
-them. Errors are those for tables held out: a fifth of the tables of each shape (`of_tables`), or all tables of a shape,
-whose size is then new to the model (`of_shapes`). Each is a median of absolute errors, as a share of what a job took.
+the other, by a daemon with a worker of one slot: 200 jobs. With more `--slots`, as many tables get their jobs beside
+each other. The model learns from the attempts as the service has stored them. Errors are those for tables held out: a
+fifth of the tables of each shape (`of_tables`), or all tables of a shape, whose size is then new to the model
+(`of_shapes`). `without circumstances` is the first of these if the model does not know how warm and how busy the worker
+was. Each is a median of absolute errors, as a share of what a job took.
 
 `alike` is what no model can avoid: the same error, if the median of the same kind of job on tables of the same shape
 were expected. On a machine with other work only CPU seconds mean anything; `seconds by load` are seconds divided by the
@@ -30,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jobs.hudi.session import start_session
 from jobs.kinds.results import Work
+from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import CostPart, Ended
 from service.queue.cost_model import CostModel
 from tests.acceptance.daemon import Daemon
@@ -68,32 +71,45 @@ class Measured:
     bytes_read: float | None
     bytes_written: float | None
     load: float
+    jobs_before: int | None = None
+    jobs_beside: float | None = None
+
+    @property
+    def circumstances(self) -> Circumstances:
+        return Circumstances(self.jobs_before, self.jobs_beside)
 
 
-def measure(folder: Path, tables: int, warm_up: int, shapes: list[str]) -> list[Measured]:
+def measure(folder: Path, given: argparse.Namespace) -> list[Measured]:
+    shapes = given.shapes
     fleet.SHAPES.update(SHAPES)
     spark = start_session(master="local[2,4]", app_name="cost_model", driver_memory=fleet.MEMORY)
     models = fleet.Fleet(spark, folder / "models", shapes)
-    copies = models.copies(fleet.COMPACTION, folder / "tables", tables + warm_up)
+    copies = models.copies(fleet.COMPACTION, folder / "tables", given.tables + given.warm_up)
     spark.stop()
     loads: dict[tuple[str, str], float] = {}
     places: dict[str, tuple[str, int]] = {}
-    # A worker that reaches the end of its lifetime would warm up again.
-    settings = {"slots": "1", "spare_slots": "0", "workers": "1", "driver_memory": fleet.MEMORY, "recycle_jobs": "1000"}
+    settings = {"slots": str(given.slots), "spare_slots": "0", "workers": "1", "driver_memory": fleet.MEMORY}
+    settings["recycle_jobs"] = str(given.recycle)
     with Daemon(folder / "daemon", **settings) as daemon:
         daemon.wait_for_worker()
-        for number, (shape, base) in enumerate(copies):
-            table = daemon.register(base, shape.buckets, writers={"stopped": True})
+        for first in range(0, len(copies), given.slots):
+            batch = copies[first : first + given.slots]
+            ids = [daemon.register(base, shape.buckets, writers={"stopped": True}) for shape, base in batch]
             for kind in KINDS:
-                loads[table, kind] = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-                daemon.succeed(table, kind, **fleet.PARAMS.get(kind, {}))
-            if number >= warm_up:
-                places[table] = shapes[number % len(shapes)], number // len(shapes)
-            print(f"table {number + 1} of {len(copies)}, load {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)
+                loads.update({(each, kind): max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)) for each in ids})
+                jobs = [daemon.submit(each, kind, **fleet.PARAMS.get(kind, {})) for each in ids]
+                ended = [daemon.wait(each) for each in jobs]
+                assert all(each["state"] == "succeeded" for each in ended), ended
+            for number, table in enumerate(ids, first):
+                if number >= given.warm_up:
+                    places[table] = shapes[number % len(shapes)], number // len(shapes)
+            print(
+                f"table {first + len(ids)} of {len(copies)}, load {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True
+            )
         print(json.dumps(daemon.call("GET", "/v1/models/cost").json()), file=sys.stderr)
     return [
-        Measured(*places[table], kind, *took, loads[table, kind])
-        for table, kind, *took in _stored(folder / "daemon")
+        Measured(*places[table], kind, *took, loads[table, kind], *circumstances)
+        for table, kind, *took, circumstances in _stored(folder / "daemon")
         if table in places
     ]
 
@@ -101,23 +117,30 @@ def measure(folder: Path, tables: int, warm_up: int, shapes: list[str]) -> list[
 def _stored(folder: Path) -> list[tuple[Any, ...]]:
     """Returns what the service has stored about ended attempts."""
     [database] = folder.rglob("*.db")
-    columns = ", ".join(("table_id", "kind", "work_bytes", "work_files", *CostPart))
+    columns = ", ".join(("table_id", "kind", "work_bytes", "work_files", *CostPart, *Circumstances._fields))
     with sqlite3.connect(database) as connection:
-        return connection.execute(f"select {columns} from attempt_costs where succeeded order by id").fetchall()
+        rows = connection.execute(f"select {columns} from attempt_costs where succeeded order by id").fetchall()
+    last = len(Circumstances._fields)
+    return [(*row[:-last], row[-last:]) for row in rows]
 
 
-def errors(jobs: Sequence[Measured], part: CostPart, fold: Callable[[Measured], Any]) -> dict[str, float]:
-    """Returns the median error by kind, and of all jobs, where each fold is expected from the other ones."""
+def errors(
+    jobs: Sequence[Measured], part: CostPart, fold: Callable[[Measured], Any], *, by_circumstances: bool = True
+) -> dict[str, float]:
+    """Returns the median error by kind, and of all jobs, where each fold is expected from the other ones. Without
+    `by_circumstances` the model knows those of no job."""
     found: dict[str, list[float]] = {}
     for held_out in dict.fromkeys(map(fold, jobs)):
         model = CostModel()
         for each in jobs:
             if fold(each) != held_out:
-                model.learn(_ended(each))
+                model.learn(_ended(each, by_circumstances=by_circumstances))
         for each in jobs:
             took = _ended(each).took(part)
             if fold(each) == held_out and took is not None:
-                cost = model.expected("unknown", each.kind, Work(each.bytes, each.files), dry_run=False)
+                given = each.circumstances if by_circumstances else UNKNOWN
+                work = Work(each.bytes, each.files)
+                cost = model.expected("unknown", each.kind, work, dry_run=False, circumstances=given)
                 expected = cost.seconds if part is CostPart.SECONDS else cost.further[part].expected
                 found.setdefault(each.kind, []).append(abs(expected / took - 1))
     return _medians(found)
@@ -139,8 +162,10 @@ def _medians(found: dict[str, list[float]]) -> dict[str, float]:
     return {"all": round(median(error for each in found.values() for error in each), 3), **by_kind}
 
 
-def _ended(job: Measured) -> Ended:
-    took = {part.value: getattr(job, part.value) for part in CostPart}
+def _ended(job: Measured, *, by_circumstances: bool = True) -> Ended:
+    took: dict[str, Any] = {part.value: getattr(job, part.value) for part in CostPart}
+    if by_circumstances:
+        took["circumstances"] = job.circumstances
     return Ended(f"{job.shape} {job.number}", job.kind, dry_run=False, work=Work(job.bytes, job.files), **took)
 
 
@@ -153,6 +178,7 @@ def tell(jobs: Sequence[Measured]) -> dict[str, Any]:
     ):
         result[name] = {
             "of_tables": errors(those, part, lambda each: each.number % FOLDS),
+            "without circumstances": errors(those, part, lambda each: each.number % FOLDS, by_circumstances=False),
             "of_shapes": errors(those, part, lambda each: each.shape),
             "alike": alike(those, part),
         }
@@ -164,6 +190,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=50)
     parser.add_argument("--warm-up", type=int, default=8, help="tables whose jobs do not count")
+    parser.add_argument("--slots", type=int, default=1, help="jobs that the worker runs at once")
+    parser.add_argument(
+        "--recycle", type=int, default=1000, help="jobs after which the worker starts again, and is cold"
+    )
     parser.add_argument("--shapes", type=lambda text: text.split(","), default=list(SHAPES))
     parser.add_argument("--keep", type=Path, help="a file for the jobs")
     parser.add_argument("--read", type=Path, help="jobs of an earlier run, in place of new ones")
@@ -173,7 +203,7 @@ def main() -> None:
         jobs = [Measured(**each) for each in json.loads(given.read.read_text())]
     else:
         with tempfile.TemporaryDirectory(prefix="cost-") as folder:
-            jobs = measure(Path(folder).resolve(), given.tables, given.warm_up, given.shapes)
+            jobs = measure(Path(folder).resolve(), given)
     if given.keep:
         given.keep.write_text(json.dumps([asdict(each) for each in jobs]))
     result = tell(jobs)

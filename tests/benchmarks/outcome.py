@@ -11,12 +11,14 @@ distributions, drawn independently. Variants:
 - `default`: a daemon with our default thresholds, and a worker of one slot.
 - `open_house`: the same daemon and worker; OpenHouse's rule (`beside/open_house.py`) selects the compactions, our
   default thresholds the cleanings.
-- `objective`: the same daemon and worker, which decide by the objective `read_overhead` (`--overhead`).
+- `objective`: the same daemon and worker, which decide by an objective: `least_worth`, `storage_overhead`, and
+  `read_overhead` if given. The owners declare how often the tables are read, in place of the history of reads that the
+  service would have after some days; with `--lineage` each query is reported instead.
 - `none`: no services at all, for comparison.
 
 The cost of a daemon is the CPU time of all its processes until the last job has ended, after jobs on other tables have
-warmed it up. At the end the rows of all variants must be equal. On a machine with other work only CPU seconds mean
-anything.
+warmed it up; `service_parts` has the parts of the worker's JVM and of all Python processes. At the end the rows of all
+variants must be equal. On a machine with other work only CPU seconds mean anything.
 """
 
 from __future__ import annotations
@@ -25,13 +27,12 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -42,53 +43,31 @@ from jobs.hudi.session import start_session
 from tests.acceptance.daemon import Daemon
 from tests.benchmarks import fleet, trips
 from tests.benchmarks.beside.open_house import OpenHouse
+from tests.benchmarks.beside.outcome_figures import (
+    DEFAULT,
+    INLINE,
+    NONE,
+    OBJECTIVE,
+    OPEN_HOUSE,
+    Figures,
+    figures_of,
+    settle_inline,
+    tell_verdict,
+    verdict,
+)
 from tests.benchmarks.beside.writer import printed_options
-from tests.benchmarks.beside.zipf_load import Does, Event, Session, Took, schedule, shape_of
+from tests.benchmarks.beside.zipf_load import Does, Event, Session, Took, reads_per_day, schedule, shape_of
 from tests.benchmarks.by_itself import jobs_of, settled
 from tests.benchmarks.process_tree import Cost, measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-INLINE, DEFAULT, OPEN_HOUSE, OBJECTIVE, NONE = "inline", "default", "open_house", "objective", "none"
 VARIANTS = (INLINE, DEFAULT, OPEN_HOUSE, OBJECTIVE)
 HUDIS_SERVICES = {"hoodie.compact.inline": "true", "hoodie.clean.automatic": "true"}
 # The benchmark repeats batches itself, to count conflicts.
 OWN_REPEATS = {"hoodie.write.num.retries.on.conflict.failures": "0"}
 SETTINGS = {"automatic": "true", "slots": "1", "spare_slots": "0", "workers": "1", "driver_memory": fleet.MEMORY}
-GOAL_CPU, GOAL_P95 = 0.6, 1.1
-
-
-@dataclass
-class Figures:
-    """The figures of a variant. Times of queries are seconds on the clock and CPU seconds; `quarters` has the same CPU
-    percentiles for each quarter of the period. `late_seconds` says how far the session was behind its schedule."""
-
-    variant: str
-    seed: int
-    service_cpu: float
-    writer_cpu: float
-    writes: int
-    conflicts: int
-    queries: int
-    p50: float
-    p95: float
-    cpu_p50: float
-    cpu_p95: float
-    quarters: list[tuple[float, float]]
-    jobs: dict[str, int]
-    megabytes: int
-    late_seconds: float
-    load: float
-
-    def tell(self) -> None:
-        print(
-            f"{self.variant:>10} seed {self.seed}: services {self.service_cpu:.1f} CPU s, {self.writes} writes"
-            f" {self.writer_cpu:.1f} CPU s, {self.conflicts} conflicts; {self.queries} queries p50 {self.cpu_p50:.2f}"
-            f" p95 {self.cpu_p95:.2f} CPU s ({self.p50:.2f}, {self.p95:.2f} s), by quarter {self.quarters};"
-            f" jobs {self.jobs}, {self.megabytes} MB, late {self.late_seconds:.0f} s, load {self.load}",
-            flush=True,
-        )
 
 
 class Bench:
@@ -117,7 +96,7 @@ class Bench:
             with ExitStack() as stack:
                 daemon = stack.enter_context(Daemon(self._folder / f"{variant}_{seed}", **SETTINGS))
                 self._warm_up(daemon)
-                ids = self._register(daemon, bases, variant)
+                ids = self._register(daemon, bases, variant, seed)
                 shown = [own | printed_options(daemon, each, "spark") for own, each in zip(options, ids, strict=True)]
                 after = self._after(daemon, variant, ids, bases)
                 _say("the daemon is warm")
@@ -126,8 +105,9 @@ class Bench:
                     assert not [left for each in ids for left in settled(daemon, each)], "jobs have not ended"
                 for each in ids:
                     jobs.update(f"{job['kind']} {job['state']}" for job in jobs_of(daemon, each))
-        found = _figures(variant, seed, took, cost.cpu_seconds)
+        found = figures_of(variant, seed, took, cost.cpu_seconds)
         found.jobs, found.late_seconds = dict(sorted(jobs.items())), round(late, 1)
+        found.service_parts = {role: round(seconds, 1) for role, seconds in cost.cpu.items()}
         found.megabytes = sum(trips.size_of_files(each) for each in bases) >> 20
         rows = [trips.fingerprint(self._session.spark, each) for each in bases]
         shutil.rmtree(bases[0].parent)
@@ -170,16 +150,25 @@ class Bench:
             assert daemon.call("DELETE", f"/v1/tables/{table}").is_success
         shutil.rmtree(place)
 
-    def _register(self, daemon: Daemon, bases: Sequence[Path], variant: str) -> list[str]:
+    def _register(self, daemon: Daemon, bases: Sequence[Path], variant: str, seed: int) -> list[str]:
         policy: dict[str, Any] = {"audit": {"enabled": False}}
         if variant == OPEN_HOUSE:
             policy["compaction"] = {"enabled": False}
         if variant == OBJECTIVE:
-            policy["objective"] = {"read_overhead": self._given.overhead}
+            policy["objective"] = {
+                "read_overhead": self._given.overhead,
+                "least_worth": self._given.least_worth,
+                "storage_overhead": self._given.storage_overhead,
+            }
         answer = daemon.call("PUT", "/v1/policies/*", policy)
         assert answer.is_success, answer.text
+        declared: list[dict[str, Any]] = [{} for _ in bases]
+        if variant == OBJECTIVE and not self._given.lineage:
+            rates = reads_per_day(len(bases), self._given.query_every, seed)
+            declared = [{"readers": {"reads_per_day": each}} for each in rates]
+        writers = {"hudi_version": "1.2.0", "retry_conflicts": True}
         return [
-            daemon.register(each, shape_of(number).buckets, writers={"hudi_version": "1.2.0", "retry_conflicts": True})
+            daemon.register(each, shape_of(number).buckets, writers=writers, **declared[number])
             for number, each in enumerate(bases)
         ]
 
@@ -194,7 +183,7 @@ class Bench:
             if variant == OPEN_HOUSE and at >= (rounds + 1) * self._given.round_seconds:
                 rounds += 1
                 rule.take_round()
-            if variant == OBJECTIVE and event and event.does is Does.QUERY:
+            if variant == OBJECTIVE and self._given.lineage and event and event.does is Does.QUERY:
                 _report_read(daemon, bases[event.table])
 
         return after
@@ -223,68 +212,8 @@ def _report_read(daemon: Daemon, base: Path) -> None:
     assert answer.json()["counted"] == 1, answer.text
 
 
-def _figures(variant: str, seed: int, took: Sequence[Took], service_cpu: float) -> Figures:
-    writes = [each for each in took if each.event.does is Does.WRITE]
-    queries = [each for each in took if each.event.does is Does.QUERY]
-    cpu = [each.cpu_seconds for each in queries]
-    quarter = len(cpu) / 4
-    parts = [cpu[int(number * quarter) : int((number + 1) * quarter)] for number in range(4)]
-    return Figures(
-        variant,
-        seed,
-        round(service_cpu, 1),
-        round(sum(each.cpu_seconds for each in writes), 1),
-        len(writes),
-        sum(each.conflicts for each in writes),
-        len(queries),
-        *_percentiles([each.seconds for each in queries]),
-        *_percentiles(cpu),
-        [_percentiles(each) for each in parts],
-        {},
-        0,
-        0.0,
-        round(os.getloadavg()[0], 1),
-    )
-
-
 def _say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
-
-
-def _percentiles(values: Sequence[float]) -> tuple[float, float]:
-    """Returns the median and the value that 95 % do not exceed."""
-    by_percent = statistics.quantiles(values, n=100, method="inclusive") if len(values) > 1 else [*values] * 99
-    return round(by_percent[49], 3), round(by_percent[94], 3)
-
-
-def _settle_inline(found: dict[str, Figures]) -> None:
-    """Sets the cost of inline services: what the writes cost in addition to the same writes without them."""
-    if INLINE not in found:
-        return
-    others = [found[NONE]] if NONE in found else [each for name, each in found.items() if name != INLINE]
-    if others:
-        found[INLINE].service_cpu = round(
-            found[INLINE].writer_cpu - statistics.mean(each.writer_cpu for each in others), 1
-        )
-
-
-def _verdict(found: dict[str, Figures]) -> dict[str, Any]:
-    """Compares ours with the others; the best of them is the one whose services cost least."""
-    others = [each for name, each in found.items() if name not in (OBJECTIVE, NONE)]
-    if OBJECTIVE not in found or not others:
-        return {}
-    ours, best = found[OBJECTIVE], min(others, key=lambda each: each.service_cpu)
-    of = {
-        each.variant: {
-            "service_cpu": round(ours.service_cpu / each.service_cpu, 3) if each.service_cpu > 0 else None,
-            "cpu_p95": round(ours.cpu_p95 / each.cpu_p95, 3),
-            "p95": round(ours.p95 / each.p95, 3),
-        }
-        for each in others
-    }
-    ratios = of[best.variant]
-    is_kept = (ratios["service_cpu"] or 9.9) <= GOAL_CPU and (ratios["cpu_p95"] or 9.9) <= GOAL_P95
-    return {"ours_vs": of, "best_other": best.variant, "goal_kept": is_kept}
 
 
 def run(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -310,10 +239,8 @@ def run(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
             if expected is not None and data != expected:
                 raise AssertionError(f"{variant}: rows differ: {data}, expected {expected}")
             expected = data
-        _settle_inline(found)
-        seeds.append(
-            {"seed": seed, **_verdict(found), "variants": {name: asdict(each) for name, each in found.items()}}
-        )
+        settle_inline(found)
+        seeds.append({"seed": seed, **verdict(found), "variants": {name: asdict(each) for name, each in found.items()}})
     spark.stop()
     return {"tables": given.tables, "minutes": given.minutes, "cores": os.cpu_count(), "seeds": seeds}
 
@@ -326,7 +253,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--variants", type=lambda text: text.split(","), default=list(VARIANTS))
     parser.add_argument("--write-every", type=float, default=2.0, help="seconds between two batches")
     parser.add_argument("--query-every", type=float, default=3.0, help="seconds between two queries")
-    parser.add_argument("--overhead", type=float, default=1.2, help="objective of reads")
+    parser.add_argument("--overhead", type=float, help="member `read_overhead` of the objective")
+    parser.add_argument("--least-worth", type=float, default=3.0, help="member `least_worth` of the objective")
+    parser.add_argument("--storage-overhead", type=float, default=2.0, help="member `storage_overhead` of it")
+    parser.add_argument("--lineage", action="store_true", help="reports each query; nobody declares reads")
     parser.add_argument("--budget", type=float, default=0.2, help="of OpenHouse's rule: share of the slot's time")
     parser.add_argument("--round-seconds", type=float, default=30.0, help="of OpenHouse's rule: between two rounds")
     parser.add_argument("--warm-up", type=int, default=12, help="events, and jobs of each kind on other tables")
@@ -342,7 +272,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="outcome-") as folder:
         result = run(given, Path(folder).resolve())
     for each in result["seeds"]:
-        print(f"seed {each['seed']}: { ({name: each.get(name) for name in ('best_other', 'goal_kept', 'ours_vs')}) }")
+        tell_verdict(each)
     if given.json:
         print(json.dumps(result))
 

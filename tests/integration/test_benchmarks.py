@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
         pytest.param("expansion.py --rows 20000 --buckets 2", id="expansion"),
         pytest.param("compaction.py --rows 20000 --buckets 2 --without-expansion", id="compaction"),
         pytest.param("prepared_expansion.py --rows 20000", id="prepared"),
+        pytest.param("outcome.py --tables 3 --minutes 0.5 --warm-up 2", id="outcome"),
     ],
 )
 def test_a_benchmark_of_a_small_table_comes_to_its_end(arguments: str) -> None:

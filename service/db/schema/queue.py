@@ -138,6 +138,9 @@ job_attempts = sa.Table(
     # The Spark application that ran it, and the address of its UI.
     sa.Column("application_id", sa.String(128)),
     sa.Column("ui_url", sa.Text),
+    # How many jobs the worker had taken before, and how many others it held at the lease.
+    sa.Column("jobs_before", sa.BigInteger),
+    sa.Column("jobs_beside", sa.Double),
 )
 
 job_log_lines = sa.Table(
@@ -176,4 +179,5 @@ workers = sa.Table(
     sa.Column("ui_url", sa.Text),
     # The cost of reads there, as the worker has measured it (`jobs.worker.read_probe`).
     sa.Column("read_rates", sa.JSON(none_as_null=True)),
+    sa.Column("jobs_taken", sa.BigInteger, nullable=False, server_default="0"),
 )

@@ -61,6 +61,8 @@ attempt_costs = sa.Table(
     sa.Column("cpu_seconds", sa.Double),
     sa.Column("bytes_read", sa.Double),
     sa.Column("bytes_written", sa.Double),
+    sa.Column("jobs_before", sa.BigInteger),
+    sa.Column("jobs_beside", sa.Double),
     sa.Index("ix_attempt_costs_ended_at", "ended_at"),
     sqlite_autoincrement=True,
 )

@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 
+from jobs.contract import Outcome, Result
+from service.db import schema
 from service.db.engine import reading
+from service.queue import outlook_store
+from service.queue.circumstances import Circumstances
 from service.queue.cost_store import Lessons
 from tests.integration.control_plane.command_line import serving_command_line
+from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.control_plane.test_report import api as api
 from tests.integration.control_plane.test_report import register, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import sqlalchemy as sa
     from fastapi.testclient import TestClient
 
     from tests.integration.control_plane.conftest import FakeClock
@@ -47,6 +52,7 @@ def test_a_dry_run_says_what_its_job_would_cost(api: TestClient, clock: FakeCloc
     # A slot has a half of 4 GiB.
     assert cost["gb_hours"] == pytest.approx(2 * 500 / 3600, rel=0.05)
     assert cost["low_seconds"] <= cost["seconds"] <= cost["high_seconds"]
+    assert cost["low_gb_hours"] <= cost["gb_hours"] <= cost["high_gb_hours"]
     assert cost["text"].startswith("about 8 min (")
     assert "5 min of CPU, reads 10.0 GiB, writes 8.0 GiB" in cost["text"]
     assert {each["of"]: each["expected"] for each in cost["amounts"]} == {
@@ -102,6 +108,33 @@ def test_the_model_shows_its_error_by_kind(api: TestClient, clock: FakeClock, en
     [again] = [each for each in lessons.model.learned() if (each.kind, each.dry_run) == ("compaction", False)]
     for part, (fit, _) in again.parts.items():
         assert fit.per_gib == pytest.approx(amounts[part.value]["per_gib"], abs=0.001)
+
+
+def test_each_attempt_has_the_circumstances_under_which_it_ran(
+    api: TestClient, clock: FakeClock, engine: sa.Engine
+) -> None:
+    worker = Worker(api)
+    for number in range(4):
+        submitted = api.post(f"/v1/tables/{register(api, f't{number}')}/jobs", json={"kind": "audit"})
+        assert submitted.status_code == 202
+    first, second = worker.must_lease(), worker.must_lease()
+    held = outlook_store.held
+    with reading(engine) as connection:
+        assert [each.circumstances for each in held(connection)] == [Circumstances(0, 0.0), Circumstances(1, 1.0)]
+    for order in (first, second):
+        clock.advance(5)
+        assert worker.report(order, Result(Outcome.SUCCEEDED, details={"clean": True})).status_code == 200
+    third = worker.must_lease()
+    worker.report(third, Result(Outcome.SUCCEEDED, details={"clean": True}))
+    # A worker that has started again has another id, and is cold.
+    other = Worker(api, "w2")
+    order = other.must_lease()
+    other.report(order, Result(Outcome.SUCCEEDED, details={"clean": True}))
+    costs = schema.attempt_costs.c
+    with reading(engine) as connection:
+        rows = connection.execute(sa.select(costs.jobs_before, costs.jobs_beside).order_by(costs.id)).all()
+    # The first attempt had no other one beside it at its beginning, and one at its end.
+    assert [tuple(row) for row in rows] == [(0, 0.5), (1, 0.5), (2, 0.0), (0, 0.0)]
 
 
 def test_the_command_line_prints_what_is_learned(tmp_path: Path) -> None:

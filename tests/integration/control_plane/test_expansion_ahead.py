@@ -76,6 +76,7 @@ def test_an_expansion_waits_for_the_quiet_hour_and_starts_in_it(service: Service
     waits = service.decision(EXPANSION)
     assert (waits.verdict, waits.code) == (Verdict.SKIP, "not-quiet")
     assert "best at 2026-01-01 04:00 UTC" in waits.because
+    assert waits.because.count("UTC") == 2
     # Time alone makes it due.
     clock.advance(QUIET * 3600 + 60)
     [job_id] = service.plan().jobs

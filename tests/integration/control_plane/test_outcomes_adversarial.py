@@ -4,6 +4,7 @@ reason is shown."""
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from jobs.kinds.results import Work
 from service.catalog import decision_times
 from service.db import schema
 from service.db.engine import reading, writing
+from service.lake.snapshot import PartitionState, Since, TableSnapshot
+from service.lake.table import TableType
 from service.outcome import read_store
 from service.outcome.reads import ReadSource
 from service.policies import policy_registry
@@ -23,7 +26,7 @@ from service.queue.cost_store import Lessons
 from service.queue.forecaster import Forecaster
 from service.scheduling import scheduler
 from service.scheduling.decision import Verdict
-from tests.integration.control_plane.planning import Service
+from tests.integration.control_plane.planning import Service, save_poll
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 COMPACTION = JobKind.COMPACTION
 STEP = 1800
+MIB = 2**20
 
 
 @pytest.fixture
@@ -98,6 +102,37 @@ def test_a_burst_a_hundredfold_starts_one_job_after_the_other(service: Service, 
 
 
 @pytest.mark.mostly_sqlite
+@pytest.mark.parametrize(("reads", "least", "most"), [(10**12, 5, 20), (1, 0, 0)])
+def test_lineage_that_lies_neither_starts_jobs_all_the_time_nor_stops_them_for_ever(
+    service: Service, clock: FakeClock, reads: int, least: int, most: int
+) -> None:
+    service.register()
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"objective": {"least_worth": 1.0}})
+    read_by(service, "tbl_1", reads)
+    began, started = clock(), 0
+    costs = forecaster()
+
+    def poll() -> None:
+        files = PartitionState("", base_files=1, base_bytes=1000 * MIB, log_files=9, log_bytes=1000 * MIB)
+        snapshot = TableSnapshot("tbl_1", clock(), TableType.MERGE_ON_READ, (files,), last_commit_at=clock())
+        with writing(service.engine) as connection:
+            save_poll(connection, replace(snapshot, first_commit_at=began, since_compaction=Since(100)))
+
+    for _ in range(40):
+        poll()
+        started += len(scheduler.run_once(service.database, service.config, costs).jobs)
+        if job := service.lease():
+            service.end(job, log_files=100, log_bytes=10_000)
+        clock.advance(30)
+    assert least <= started <= most
+    decision = service.decision(COMPACTION)
+    assert "readers have paid" in decision.because
+    clock.advance(86_400)
+    poll()
+    assert len(scheduler.run_once(service.database, service.config, costs).jobs) == 1
+
+
+@pytest.mark.mostly_sqlite
 def test_a_clock_that_steps_holds_nothing_up_for_longer_than_the_step(service: Service, clock: FakeClock) -> None:
     service.register()
     service.poll(commits=8)
@@ -131,6 +166,8 @@ def test_a_damaged_row_of_the_cost_model_teaches_nothing(service: Service, clock
             {"seconds": 1e300},
             {"gib": -4.0},
             {"work_bytes": -(2**62)},
+            {"jobs_before": -(2**62), "jobs_beside": 0.0},
+            {"jobs_before": 0, "jobs_beside": float("inf")},
             {"kind": "no-such-kind", "seconds": 1e300},
         ]
         row = {"ended_at": clock(), "table_id": "tbl_1", "kind": "compaction", "dry_run": False, "succeeded": True}

@@ -78,7 +78,8 @@ def test_a_table_with_history_has_a_factor_of_its_own() -> None:
     told = _expected(model, "slow", work)
     assert told.basis is Basis.TABLE
     assert told.seconds == pytest.approx(4 * (1.2 + 60 + 1), rel=0.15)
-    assert told.gb_hours == pytest.approx(3 * told.seconds / 3600)
+    assert told.gb_hours == pytest.approx([3 * each / 3600 for each in (told.seconds, told.low, told.high)])
+    assert told.gb_hours.low < told.gb_hours.expected < told.gb_hours.high
 
 
 def test_eight_of_ten_jobs_are_in_the_interval() -> None:

@@ -170,11 +170,10 @@ def test_dataframes_alone_are_no_hazard() -> None:
     assert writer_hazard(trips, {}, has_hashing_config=False) == NO_HAZARD
 
 
-def growing(largest: float, per_day: float, quiet_hours: float) -> BucketGrowth:
+def growing(largest: float, per_day: float, quiet_hours: float, time_zone: str = "UTC") -> BucketGrowth:
     """Returns the forecast of a bucket of so many MiB, which grows by so many MiB a day."""
-    found = foreseen(
-        per_day / largest, Largest(int(largest * MIB), 4, 100 * MIB), NOW, NOW + timedelta(hours=quiet_hours)
-    )
+    quiet_at = NOW + timedelta(hours=quiet_hours)
+    found = foreseen(per_day / largest, Largest(int(largest * MIB), 4, 100 * MIB), NOW, quiet_at, time_zone)
     assert found
     return found
 
@@ -193,6 +192,15 @@ def test_an_expansion_starts_in_the_quiet_hour_before_the_limit_and_lasts_for_90
         " 8 times as many everywhere, which last for 90 days"
     )
     assert isinstance(decide(SUGGEST, before, PLAIN, growth=growing(96, 6, 5)), Suggest)
+
+
+def test_the_times_in_reasons_are_those_of_the_zone_of_the_quiet_hours() -> None:
+    found = decide(AUTO, table(partition("", 96)), PLAIN, growth=growing(96, 6, 5, "Asia/Kolkata"))
+    assert isinstance(found, Skip)
+    assert found.because == (
+        "bucket 2 of the table has 96.0 MiB, 100.0 MiB are allowed and expected by 2026-01-02 09:30 Asia/Kolkata;"
+        " 8 times as many everywhere, which last for 90 days; best at 2026-01-01 22:30 Asia/Kolkata, a quiet time"
+    )
 
 
 def test_a_limit_that_is_days_ahead_waits_and_one_that_is_far_exceeded_does_not() -> None:

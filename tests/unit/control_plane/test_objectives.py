@@ -23,13 +23,14 @@ from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, since
 
 # A GiB is read in one second from base files, in ten seconds from logs; a query and a file are opened in no time.
 RATES = ReadRates(open_seconds=0.0, scan_seconds_per_gib=1.0, merge_seconds_per_gib=10.0, start_seconds=0.0)
+_KNOWN = ("oldest_log_at", "gb_hours", "spent_until", "work_seconds")
 OFTEN, NEVER = Reads(240.0, ReadSource.LINEAGE), Reads(0.0, ReadSource.LINEAGE)
 
 
 def context(
     reads: Reads = OFTEN, calendar: Calendar | None = None, rates: ReadRates = RATES, **more: object
 ) -> TriggerContext:
-    known = {name: more.pop(name) for name in ("oldest_log_at", "gb_hours", "spent_until") if name in more}
+    known = {name: more.pop(name) for name in _KNOWN if name in more}
     objective = TableObjective(ObjectiveSettings(**more), rates, reads, **known)  # type: ignore[arg-type]
     return TriggerContext(NOW, calendar, objective=objective)
 
@@ -87,6 +88,61 @@ def test_logs_of_a_table_that_nobody_reads_wait_for_a_day() -> None:
     later = replace(given, now=NOW + timedelta(hours=21))
     assert isinstance(compacts(logs(50, 5), later), Run)
     assert check(given.objective, logs(50, 5), NOW, merges_files=False).missed is None
+
+
+def weighs(per_day: float, **more: object) -> TriggerContext:
+    """The logs of an hour, which a compaction of two seconds would merge."""
+    work = {JobKind.COMPACTION: 2.0, JobKind.CLUSTERING: 2.0}
+    return context(Reads(per_day, ReadSource.LINEAGE), oldest_log_at=ago(hours=1), work_seconds=work, **more)
+
+
+def test_a_compaction_waits_until_readers_have_paid_enough_for_it() -> None:
+    # 50 MiB of logs cost each read half a second, so in this hour 240 reads a day have paid 2.4 seconds.
+    enough = compacts(logs(50, 5), weighs(240.0, least_worth=1.0))
+    assert isinstance(enough, Run)
+    assert enough.because == (
+        "for its logs a read costs 6.00 times as much; 240 reads a day (by OpenLineage);"
+        " readers have paid 1.2 s for each second of its work"
+    )
+    given = weighs(24.0, least_worth=1.0, read_overhead=1.2)
+    found = compacts(logs(50, 5), given)
+    assert isinstance(found, Skip)
+    assert found.because == (
+        "for its logs a read costs 6.00 times as much, at most 1.2; 24 reads a day (by OpenLineage);"
+        " but readers have paid 0.12 s for each second of its work, at least 1"
+    )
+    # In eight hours they have.
+    assert found.until is not None
+    assert found.until - NOW == timedelta(hours=1) * (1 / 0.1220703125 - 1)
+    assert isinstance(compacts(logs(50, 5), replace(given, now=found.until)), Run)
+    # Reads that are too few for a job miss nothing.
+    assert check(given.objective, logs(50, 5), NOW, merges_files=False).missed is None
+    assert check(given.objective, logs(50, 5), found.until, merges_files=False).missed is not None
+
+
+def test_the_age_of_logs_and_the_limit_of_reads_count_beside_their_worth() -> None:
+    assert isinstance(compacts(logs(50, 5), weighs(24.0, least_worth=1.0, log_age_seconds=900)), Run)
+    assert isinstance(compacts(logs(50, 5), weighs(9000.0, least_worth=1.0, read_overhead=20.0)), Skip)
+    assert isinstance(compacts(logs(0, 5), weighs(9000.0, least_worth=1.0)), Skip)
+
+
+@pytest.mark.parametrize("per_day", [0.0, 0.01, 0.2])
+def test_logs_that_hardly_anybody_reads_wait_for_a_day(per_day: float) -> None:
+    given = weighs(per_day, least_worth=1.0)
+    found = compacts(logs(50, 5), given)
+    assert isinstance(found, Skip)
+    assert found.until == NOW + timedelta(hours=23)
+    assert isinstance(compacts(logs(50, 5), replace(given, now=found.until)), Run)
+
+
+def test_small_files_wait_until_readers_have_paid_enough_for_them() -> None:
+    part = PartitionState(
+        "", file_groups=100, base_files=100, base_bytes=100 * MIB, small_files=100, small_bytes=100 * MIB
+    )
+    snapshot = a_snapshot(part, since_clustering=since(5, hours=1))
+    settings, rates = ClusteringSettings(enabled=True), replace(RATES, open_seconds=0.01)
+    for per_day, kind in ((2.0, Skip), (2000.0, Run)):
+        assert isinstance(clustering.decide(settings, snapshot, weighs(per_day, rates=rates, least_worth=1.0)), kind)
 
 
 def test_logs_are_compacted_before_they_are_too_old() -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from jobs.contract import JobKind
 from service.lake.table import TableType
+from service.outcome.reads import Reads, ReadSource
+from service.outcome.table_objective import TableObjective
 from service.policies.bucket_settings import ExpansionSettings
 from service.policies.freeze import Freeze
 from service.policies.objective import ObjectiveSettings
@@ -323,6 +325,26 @@ def test_objectives_are_kept_for_a_share_of_the_time() -> None:
     assert missed.kept is not None
     assert missed.kept < 0.6
     assert outcome([a_past()]).kept is None
+
+
+def weighing(least_worth: float, per_day: float) -> tuple[float, float, int]:
+    """Returns the seconds of all jobs, those that readers pay for logs, and the number of compactions of a day."""
+    policy = Policy(objective=ObjectiveSettings(least_worth=least_worth), cleaning=CleaningSettings(enabled=False))
+    reads = TableObjective(reads=Reads(per_day, ReadSource.LINEAGE))
+    found = outcome([a_past(policy=policy, objective=reads)])
+    return found.seconds, found.tables["tbl_0"].logs_seconds * per_day, jobs(found)[COMPACTION]
+
+
+def test_jobs_and_readers_together_pay_least_if_a_job_waits_until_readers_have_paid_as_much() -> None:
+    totals = {each: sum(weighing(each, 240.0)[:2]) for each in (0.1, 1.0, 10.0)}
+    assert 1.3 * totals[1.0] < min(totals[0.1], totals[10.0])
+
+
+def test_a_table_is_compacted_more_often_the_more_it_is_read() -> None:
+    numbers = [weighing(1.0, per_day)[2] for per_day in (0.0, 2.4, 24.0, 240.0, 2400.0)]
+    assert numbers == sorted(set(numbers))
+    # A table that nobody reads is compacted once a day.
+    assert numbers[0] == 0
 
 
 def test_a_table_with_too_many_commits_gets_a_reason_instead_of_advice() -> None:

@@ -2190,6 +2190,10 @@ class CostOut(Model, frozen=True, kw_only=True):
     """Nine of ten take less than this"""
     gb_hours: float
     """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
+    low_gb_hours: float
+    """Nine of ten take more than this"""
+    high_gb_hours: float
+    """Nine of ten take less than this"""
     learned_from: Basis
     """The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of its `shape`,
     or all of this `kind`; `default` if there are none
@@ -2862,6 +2866,10 @@ class ForecastOut(Model, frozen=True, kw_only=True):
     """Nine of ten take less than this"""
     gb_hours: float
     """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
+    low_gb_hours: float
+    """Nine of ten take more than this"""
+    high_gb_hours: float
+    """Nine of ten take less than this"""
     learned_from: Basis
     """The jobs from which that is learned: earlier ones of this kind on the `table`, or on tables of its `shape`,
     or all of this `kind`; `default` if there are none
@@ -3052,6 +3060,8 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     """The hour with the fewest commits or the window, the present or the next one; null if none is needed"""
     text: str
     """The same in words"""
+    time_zone: str
+    """The zone of the times in words: that of the policy"""
 
 
 class HandOverOut(Model, frozen=True, kw_only=True):
@@ -3846,6 +3856,10 @@ class LearnedAmountOut(Model, frozen=True, kw_only=True):
     """What each GiB of files takes"""
     per_file: float
     """What each file takes"""
+    first_job: float
+    """By which factor the first job of a worker takes more than later ones"""
+    beside_another: float
+    """By which factor a job takes more while its worker runs another one"""
     error_on_other_tables: float | None
     """Median error for tables that the model has not seen, as a share of what an attempt took. Half of the tables
     are held out for it in turn; null if too few are known
@@ -4373,6 +4387,10 @@ class ObjectivePolicyIn(Model, frozen=True, kw_only=True):
     """
     log_age_seconds: int | UnsetType | None = UNSET
     """Longest time that a log file may wait for a compaction; or null"""
+    least_worth: float | UnsetType | None = UNSET
+    """A job that makes reads cheaper waits, for up to a day, until readers have paid this number of seconds for
+    each second of its work; or null
+    """
     storage_overhead: float | UnsetType | None = UNSET
     """Highest size of all files, divided by the size of the files in use; or null"""
     max_gb_hours_per_day: float | UnsetType | None = UNSET

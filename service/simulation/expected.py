@@ -1,0 +1,15 @@
+"""What a simulation is told about the cost of jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from jobs.kinds.results import Work
+    from service.queue.cost import Cost
+
+
+class Expected(Protocol):
+    """Returns the expected cost of a job."""
+
+    def __call__(self, table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost: ...

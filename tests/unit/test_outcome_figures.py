@@ -1,0 +1,42 @@
+"""Tests the comparison of ways to decide about jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.benchmarks.beside.outcome_figures import Figures, settle_inline, tell_verdict, verdict
+from tests.benchmarks.beside.zipf_load import Does, reads_per_day, schedule
+
+
+def figures(variant: str, service_cpu: float, cpu_p95: float, writer_cpu: float = 100.0) -> Figures:
+    cpu = 0.5, cpu_p95
+    return Figures(variant, 1, service_cpu, writer_cpu, 9, 0, 9, *cpu, *cpu, [], {}, 0, 0.0, 0.0, {})
+
+
+@pytest.mark.parametrize(
+    ("service_cpu", "cpu_p95", "is_kept"), [(60.0, 1.1, True), (61.0, 1.0, False), (30.0, 1.12, False)]
+)
+def test_ours_is_compared_with_the_variant_whose_services_cost_least(
+    service_cpu: float, cpu_p95: float, is_kept: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = [figures("default", 100.0, 1.0), figures("open_house", 300.0, 0.8), figures("none", 0.0, 9.0, 95.0)]
+    found = {each.variant: each for each in (figures("inline", 0.0, 1.0, 90.0), *others)}
+    found["objective"] = figures("objective", service_cpu, cpu_p95)
+    settle_inline(found)
+    # The same writes without services took longer, so nobody knows what the inline services cost.
+    assert found["inline"].service_cpu == -5.0
+    told = verdict(found)
+    assert (told["best_other"], told["goal_kept"]) == ("default", is_kept)
+    assert "inline" not in told["ours_vs"]
+    tell_verdict({"seed": 1, **told})
+    said = capsys.readouterr().out
+    assert f"ours compared with default (the best other): services {service_cpu / 100} of the CPU" in said
+    assert f"goal {'kept' if is_kept else 'missed'}" in said
+
+
+def test_tables_are_read_as_often_as_their_owners_declare() -> None:
+    events = schedule(8, 86_400.0, {Does.WRITE: 2.0, Does.QUERY: 3.0}, seed=1)
+    assert events == schedule(8, 86_400.0, {Does.WRITE: 2.0, Does.QUERY: 3.0}, seed=1)
+    for table, declared in enumerate(reads_per_day(8, 3.0, seed=1)):
+        read = sum(each.table == table for each in events if each.does is Does.QUERY)
+        assert read == pytest.approx(declared, rel=0.1)
