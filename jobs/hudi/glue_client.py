@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import MetastoreError, MetastoreUnavailableError
-from jobs.format import glue_errors
+from jobs.format import glue_errors, paging
 from jobs.format.server_addresses import GLUE, glue_endpoint, glue_region
 from jobs.storage_errors import StorageDeniedError, StorageLoginError
 
@@ -82,9 +82,13 @@ class GlueClient:
                 values = "/".join(each.get("PartitionValues") or each.get("PartitionValueList") or [])
                 raise error_of(error.get("ErrorCode") or "", f"{values}: {error.get('ErrorMessage') or ''}")
 
-    def pages(self, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+    def pages(self, name: str, member: str, **arguments: Any) -> Iterator[list[dict[str, Any]]]:
+        """Yields the lists `member` of all answers. Raises MetastoreError if the list does not end."""
         with _translated():
-            yield from self._client.get_paginator(name).paginate(**arguments, **self._account)
+            pages = self._client.get_paginator(name).paginate(**arguments, **self._account)
+            yield from paging.bounded(
+                (page.get(member) or [] for page in pages), lambda why: MetastoreError(f"{GLUE}: {name}: {why}")
+            )
 
     def members(self, shape: str) -> frozenset[str]:
         """Returns the names of the members of a type in requests."""

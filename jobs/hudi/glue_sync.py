@@ -250,8 +250,8 @@ class Glue:
         return None if found is None else found["Table"]
 
     def _partitions(self, name: str) -> Iterator[tuple[tuple[str, ...], str]]:
-        for page in self._client.pages("get_partitions", **self._of(name), ExcludeColumnSchema=True):
-            for each in page["Partitions"]:
+        for page in self._client.pages("get_partitions", "Partitions", **self._of(name), ExcludeColumnSchema=True):
+            for each in page:
                 yield tuple(each["Values"]), (each.get("StorageDescriptor") or {}).get("Location") or ""
 
 

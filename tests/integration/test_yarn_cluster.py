@@ -27,7 +27,15 @@ pytestmark = pytest.mark.exhaustive
 
 
 class Start(Protocol):
-    def __call__(self, cluster: Cluster, folder: Path, *arguments: str, **conf: str) -> ClusterWorker: ...
+    def __call__(
+        self,
+        cluster: Cluster,
+        folder: Path,
+        *arguments: str,
+        daemon: Daemon | None = None,
+        fetches: bool = False,
+        **conf: str,
+    ) -> ClusterWorker: ...
 
 
 CONF = {
@@ -58,18 +66,27 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def start(spark: SparkSession, daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Start:
+def start(spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Start:
     """Starts a worker on a cluster, in a folder, as the guide does: with an archive of its Python and a folder of
-    jars."""
+    jars, unless it fetches these."""
     archive = packed_environment.pack(tmp_path_factory.mktemp("environment"))
     jars = packed_environment.hudi_jars(spark, tmp_path_factory.mktemp("jars"))
     shipped = {"spark.archives": f"{archive}#environment", "spark.pyspark.python": "./environment/bin/python"}
 
-    def started(cluster: Cluster, folder: Path, *arguments: str, **conf: str) -> ClusterWorker:
-        environment = {"HADOOP_CONF_DIR": str(cluster.conf_folder), "GROUNDSKEEPER_JARS": str(jars)}
+    def started(
+        cluster: Cluster,
+        folder: Path,
+        *arguments: str,
+        daemon: Daemon | None = None,
+        fetches: bool = False,
+        **conf: str,
+    ) -> ClusterWorker:
+        environment = {"HADOOP_CONF_DIR": str(cluster.conf_folder)}
+        environment |= {} if fetches else {"GROUNDSKEEPER_JARS": str(jars)}
         staging = {"spark.yarn.stagingDir": str(folder / "staging")}
         every = {**CONF, **shipped, **staging, **conf}
-        return ClusterWorker(daemon, folder, "yarn", *arguments, conf=every, environment=environment)
+        of = daemon or request.getfixturevalue("daemon")
+        return ClusterWorker(of, folder, "yarn", *arguments, conf=every, environment=environment)
 
     return started
 
@@ -161,9 +178,11 @@ def test_executors_that_are_allocated_dynamically_come_with_the_first_task(
         "spark.dynamicAllocation.executorIdleTimeout": "5s",
         "spark.executor.instances": "0",
     }
-    with start(cluster, tmp_path, **dynamic) as worker:
+    with start(cluster, tmp_path, fetches=True, **dynamic) as worker:
         worker.wait_until("ready")
         scene.submit()
         scene.prove()
         worker.wait(lambda shown: shown.get("executors") == 0)
         assert worker.end() == 0
+        # Ivy's jars are listed twice, which YARN's client would tell of each.
+        assert "Same path resource" not in worker.log.read_text()

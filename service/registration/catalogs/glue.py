@@ -7,7 +7,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jobs.format import glue_errors
+from jobs.format import glue_errors, paging
 from jobs.format.server_addresses import glue_endpoint, glue_region
 from jobs.storage import aws_session
 from jobs.storage.store import LoginError
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS, _SILENCE_SECONDS, _ATTEMPTS = 3, 10, 5
 
 
-def entries(source: Source) -> Iterator[Entry | Broken]:
-    """Lists all wanted databases, page by page. Raises the errors of catalogs."""
+def entries(source: Source) -> Iterator[Entry | Broken | None]:
+    """Lists all wanted databases. Yields None after each page. Raises the errors of catalogs."""
     client, account = _client(source)
     try:
-        with _translated():
-            pages = client.get_paginator("get_databases").paginate(**account)
-            databases = (str(each["Name"]) for page in pages for each in page["DatabaseList"])
-            for database in filter(source.wants_database, databases):
+        for page in _pages(client, "get_databases", "DatabaseList", **account):
+            yield None
+            for database in filter(source.wants_database, (str(each["Name"]) for each in page)):
                 try:
-                    yield from _tables(client, account, database)
+                    for tables in _pages(client, "get_tables", "TableList", DatabaseName=database, **account):
+                        yield None
+                        yield from (_entry(database, table) for table in tables)
                 except errors.OF_ALL:
                     raise
                 except errors.CatalogError as error:
@@ -42,18 +43,24 @@ def entries(source: Source) -> Iterator[Entry | Broken]:
         client.close()
 
 
-def _tables(client: Any, account: dict[str, str], database: str) -> Iterator[Entry]:
+def _entry(database: str, table: dict[str, Any]) -> Entry:
+    storage = table.get("StorageDescriptor") or {}
+    return Entry(
+        name=f"{database}.{table['Name']}",
+        location=storage.get("Location") or "",
+        owner=table.get("Owner"),
+        input_format=storage.get("InputFormat") or "",
+        parameters=table.get("Parameters") or {},
+    )
+
+
+def _pages(client: Any, call: str, member: str, **arguments: str) -> Iterator[list[dict[str, Any]]]:
     with _translated():
-        for page in client.get_paginator("get_tables").paginate(DatabaseName=database, **account):
-            for table in page["TableList"]:
-                storage = table.get("StorageDescriptor") or {}
-                yield Entry(
-                    name=f"{database}.{table['Name']}",
-                    location=storage.get("Location") or "",
-                    owner=table.get("Owner"),
-                    input_format=storage.get("InputFormat") or "",
-                    parameters=table.get("Parameters") or {},
-                )
+        pages = client.get_paginator(call).paginate(**arguments)
+        said = f"{call}({', '.join(arguments.values())})"
+        yield from paging.bounded(
+            (page.get(member) or [] for page in pages), lambda why: errors.CatalogError(f"{said}: {why}")
+        )
 
 
 def _client(source: Source) -> tuple[Any, dict[str, str]]:

@@ -26,16 +26,18 @@ _NAME, _OWNER, _STORAGE, _PARAMETERS = 1, 3, 7, 9
 _LOCATION, _INPUT_FORMAT = 2, 3
 
 
-def entries(source: Source) -> Iterator[Entry | Broken]:
-    """Lists all wanted databases. Raises the errors of catalogs."""
+def entries(source: Source) -> Iterator[Entry | Broken | None]:
+    """Lists all wanted databases. Yields None after each answer. Raises the errors of catalogs."""
     metastore = _Metastore(source.address)
     try:
         for database in filter(source.wants_database, metastore.call("get_all_databases")):
             try:
                 listed = metastore.call("get_all_tables", database)
+                yield None
                 names = [each for each in listed if source.wants(f"{database}.{each}")]
                 for first in range(0, len(names), _PAGE):
                     page = metastore.call("get_table_objects_by_name", database, names[first : first + _PAGE])
+                    yield None
                     yield from (_entry(database, table) for table in page)
             except errors.CatalogUnavailableError:
                 raise

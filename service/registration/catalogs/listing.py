@@ -66,7 +66,8 @@ def read(source: Source, limits: ReadLimits | None = None) -> Listing:
     """Reads a catalog until a limit is reached. Raises the errors of catalogs."""
     limits = limits or ReadLimits()
     module = import_module(f"service.registration.catalogs.{source.kind.value}")
-    entries: Callable[[Source], Iterator[Entry | Broken]] = module.entries
+    # A source yields None after each answer, for an answer without entries takes time as well.
+    entries: Callable[[Source], Iterator[Entry | Broken | None]] = module.entries
     end = time.monotonic() + limits.seconds
     found: dict[str, Listed] = {}
     broken: list[Broken] = []

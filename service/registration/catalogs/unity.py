@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import msgspec
 
+from jobs.format import paging
 from service.registration.catalogs import errors
 from service.registration.catalogs.catalog import Broken, Entry
 
@@ -18,27 +19,41 @@ if TYPE_CHECKING:
 
 _PATH = "/api/2.1/unity-catalog/"
 _TIMEOUT = httpx.Timeout(10.0, connect=3.0)
-_PAGE, _MOST_PAGES, _MOST_BYTES = 100, 10_000, 32 * 1024 * 1024
+_PAGE, _MOST_BYTES = 100, 32 * 1024 * 1024
 _ATTEMPTS, _MOST_PAUSE = 4, 5.0
 _BUSY = {429, 503}
 
 
-def entries(source: Source) -> Iterator[Entry | Broken]:
-    """Lists all schemas; the database of a table is `catalog.schema`. Raises the errors of catalogs."""
+def entries(source: Source) -> Iterator[Entry | Broken | None]:
+    """Lists all schemas; the database of a table is `catalog.schema`. Yields None after each page. Raises the errors
+    of catalogs."""
     headers = {"Authorization": f"Bearer {source.token}"} if source.token else {}
     with httpx.Client(base_url=source.address.rstrip("/") + _PATH, headers=headers, timeout=_TIMEOUT) as client:
-        for catalog in _names(client, "catalogs"):
-            for schema in _names(client, "schemas", catalog_name=catalog):
-                database = f"{catalog}.{schema}"
-                if not source.wants_database(database):
-                    continue
-                try:
-                    for table in _pages(client, "tables", catalog_name=catalog, schema_name=schema):
-                        yield _entry(database, table)
-                except errors.OF_ALL:
-                    raise
-                except errors.CatalogError as error:
-                    yield Broken(f"{database}.*", error.problem())
+        for schema in _schemas(client):
+            if schema is None:
+                yield None
+                continue
+            database = ".".join(schema)
+            if not source.wants_database(database):
+                continue
+            try:
+                for tables in _pages(client, "tables", catalog_name=schema[0], schema_name=schema[1]):
+                    yield None
+                    yield from (_entry(database, table) for table in tables)
+            except errors.OF_ALL:
+                raise
+            except errors.CatalogError as error:
+                yield Broken(f"{database}.*", error.problem())
+
+
+def _schemas(client: httpx.Client) -> Iterator[tuple[str, str] | None]:
+    """Yields the catalog and the schema, and None after each page."""
+    for catalogs in _pages(client, "catalogs"):
+        yield None
+        for catalog in _names(catalogs):
+            for schemas in _pages(client, "schemas", catalog_name=catalog):
+                yield None
+                yield from ((catalog, schema) for schema in _names(schemas))
 
 
 def _entry(database: str, table: dict[str, Any]) -> Entry:
@@ -53,24 +68,28 @@ def _entry(database: str, table: dict[str, Any]) -> Entry:
     )
 
 
-def _names(client: httpx.Client, kind: str, **asked: str) -> Iterator[str]:
-    return (str(each["name"]) for each in _pages(client, kind, **asked) if each.get("name"))
+def _names(page: list[dict[str, Any]]) -> Iterator[str]:
+    return (str(each["name"]) for each in page if each.get("name"))
 
 
-def _pages(client: httpx.Client, kind: str, **asked: str) -> Iterator[dict[str, Any]]:
+def _pages(client: httpx.Client, kind: str, **asked: str) -> Iterator[list[dict[str, Any]]]:
+    return paging.bounded(_promised(client, kind, **asked), lambda why: errors.CatalogError(f"{kind}: {why}"))
+
+
+def _promised(client: httpx.Client, kind: str, **asked: str) -> Iterator[list[dict[str, Any]]]:
+    """Yields pages for as long as the server names another one."""
     page: str | None = None
-    for _ in range(_MOST_PAGES):
+    while True:
         answer = _answer(client, kind, {**asked, "max_results": _PAGE, **({"page_token": page} if page else {})})
         listed = answer.get(kind)
         if not isinstance(listed, list):
             raise errors.CatalogError(f"The answer has no list `{kind}`.")
-        yield from (each for each in listed if isinstance(each, dict))
+        yield [each for each in listed if isinstance(each, dict)]
         before, page = page, answer.get("next_page_token") or None
         if page is None:
             return
         if page == before:
             raise errors.CatalogError(f"{kind}: a page names itself as the next one.")
-    raise errors.CatalogError(f"{kind}: there are more than {_MOST_PAGES} pages.")
 
 
 def _answer(client: httpx.Client, kind: str, asked: dict[str, Any]) -> dict[str, Any]:
