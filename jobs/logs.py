@@ -10,16 +10,14 @@ import json
 import logging
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from jobs.redaction import RedactingFormatter, redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 class LogFormat(StrEnum):

@@ -8,16 +8,14 @@ import logging
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jobs.hudi.java_view import names
 from jobs.logs import log_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import BinaryIO
-
     from pyspark import SparkContext
 
 LOG4J = Path(__file__).with_name("log4j2.properties")

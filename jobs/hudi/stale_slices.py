@@ -6,6 +6,7 @@ the replacing instants. There Hudi merges base file and logs as usual, for any p
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -16,17 +17,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.errors import FilesGoneError, HudiError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
-from jobs.format.stale_writes import StaleWrite, dated
+from jobs.format.stale_writes import Group, StaleWrite, dated
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import Commit
+from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyspark.sql import DataFrame
 
-    from jobs.format.stale_writes import Group
-    from jobs.hudi.records import Commit
-    from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 

@@ -7,18 +7,15 @@ are refused, because a small difference in reading would go unnoticed.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
 from jobs.storage.azure_files import AzureFiles
 from jobs.storage.location import AZURE_ACCOUNT
 from jobs.storage.store import NotReproducibleError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PREFIX = "fs.azure."
 _KEY, _AUTH = "account.key", "account.auth.type"

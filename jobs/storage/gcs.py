@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
 from jobs.storage.gcs_files import GcsFiles
 from jobs.storage.store import NotReproducibleError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # The connector reads options of credentials with both prefixes.
 _PREFIXES = ("fs.gs.", "google.cloud.")

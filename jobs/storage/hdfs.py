@@ -9,18 +9,15 @@ from __future__ import annotations
 import getpass
 import os
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
 from jobs.storage.hdfs_files import HdfsFiles
 from jobs.storage.store import NotReproducibleError
 from jobs.storage.webhdfs import WebHdfs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 AUTHENTICATION, KERBEROS = "hadoop.security.authentication", "kerberos"
 _PORTS = {"http": 9870, "https": 9871}

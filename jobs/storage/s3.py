@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import msgspec
 from pyarrow import fs
@@ -22,9 +22,6 @@ from jobs.storage import accounts
 from jobs.storage.aws_session import Credentials, current
 from jobs.storage.renewed_files import RenewedFiles
 from jobs.storage.store import NotReproducibleError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 SECRETS = ("access.key", "secret.key", "session.token")
 _PROVIDERS = "aws.credentials.provider"

@@ -4,14 +4,11 @@ HTTP status codes are not known here: `service.api.statuses` maps the types to t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from jobs.contract import Problem
 from jobs.redaction import redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
 
 _MAX_DETAIL = 4000
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from jobs import errors as errors_of_jobs
 from service.model.errors import ConflictError, NotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class JobNotFoundError(NotFoundError):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from jobs import lock_errors
 from jobs.problems.permissions import OPTION_NOT_ALLOWED
 from jobs.problems.rescales import BUCKET_INDEX_CONTRADICTED
 from service.model.errors import ConflictError, GroundskeeperError, InvalidError, NotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class TableNotFoundError(NotFoundError):

@@ -3,13 +3,16 @@ changes."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from jobs.contract import Heartbeat, Problem
 from service.db import schema
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
@@ -17,14 +20,6 @@ from service.queue import lock_sighting_store, repeat_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.lock_sighting import FRESH
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import Heartbeat, Problem
 
 _j = schema.jobs
 _a = schema.job_attempts

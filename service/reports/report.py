@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
 
 from service.catalog import table_store
 from service.catalog.ownership import tag_words
 from service.health import problem_history
+from service.health.problem_history import ProblemCounts
 from service.model.formatting import count, duration, size
 from service.queue import attempt_figures
-from service.queue.attempt_figures import Figures
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.health.problem_history import ProblemCounts
-    from service.queue.attempt_figures import Sums
+from service.queue.attempt_figures import Figures, Sums
 
 _HOUR = 3600.0
 
