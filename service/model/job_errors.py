@@ -110,9 +110,7 @@ class IdempotencyKeyReusedError(ConflictError):
     example_members: ClassVar[Mapping[str, Any]] = {"job_id": "job_4be1c0d2f6a89b37"}
 
 
-class LeaseLostError(ConflictError):
+class LeaseLostError(ConflictError, like=errors_of_jobs.LeaseLostError):
     type = "lease-lost"
     title = "This attempt no longer holds the job"
     hint = "Stop and write nothing: another attempt may be running, or the job has ended."
-    why = errors_of_jobs.LeaseLostError.why
-    example = errors_of_jobs.LeaseLostError.example
