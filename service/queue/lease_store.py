@@ -74,32 +74,23 @@ def take(
         if not may_start(job):
             passed_over.append(job.id)
             continue
-        taken = job.evolve(
-            state=JobState.LEASED,
-            attempt=job.attempt + 1,
-            worker_id=worker_id,
-            lease_token=token_id,
-            lease_deadline=deadline,
-            leased_at=now,
-            progress=None,
-            held_back=None,
-        )
+        lease: dict[str, Any] = {
+            "state": JobState.LEASED,
+            "attempt": job.attempt + 1,
+            "worker_id": worker_id,
+            "lease_token": token_id,
+            "lease_deadline": deadline,
+            "leased_at": now,
+            "progress": None,
+            "held_back": None,
+        }
+        taken = job.evolve(**lease)
         try:
             with connection.begin_nested():
                 connection.execute(
                     _j.update()
                     .where(_j.c.id == job.id, _j.c.attempt == job.attempt, _j.c.state == JobState.QUEUED.value)
-                    .values(
-                        state=taken.state.value,
-                        attempt=taken.attempt,
-                        worker_id=worker_id,
-                        lease_token=token_id,
-                        lease_request=request_id,
-                        lease_deadline=deadline,
-                        leased_at=now,
-                        progress=None,
-                        held_back=None,
-                    )
+                    .values({**lease, "state": JobState.LEASED.value, "lease_request": request_id})
                 )
         except IntegrityError as error:
             broken = violated(error)
