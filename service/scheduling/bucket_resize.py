@@ -46,7 +46,7 @@ def decide(
 
 
 def _obstacle(hazard: WriterHazard, *, has_flink: bool) -> Obstacle | None:
-    """Returns what of the table's writers keeps it from a resize. SQL statements do not: they know the ranges."""
+    """Returns the fact about the writers that prevents a resize. SQL statements prevent none: they know the ranges."""
     if has_flink:
         return Obstacle(
             "flink-may-be-running",
