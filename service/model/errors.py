@@ -15,6 +15,8 @@ from jobs.redaction import redacted
 _MAX_DETAIL = 4000
 _TEXTS = ("type", "title", "hint", "why", "example")
 
+ErrorOfJobs = type[JobError] | ProblemType
+
 
 class GroundskeeperError(Exception):
     """Base of all errors that a user may see.
@@ -33,7 +35,7 @@ class GroundskeeperError(Exception):
     example = "Something went wrong inside Groundskeeper"
     example_members: ClassVar[Mapping[str, Any]] = {}
 
-    def __init_subclass__(cls, *, like: type[JobError] | ProblemType | None = None) -> None:
+    def __init_subclass__(cls, *, like: ErrorOfJobs | None = None) -> None:
         """`like` has the texts that the class does not declare itself, for an error that jobs report, too."""
         for text in _TEXTS if like else ():
             if text not in vars(cls):

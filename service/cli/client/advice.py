@@ -12,7 +12,7 @@ from service.cli.client import arguments
 from service.cli.client.command import command
 from service.cli.client.connection import Connection
 from service.cli.client.failure import CommandError
-from service.cli.client.output import Output, age
+from service.cli.client.output import Columns, Output, age
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,7 +33,7 @@ def advice(
     if table is None:
         if apply or dismiss:
             raise CommandError.usage("Name the TABLE whose advice it is.")
-        columns = {"TABLE": "name", "ADVICE": "because", "COMPUTED": age("computed_at")}
+        columns: Columns = {"TABLE": "name", "ADVICE": "because", "COMPUTED": age("computed_at")}
         out.listing(service.send(calls.list_advice()), columns, empty="There is no advice.")
         return
     if apply and dismiss:

@@ -12,7 +12,7 @@ from service.catalog.ownership import tag_words
 from service.cli.client.command import command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
-from service.cli.client.output import Output, age, ago
+from service.cli.client.output import Columns, Output, age, ago
 
 app = typer.Typer(help="Follow catalogs: Glue, Hive, Unity, and databases that list tables.", no_args_is_help=True)
 
@@ -22,7 +22,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the catalog i
 @command(app, "list")
 def list_catalogs(service: Connection, out: Output) -> None:
     """List the catalogs, their last syncs, and why one fails."""
-    columns = {
+    columns: Columns = {
         "NAME": "name",
         "KIND": "kind",
         "STATE": _state,

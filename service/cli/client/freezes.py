@@ -11,7 +11,7 @@ from groundskeeper_client import calls
 from service.cli.client.arguments import moment
 from service.cli.client.command import command
 from service.cli.client.connection import Connection
-from service.cli.client.output import Output
+from service.cli.client.output import Columns, Output
 
 app = typer.Typer(help="Start no automatic jobs on some tables from one time to another.", no_args_is_help=True)
 
@@ -21,7 +21,7 @@ Name = Annotated[str, typer.Argument(help="Name of the freeze, such as black-fri
 @command(app, "list")
 def list_freezes(service: Connection, out: Output) -> None:
     """List the freezes, the ended ones too."""
-    columns = {
+    columns: Columns = {
         "NAME": "name",
         "STATE": _state,
         "FROM": "starts_at",

@@ -18,7 +18,7 @@ from service.cli.client.completion import complete_job
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
 from service.cli.client.kinds import complete_param, parameters
-from service.cli.client.output import Output, age, ago, compact, took
+from service.cli.client.output import Columns, Output, age, ago, compact, took
 from service.model.formatting import count, duration
 
 app = typer.Typer(help="Start jobs, follow them, read their logs, cancel them, run them again.", no_args_is_help=True)
@@ -131,7 +131,7 @@ def list_jobs(
     page = service.items(wanted, limit)
     tables = [] if out.as_json else service.items(calls.list_tables(), _TABLES)["items"]
     names = {each["id"]: each["name"] for each in tables}
-    columns = {
+    columns: Columns = {
         "ID": "id",
         "TABLE": lambda job: names.get(job["table_id"], job["table_id"]),
         "KIND": _kind,

@@ -14,7 +14,7 @@ from service.cli.client import arguments, deliveries
 from service.cli.client.command import Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
-from service.cli.client.output import Output, ago
+from service.cli.client.output import Columns, Output, ago
 
 app = typer.Typer(help="Tell people of problems and failed jobs.", no_args_is_help=True)
 
@@ -75,7 +75,7 @@ def add(
 @command(app, "list")
 def list_notifications(service: Connection, out: Output) -> None:
     """List the notifications, and why one fails."""
-    columns = {
+    columns: Columns = {
         "NAME": "name",
         "TARGET": "target.type",
         "STATE": _state,

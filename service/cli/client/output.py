@@ -34,6 +34,9 @@ _STYLES = {
     "unknown": "yellow",
 }
 
+Columns = Mapping[str, str | Callable[[Json], Any]]
+"""The columns of a table by their headings: each is a member of an item, such as `target.type`, or is made from it."""
+
 
 class Form(StrEnum):
     """A form of output. `TABLE` is for people, all others for programs."""
@@ -105,9 +108,8 @@ class Output:
         else:
             _print_plain([list(headings), *shown])
 
-    def listing(self, page: Json, columns: Mapping[str, str | Callable[[Json], Any]], *, empty: str) -> None:
-        """Prints the items of an answer: as the API returns them, or as a table. A column is a member of an item, such
-        as `target.type`, or is made from the item."""
+    def listing(self, page: Json, columns: Columns, *, empty: str) -> None:
+        """Prints the items of an answer: as the API returns them, or as a table."""
         self.document(page)
         rows = ([_cell(each, column) for column in columns.values()] for each in page["items"])
         self.table(list(columns), rows, empty=empty)
@@ -121,8 +123,8 @@ class Output:
         """Prints names and values, without names that have no value. A name alone is a member of `document`."""
         if self.as_json:
             return
-        pairs = ((each.replace("_", " "), _cell(document, each)) if isinstance(each, str) else each for each in pairs)
-        shown = [[name, clean(str(value))] for name, value in pairs if value not in (None, "", [], {})]
+        named = ((each.replace("_", " "), _cell(document, each)) if isinstance(each, str) else each for each in pairs)
+        shown = [[name, clean(str(value))] for name, value in named if value not in (None, "", [], {})]
         if not self.console.is_terminal:
             _print_plain(shown)
             return

@@ -13,7 +13,7 @@ from service.cli.client.command import command
 from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection
 from service.cli.client.failure import CommandError
-from service.cli.client.output import Output, age, ago
+from service.cli.client.output import Columns, Output, age, ago
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,7 +37,7 @@ def shadow(
     """Let a policy decide beside the real one without starting anything (NAME=VALUE or --file), compare it (PATTERN),
     or list what runs so."""
     if pattern is None:
-        columns = {"PATTERN": "pattern", "STARTED": age("started_at"), "SETTINGS": policies.described_settings}
+        columns: Columns = {"PATTERN": "pattern", "STARTED": age("started_at"), "SETTINGS": policies.described_settings}
         out.listing(service.send(calls.list_shadows()), columns, empty="No policy has a shadow.")
         return
     if stop + adopt + bool(settings or file) > 1:

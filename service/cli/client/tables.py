@@ -16,7 +16,7 @@ from service.cli.client.connection import Connection
 from service.cli.client.counted_reads import count_reads
 from service.cli.client.discovery import discover
 from service.cli.client.failure import CommandError, ExitCode
-from service.cli.client.output import Output
+from service.cli.client.output import Columns, Output
 from service.cli.client.poll import poll
 from service.cli.client.writer_options import writer_options
 
@@ -68,7 +68,7 @@ def list_tables(
     """List the registered tables."""
     below = None if path is None else arguments.absolute(path)
     page = service.items(calls.list_tables(name=name, path=below, owner=owner, tag=tag), limit)
-    columns = {
+    columns: Columns = {
         "ID": "id",
         "NAME": "name",
         "TYPE": table_details.type_of,

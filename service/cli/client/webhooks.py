@@ -14,7 +14,7 @@ from service.cli.client.arguments import Since, Until
 from service.cli.client.command import Limit, Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
-from service.cli.client.output import Output, age, ago
+from service.cli.client.output import Columns, Output, age, ago
 from service.model.formatting import count
 
 app = typer.Typer(help="Send events to URLs and Kafka topics.", no_args_is_help=True)
@@ -58,7 +58,14 @@ def add(
 @command(app, "list")
 def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
     """List the webhooks, and why one fails."""
-    columns = {"ID": "id", "STATE": _state, "PENDING": "pending", "DEAD": "dead", "TYPES": "types", "URL": "url"}
+    columns: Columns = {
+        "ID": "id",
+        "STATE": _state,
+        "PENDING": "pending",
+        "DEAD": "dead",
+        "TYPES": "types",
+        "URL": "url",
+    }
     out.listing(service.items(calls.list_webhooks(), limit), columns, empty="There are no webhooks.")
 
 
@@ -186,11 +193,11 @@ def list_deliveries(
 ) -> None:
     """List the deliveries to a webhook, newest first, with the last answer of the receiver."""
     page = service.items(calls.list_deliveries(webhook, state=state, since=since, until=until), limit)
-    attempts = {
+    attempts: Columns = {
         "ATTEMPTS": lambda each: len(each["attempts"]),
         "LAST ANSWER": lambda each: deliveries.last_answer(each["attempts"]),
     }
-    columns = {"ID": "id", "EVENT": "event_type", "STATE": "state", "CREATED": age("created_at"), **attempts}
+    columns: Columns = {"ID": "id", "EVENT": "event_type", "STATE": "state", "CREATED": age("created_at"), **attempts}
     out.listing(page, columns, empty="There are none.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groundskeeper_client import calls
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection
-from service.cli.client.output import Output, age
+from service.cli.client.output import Columns, Output, age
 from service.model.formatting import count
 
 
@@ -13,7 +13,7 @@ from service.model.formatting import count
 def workers(service: Connection, out: Output) -> None:
     """List the workers, what each one does, and how long the queue of each worker group is."""
     found = service.send(calls.list_workers())
-    columns = {
+    columns: Columns = {
         "ID": "id",
         "GROUP": "group",
         "STATE": lambda each: each["state"] or "unknown",
