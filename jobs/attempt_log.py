@@ -6,16 +6,13 @@ import logging
 import re
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from jobs.contract import MOST_LINE_CHARACTERS, MOST_LOG_CHARACTERS, MOST_LOG_LINES, LogLevel, LogLine
 from jobs.logs import at, current_ids, log_context, stack_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
 
 # Bytes that wait while the attempt's service is away. The oldest lines are dropped first.
 _MOST_WAITING = 1024 * 1024

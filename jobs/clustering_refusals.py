@@ -5,16 +5,13 @@ The service refuses such a job when it is submitted, so that nobody waits for a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jobs.contract import Problem
 from jobs.kinds.clustering import ClusteringParams, GivenClusteringParams
+from jobs.kinds.parameters import Parameters
 from jobs.problems import plans
-
-if TYPE_CHECKING:
-    from jobs.contract import Problem
-    from jobs.kinds.parameters import Parameters
-    from jobs.problems.problem_type import ProblemType
+from jobs.problems.problem_type import ProblemType
 
 
 def _refused(kind: ProblemType) -> Problem:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jobs.contract import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class JobError(Exception):

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from jobs.contract import WAITS_FOR
-from jobs.errors import LeaseLostError
+from jobs.errors import JobError, LeaseLostError
 from jobs.tracing import Steps
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from jobs.errors import JobError
 
 logger = logging.getLogger(__name__)
 

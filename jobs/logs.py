@@ -10,16 +10,13 @@ import json
 import logging
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, TextIO
 
 from jobs.redaction import RedactingFormatter, redacted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 
 class LogFormat(StrEnum):
@@ -64,8 +61,8 @@ def request_id() -> str | None:
 class TextFormatter(RedactingFormatter):
     """Formats lines by `TEXT_LINE`. The id of the request is at the end of each line."""
 
-    def __init__(self, fmt: str = TEXT_LINE) -> None:
-        super().__init__(fmt)
+    def __init__(self) -> None:
+        super().__init__(TEXT_LINE)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in `logging`
         line = super().formatMessage(record)
@@ -109,18 +106,14 @@ def stack_of(record: logging.LogRecord) -> str:
 
 
 def configure(
-    log_format: LogFormat,
-    level: str | int,
-    *,
-    stream: TextIO | None = None,
-    everywhere: Mapping[str, str | int] | None = None,
+    log_format: LogFormat, level: str | int, *, everywhere: Mapping[str, str | int] | None = None
 ) -> RedactingFormatter:
-    """Makes the log of this process go to `stream`, by default standard error, and returns its formatter.
+    """Makes the log of this process go to standard error, and returns its formatter.
 
     A JSON log also takes Python's warnings and the errors that end a thread or the process, which Python otherwise
     prints itself.
     """
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
     formatter: RedactingFormatter = JsonFormatter(everywhere) if log_format is LogFormat.JSON else TextFormatter()
     handler.setFormatter(formatter)
     logging.basicConfig(level=level, handlers=[handler], force=True)

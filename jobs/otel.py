@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
@@ -19,15 +21,11 @@ from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from jobs.redaction import redacted
-from jobs.trace_context import parsed, without_span
+from jobs.trace_context import Kind, Value, parsed, without_span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-
     from opentelemetry.trace import Span
 
-    from jobs.trace_context import Kind, Value
 
 logger = logging.getLogger(__name__)
 

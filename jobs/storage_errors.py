@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from jobs.errors import HudiError
 from jobs.storage.refusal import Refusal
 from jobs.table_errors import DamagedFileError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class StorageRefusedError(HudiError):

@@ -7,15 +7,12 @@ installed.
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
-
-    from jobs.trace_context import Kind, Value
+from jobs.trace_context import Kind, Value
 
 logger = logging.getLogger(__name__)
 

@@ -3,14 +3,11 @@ stores neither the kind of an index nor its number of buckets in a table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 
 from jobs.contract import BucketIndex
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ADOPTED_KEY = "groundskeeper.bucket_index"
 """Key in the extra metadata of an adoption, and, with `_NONE`, of the commit by which a table gives its index up."""

@@ -5,14 +5,12 @@ modification times are new, so they do not show the order."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from jobs.format.instants import EPOCH, wall_clock
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>[a-z]+)(\.(?P<state>\w+))?")
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit", "compaction", "clustering", "logcompaction"})

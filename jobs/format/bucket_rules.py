@@ -12,16 +12,12 @@ import itertools
 import math
 import re
 import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from jobs.contract import Problem
+from jobs.kinds.words import PartitionChoice
 from jobs.problems.rescales import NUM_BUCKETS_NOT_A_DIVISOR, NUM_BUCKETS_NOT_A_MULTIPLE, NUM_BUCKETS_TOO_UNLIKE
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from jobs.contract import Problem
-    from jobs.kinds.words import PartitionChoice
 
 EVERYTHING = ".*"
 _DEFAULT = -1  # `RegexRuleEngine` returns -1 if no rule matches, so a rule of -1 means the default number

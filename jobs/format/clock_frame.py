@@ -8,19 +8,17 @@ instants are then still earlier than the writers' next ones."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.format.clock_set_back import SetBack, set_back
 from jobs.format.instants import EPOCH, utc_text, wall_clock
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 TOLERANCE = timedelta(seconds=5)
 """Clocks that differ by less count as one clock; jobs wait for this time with the table's lock held. Hudi does the same

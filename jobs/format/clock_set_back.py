@@ -3,16 +3,13 @@ appeared."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
 from jobs.format.appearance import appearances, inversions
 from jobs.format.instants import EPOCH, utc_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
 
 _MILLISECOND = timedelta(milliseconds=1)
 _RECENT = timedelta(days=2)

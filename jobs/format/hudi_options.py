@@ -8,16 +8,12 @@ paths outside of the table, call other systems, or override the safe settings of
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from jobs.contract import Problem
 from jobs.problems.permissions import OPTION_NOT_ALLOWED
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from jobs.contract import Problem
 
 MAX_TEXT = 4096
 MAX_PARALLELISM = 100_000

@@ -6,14 +6,11 @@ A definition has the columns and the function of an index, and whether a record 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from jobs.contract import Json
+from jobs.contract import Json
 
 FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
 PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"

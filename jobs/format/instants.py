@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC, without zone, as all moments of storages here
 _SECONDS = len("yyyyMMddHHmmss")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
 
+from jobs.contract import TableLock
 from jobs.format.hudi_options import EXTEND_CLASSES, REMOVE, Form, Refusal, malformed
 from jobs.format.server_addresses import address, metastores
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from jobs.contract import TableLock
 
 _OF_CLIENTS = "org.apache.hudi.client.transaction.lock."
 FILESYSTEM = f"{_OF_CLIENTS}FileSystemBasedLockProvider"

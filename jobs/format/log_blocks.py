@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -22,8 +23,6 @@ import fastavro
 from jobs.errors import NotProvedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
 MAGIC = b"#HUDI#"

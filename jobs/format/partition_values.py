@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from jobs.job_params import PartitionExtractor
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 CLASSES = {
     PartitionExtractor.NONE: "NonPartitionedExtractor",

@@ -4,10 +4,11 @@ name)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.contract import Problem
 from jobs.problems.plans import (
     CLEAN_DELETES_FILES_OF_PLAN,
     CLEAN_DELETES_FILES_OF_SAVEPOINT,
@@ -15,11 +16,6 @@ from jobs.problems.plans import (
     PLAN_FILES_GONE,
     PLAN_OVERTAKEN,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from jobs.contract import Problem
 
 File = tuple[str, str]
 Group = tuple[str, str]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 METASTORE_PORT = 9083
 GLUE = "AWS Glue"

@@ -7,13 +7,10 @@ are on the JVM's command line, which every user of the machine can read.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from jobs.format.hudi_options import Form
 from jobs.redaction import MASK, is_secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 # Values that jobs depend on. Hudi's tables cannot be read without its extension, catalog and registrator. Partition
 # values and rewritten rows use UTC. FAIR lets the slots share the cores. Speculation stays off, because two copies of a

@@ -14,12 +14,10 @@ completion times (`jobs.format.completion_order`). Each stale write has the reas
 
 from __future__ import annotations
 
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping
+from typing import TypeVar
 
 Group = tuple[str, str]
 """Partition path and file id."""

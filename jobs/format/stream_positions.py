@@ -3,12 +3,10 @@ when they restart."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _BY_QUERY = "_hudi_streaming_sink_checkpoint"
 """Spark's Structured Streaming (`HoodieStreamingSink`, 1.2): a JSON object that maps ids of queries to their last

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 _UNFINISHED = re.compile(r"manifest_\d+\..+", re.ASCII)
 _OLD_SECONDS, _POLL_SECONDS = 30.0, 0.5  # a living archiver writes a few kilobytes, and renames the file

@@ -8,10 +8,7 @@ the old and the new file groups in between; and if the driver is killed there, t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm import Jvm
 
 SCHEME = "abfss"
 

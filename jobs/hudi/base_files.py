@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.hudi.jvm import translated
+from jobs.hudi.table import HudiTable
 from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import DataFrame
 
-    from jobs.hudi.table import HudiTable
 
 _MOST_SUSPECTS = 100
 _SCHEMA = "_hoodie_record_key string"

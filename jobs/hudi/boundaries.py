@@ -4,13 +4,10 @@ metadata."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from jobs.storage.location import is_inside, link_out
 from jobs.table_errors import PathOutsideTableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def inside(base_path: str, path: str, where: str) -> str:

@@ -23,12 +23,10 @@ by file versions, which has no such instant.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.hudi import janino, looked_partition
-
-if TYPE_CHECKING:
-    from jobs.hudi.java_view import JavaView
+from jobs.hudi.java_view import JavaView
 
 _IMPORTS = """
 package groundskeeper;

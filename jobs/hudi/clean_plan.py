@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.format.plan_files import File
 from jobs.hudi.records import CLEAN, Instant
-
-if TYPE_CHECKING:
-    from jobs.format.plan_files import File
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,18 @@ from __future__ import annotations
 
 import gc
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.format.plan_files import File
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import plan_firewall
 from jobs.hudi.clean_parts import clean_parts
 from jobs.hudi.clean_plan import CleanPlan
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
-from jobs.hudi.records import CLEAN, CleanSummary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.format.plan_files import File
-    from jobs.hudi.records import Instant
+from jobs.hudi.records import CLEAN, CleanSummary, Instant
 
 # After one of these actions, planned deletions may be needed again or already done.
 _OUTDATING = frozenset({"savepoint", "restore", "rollback", CLEAN})

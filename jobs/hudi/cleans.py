@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from jobs.errors import FileMissingError
 from jobs.hudi.jvm import reread, translated
-
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 
 class Cleaned:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from py4j.java_gateway import get_java_class
 
+from jobs.contract import Json
 from jobs.errors import JobError
+from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata, indexes, lent_reader, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
@@ -26,20 +30,12 @@ from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.partition_ttl import PartitionTtl
 from jobs.hudi.plan_paths import check_plans
 from jobs.hudi.plan_withdrawal import PlanWithdrawal
-from jobs.hudi.records import REPLACE
+from jobs.hudi.records import REPLACE, FileSlice
 from jobs.hudi.savepoints import Savepoints
+from jobs.hudi.table import HudiTable
 from jobs.hudi.upgrader import Upgrader
+from jobs.hudi.write_stats import WriteStat
 from jobs.tracing import span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from types import TracebackType
-
-    from jobs.contract import Json
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.hudi.write_stats import WriteStat
 
 logger = logging.getLogger(__name__)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 
 class ClientPart:

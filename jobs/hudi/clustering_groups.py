@@ -10,22 +10,19 @@ instant that is no clustering plan.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pyspark import inheritable_thread_target
 
 from jobs.errors import HudiError
+from jobs.format.stale_writes import Group
 from jobs.hudi.boundaries import inside
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
 from jobs.hudi.write_stats import WriteStat
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from jobs.format.stale_writes import Group
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
 
 # Groups are prepared in parallel, because preparing one samples its rows for the sort. Hudi uses the same number of
 # threads.

@@ -4,6 +4,7 @@ statistics to leave out files."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.format.index_definitions import COLUMN_STATISTICS
 from jobs.hudi import base_files, metadata_table
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from pyspark.sql import Column
 
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
 
 _MOST_FILES = 64
 _MOST_COLUMNS = 32

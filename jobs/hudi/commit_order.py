@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jobs.format.appearance import appearances, inversions
+from jobs.format.clock_frame import ClockFrame
 from jobs.format.completion_order import CompletionOrder
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobs.format.clock_frame import ClockFrame
-    from jobs.hudi.opened_table import OpenedTable
-    from jobs.hudi.records import Commit
+from jobs.hudi.opened_table import OpenedTable
+from jobs.hudi.records import Commit
 
 
 def in_order(table: OpenedTable, commits: Iterable[Commit]) -> list[Commit]:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from py4j.clientserver import JavaClient
 from py4j.protocol import ENTRY_POINT_OBJECT_ID, GATEWAY_SERVER_OBJECT_ID, Py4JError
 
-from jobs.hudi.jvm import jvm_of
+from jobs.hudi.jvm import Jvm, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jobs.hudi.jvm import Jvm
 
 logger = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from jobs.format.spark_options import is_local
 from jobs.hudi.jvm import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark import SparkContext
 
 # The module imports every module that the tasks of jobs need.

@@ -4,20 +4,17 @@ reader of the metadata table (1.2.0)."""
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.format.index_definitions import IndexDefinition
 from jobs.hudi.jvm import translated
 from jobs.hudi.metadata_table import reader
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.format.index_definitions import IndexDefinition
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
 
 
 def filters(table: HudiTable, index: str, files: Sequence[FileSlice]) -> dict[str, tuple[str, bytes]]:

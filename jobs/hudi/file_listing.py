@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm import Jvm
 
 # The text of a list is "[StoragePathInfo{path=..., length=..., isDirectory=..., ...}, ...]"; it has no JSON form.
 _LISTED = re.compile(r"path=(.*?), length=(\d+), isDirectory=(\w+), .*?modificationTime=(\d+)")

@@ -6,14 +6,11 @@ All times are milliseconds since 1970, as in Hadoop's `FileStatus`.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
 from jobs.errors import FileMissingError
 from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from jobs.hudi.opened_table import OpenedTable
+from jobs.hudi.opened_table import OpenedTable
 
 _PROBE = ".hoodie/.aux/groundskeeper.clock"
 

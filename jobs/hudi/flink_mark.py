@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobs.hudi.opened_table import OpenedTable
-    from jobs.hudi.records import Commit
+from jobs.hudi.opened_table import OpenedTable
+from jobs.hudi.records import Commit
 
 _CHECKPOINT, _STARTED = "flink_checkpoint_id", "view_storage_conf"
 

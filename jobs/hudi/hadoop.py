@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import JobError, RefusedError
-from jobs.hudi.jvm import translated
+from jobs.hudi.jvm import Jvm, translated
+from jobs.hudi.table import HudiTable
 from jobs.storage import azure, gcs, hdfs, s3
 from jobs.storage.paths import Storage, not_supported, of_hadoop
-
-if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
-    from jobs.hudi.table import HudiTable
 
 # `CommonPathCapabilities.FS_ACLS`: Hadoop's `abfs` has access control lists only if there is a hierarchical namespace.
 _ACCESS_CONTROL = "fs.capability.paths.acls"

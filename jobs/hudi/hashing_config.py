@@ -6,16 +6,14 @@ instant that is neither completed nor archived is valid for Hudi too, and must b
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import HudiError, RefusedError
 from jobs.format.bucket_rules import BucketRules, BucketRulesError
 from jobs.format.hashing_config import BASELINE, file_name
 from jobs.hudi.jvm import translated
+from jobs.hudi.opened_table import OpenedTable
 from jobs.problems.rescales import BUCKET_RULES_UNSUPPORTED
-
-if TYPE_CHECKING:
-    from jobs.hudi.opened_table import OpenedTable
 
 # Prefix of the name of a folder with retired configs; the instant of the last config follows.
 _RETIRED = "retired-"

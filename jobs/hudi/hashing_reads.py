@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.hudi import janino
-
-if TYPE_CHECKING:
-    from jobs.hudi.java_view import JavaView
+from jobs.hudi.java_view import JavaView
 
 _SOURCE = """
 package groundskeeper;

@@ -4,12 +4,8 @@ dead to it if the storage's clock is behind. This module compares it with the st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jobs.hudi.file_times import modified
-
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 # Hudi's own defaults (`HoodieWriteConfig`).
 _BEAT_MILLISECONDS, _MISSES = 60_000, 2

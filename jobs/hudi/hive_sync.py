@@ -14,22 +14,17 @@ Hive's classes come with PySpark. Hudi's tool has faults that this module avoids
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.errors import MetastoreError, MetastoreUnavailableError
+from jobs.errors import JobError, MetastoreError, MetastoreUnavailableError
+from jobs.format.partition_values import PartitionChanges
 from jobs.format.server_addresses import metastores
 from jobs.hudi.jvm import translated
-from jobs.hudi.metastore_table import LAST_SYNCED, Definition, MetastoreTable, types_of
+from jobs.hudi.metastore_table import LAST_SYNCED, Definition, MetastoreTable, Target, types_of
+from jobs.hudi.table import HudiTable
 from jobs.storage.lock_servers import unreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jobs.errors import JobError
-    from jobs.format.partition_values import PartitionChanges
-    from jobs.hudi.metastore_table import Target
-    from jobs.hudi.table import HudiTable
 
 CONNECT_SECONDS = 3.0
 SILENCE_SECONDS = 20

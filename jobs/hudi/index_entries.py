@@ -4,26 +4,24 @@ a secondary index, so a missing entry hides rows."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.format.index_definitions import RECORDS, SECONDARY
+from jobs.format.index_definitions import RECORDS, SECONDARY, IndexDefinition
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi import indexes
 from jobs.hudi.jvm import translated
 from jobs.hudi.metadata_table import FOLDER
+from jobs.hudi.records import FileSlice
 from jobs.hudi.rows import current
+from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from pyspark.sql import Column, DataFrame
 
-    from jobs.format.index_definitions import IndexDefinition
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
 
 _MOST_BYTES = 4 << 30
 MOST_NAMED = 100

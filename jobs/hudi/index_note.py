@@ -5,16 +5,13 @@ already, and definitions are missing (`jobs.hudi.metadata_table`). The note stay
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from jobs.format.index_definitions import METADATA_FOLDER, Indexes
 from jobs.hudi import file_listing
 from jobs.hudi.indexes import indexes_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.small_file import read_object, write_object
-
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.indexes", "the note of the table's indexes"
 # `HoodieTableMetadataUtil.getFileIDForFileGroup`: the number of the file group ends the file id.

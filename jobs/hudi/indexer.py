@@ -14,21 +14,16 @@ and without an instant on the table's timeline.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
-from jobs.format.index_definitions import FILES, RECORDS
+from jobs.format.index_definitions import FILES, RECORDS, Indexes
 from jobs.hudi import indexes
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.metadata_table import FOLDER, MetadataTable
 from jobs.hudi.small_file import read_object, write_object
+from jobs.hudi.table import HudiTable
 from jobs.kinds.index import IndexShown
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from jobs.format.index_definitions import Indexes
-    from jobs.hudi.table import HudiTable
 
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.indexing", "the note of an unfinished index"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import IndexesChangedError
 from jobs.format.index_definitions import (
@@ -15,9 +15,7 @@ from jobs.format.index_definitions import (
     of_keys,
 )
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from jobs.hudi.opened_table import OpenedTable
+from jobs.hudi.opened_table import OpenedTable
 
 # A client of Hudi by default deletes partitions that its options do not name, and builds missing ones that they name:
 # those of the default options, partition statistics if there are column statistics, and all defined indexes

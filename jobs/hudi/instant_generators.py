@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.java_gateway import get_java_class
 
 from jobs.hudi import janino
+from jobs.hudi.jvm import Jvm
 from jobs.hudi.lent_lock import LENT_LOCK
-
-if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
 
 SOURCE = """
 package groundskeeper;

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Spark's own chain (`SparkSubmitUtils.createRepoResolvers`) without its first member, the Maven repository of the user
 # on this machine. The resolvers keep Spark's names, so that Ivy's cache stays usable. If no root is given, the first

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.java_gateway import get_java_class
 
-if TYPE_CHECKING:
-    from jobs.hudi.java_view import JavaView
+from jobs.hudi.java_view import JavaView
 
 _compiling = threading.Lock()
 # Constructors by class name, each with its JVM.

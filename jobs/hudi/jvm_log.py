@@ -8,16 +8,14 @@ import logging
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from jobs.hudi.java_view import names
 from jobs.logs import log_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import BinaryIO
-
     from pyspark import SparkContext
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -120,8 +118,8 @@ class JvmLog:
             )
 
     def _level_of(self, text: str) -> int:
-        """Returns the level of a line without one: of Ivy's report only the lines that explain a long start are INFO.
-        Missing packages are reported by the error of the start."""
+        """Returns the level of a line that names none. Ivy's report is DEBUG, except for the lines that explain a long
+        start. Missing packages are reported by the error of the start."""
         is_of_ivy = self._is_of_ivy or text.startswith(_IVY_BEGINS)
         self._is_of_ivy = is_of_ivy and _IVY_ENDS not in text
         return logging.DEBUG if is_of_ivy and _IVY_FETCHES not in text else logging.INFO

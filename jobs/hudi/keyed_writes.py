@@ -9,6 +9,7 @@ would be a new row. So these writes make Hudi take the keys from the meta column
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +23,11 @@ from jobs.hudi import hashing_metadata
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import METADATA_NOT_COMPACTED
+from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pyspark.sql import DataFrame
 
-    from jobs.hudi.table import HudiTable
 
 _MODEL = "org.apache.hudi.common.model"
 _LATEST, _BY_FIELD = "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"

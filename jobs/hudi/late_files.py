@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import JobError
 from jobs.format.instants import wall_clock
@@ -12,11 +13,7 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.boundaries import relative
 from jobs.hudi.file_listing import listed, listed_below
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 _CHECKSUM = ".crc"
 

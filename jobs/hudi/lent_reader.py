@@ -6,13 +6,11 @@ all the rest of the planning of a small table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.hudi import janino
-
-if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.table import HudiTable
 
 # The planner finds the files of more partitions by a Spark job, whose executors do not have these classes.
 _MOST_PARTITIONS = 16

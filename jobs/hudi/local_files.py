@@ -8,12 +8,10 @@ an HFile, also if the file has some KB."""
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.hudi import janino
-
-if TYPE_CHECKING:
-    from jobs.hudi.java_view import JavaView
+from jobs.hudi.java_view import JavaView
 
 _SOURCE = """
 package groundskeeper;

@@ -6,35 +6,24 @@ import json
 import logging
 import os
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
 from jobs.hudi.jvm import refused_by_storage, translated
 from jobs.hudi.lock_note import has_died, machine
-from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
+from jobs.hudi.lock_proof import Proof, SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
 from jobs.hudi.lock_status import LockStatus, duration, on_server
 from jobs.hudi.small_file import read_object
+from jobs.hudi.table import HudiTable
 from jobs.hudi.write_probe import require_writable
 from jobs.lock_errors import LockLostError, LockUnavailableError, LockUnusableError, TableLockedError
 from jobs.storage_errors import StorageRefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from typing import Protocol
-
-    from jobs.hudi.lock_proof import Proof
-    from jobs.hudi.table import HudiTable
-
-    class Checkpoint(Protocol):
-        def __call__(self, waits_for: str = "") -> None:
-            """Raises if the wait has to end; `waits_for` says what it is for."""
-
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +35,11 @@ LEFT_AFTER_SECONDS = 3600.0
 WAIT_SECONDS = 120.0
 _PAUSE_SECONDS = 0.5
 _SAID_AFTER_SECONDS = 2.0
+
+
+class Checkpoint(Protocol):
+    def __call__(self, waits_for: str = "") -> None:
+        """Raises if the wait has to end; `waits_for` says what it is for."""
 
 
 class TableLock:

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import JobError
 from jobs.hudi import janino
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from jobs.hudi.lock import Checkpoint, TableLock
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.lock import Checkpoint, TableLock
+from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 

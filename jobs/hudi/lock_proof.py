@@ -6,18 +6,14 @@ members named here are those of Hudi 1.2.0."""
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
+from jobs.errors import JobError
 from jobs.format.lock_providers import DYNAMODB, HIVE, IN_STORAGE, PREFIX, ZOOKEEPER
-from jobs.hudi.jvm import translated
+from jobs.hudi.jvm import Jvm, translated
+from jobs.hudi.table import HudiTable
 from jobs.lock_errors import LockLostError, LockUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from jobs.errors import JobError
-    from jobs.hudi.jvm import Jvm
-    from jobs.hudi.table import HudiTable
 
 # If less time is left, a lease may end before the commit has begun.
 _LEAST_LEASE_SECONDS = 2.0

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.errors import JobError
 from jobs.format import lock_providers
-from jobs.hudi.jvm import refused_by_storage, translated
+from jobs.hudi.jvm import Jvm, refused_by_storage, translated
 from jobs.hudi.lock_proof import field_of, storage_answers
 from jobs.hudi.options import MULTI_WRITER, lock_options
+from jobs.hudi.table import HudiTable
 from jobs.hudi.write_probe import require_writable
 from jobs.lock_errors import LockUnavailableError, LockUnusableError, TableLockedError
 from jobs.storage.lock_servers import unreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from jobs.errors import JobError
-    from jobs.hudi.jvm import Jvm
-    from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 

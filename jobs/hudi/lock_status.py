@@ -6,17 +6,13 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.contract import Problem
 from jobs.errors import JobError
 from jobs.format import lock_providers
-from jobs.hudi.jvm import translated
+from jobs.hudi.jvm import Jvm, translated
 from jobs.hudi.lock_proof import field_of
-
-if TYPE_CHECKING:
-    from jobs.contract import Problem
-    from jobs.hudi.jvm import Jvm
-
 
 _OF_PATH = ("zkBasePath", "lockKey")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import HudiError
 from jobs.format.index_definitions import (
@@ -16,20 +17,16 @@ from jobs.format.index_definitions import (
     PARTITION_STATISTICS,
     RECORDS,
     SECONDARY,
+    Indexes,
 )
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import index_note, indexes
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
+from jobs.hudi.table import HudiTable
 from jobs.kinds.metadata_table import MetadataTableFiles
 from jobs.lock_errors import TableLockedError
 from jobs.table_errors import MetadataTableBusyError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from jobs.format.index_definitions import Indexes
-    from jobs.hudi.table import HudiTable
 
 FOLDER = METADATA_FOLDER
 

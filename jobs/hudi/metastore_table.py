@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.format.partition_values import CLASSES
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.hudi.table import HudiTable
-    from jobs.job_params import PartitionExtractor
+from jobs.hudi.table import HudiTable
+from jobs.job_params import PartitionExtractor
 
 LAST_SYNCED = "last_commit_time_sync"
 _LAST_COMPLETED = "last_commit_completion_time_sync"

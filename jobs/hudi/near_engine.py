@@ -6,12 +6,10 @@ the metadata table, and the statuses of written files, become `NearData`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.hudi import janino, later_data, near_data, near_threads
-
-if TYPE_CHECKING:
-    from jobs.hudi.java_view import JavaView
+from jobs.hudi.java_view import JavaView
 
 # Most elements are a request to the storage. So a list of more elements is shared by this number of threads, and the
 # long lists of large tables by Spark's executors.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs import contract
 from jobs.errors import CommitLostError, FileMissingError, HudiError, TableUpgradedError
 from jobs.hudi import azure_instants
 from jobs.hudi.boundaries import check_folders
@@ -14,9 +15,6 @@ from jobs.hudi.records import Instant, Touched, touched_of
 from jobs.hudi.storage_login import require_own_account
 from jobs.hudi.table_properties import TableProperties
 from jobs.table_errors import TableGoneError
-
-if TYPE_CHECKING:
-    from jobs import contract
 
 
 class OpenedTable(TableProperties):

@@ -3,15 +3,11 @@ itself. The comments give the reasons; the keys are those of Hudi 1.2.0."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from jobs.contract import BucketIndex, TableLock
 from jobs.format import lock_providers
 from jobs.hudi import indexes
 from jobs.hudi.lent_lock import LENT_LOCK
-
-if TYPE_CHECKING:
-    from jobs.contract import BucketIndex, TableLock
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 # Hudi's default client does these by itself; our clients run each service only when a job says so.
 _NOTHING_BY_ITSELF = {

@@ -7,16 +7,12 @@ this module calls the strategy alone, and gives the exact partitions to `deleteP
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from jobs.format.stale_writes import Group
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
 from jobs.job_params import TtlStrategy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.format.stale_writes import Group
 
 OPERATION = "DELETE_PARTITION"
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from jobs.hudi.plans import pending_plans
+from jobs.hudi.plans import Plan, pending_plans
+from jobs.hudi.table import HudiTable
 from jobs.storage.location import is_inside
 from jobs.table_errors import PlanOfAnotherPathError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.hudi.plans import Plan
-    from jobs.hudi.table import HudiTable
 
 # Parts of plans with free texts of writers, which are not paths.
 _FREE = frozenset({"extraMetadata", "strategy"})

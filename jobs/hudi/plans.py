@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import JobError
 from jobs.format import plan_files
 from jobs.format.file_names import parse_log_file_name
+from jobs.format.plan_files import Group
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from jobs.format.plan_files import Group
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 COMPACTION_ACTIONS = frozenset({"compaction", "logcompaction"})
 CLUSTERING_ACTIONS = frozenset({"clustering", "replacecommit"})

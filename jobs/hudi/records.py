@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.format.stale_writes import CompletedWrite, known_of, operation_of, repaired_of
+from jobs.format.stale_writes import CompletedWrite, Group, known_of, operation_of, repaired_of
 from jobs.hudi.boundaries import relative
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.format.stale_writes import Group
 
 # Instants of these actions do not change the latest rows and files.
 HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})

@@ -7,11 +7,8 @@ it. So it is closed between jobs, and when too many jobs have run since the last
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SCHEME = "s3a://"
 # Reopening takes some time, so the file system is not closed after each job.

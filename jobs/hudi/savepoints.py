@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.hudi.boundaries import relative
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 ACTION, RESTORE = "savepoint", "restore"
 BY = "groundskeeper"

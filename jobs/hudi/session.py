@@ -6,9 +6,10 @@ import fcntl
 import logging
 import os
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -18,6 +19,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from jobs.contract import Problem
 from jobs.format.gzip_level import LEVEL_VARIABLE
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
@@ -25,17 +27,11 @@ from jobs.hudi import dropped_objects, google_connector, ivy, prompt_answers, se
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
-from jobs.hudi.jvm_log import java_option
+from jobs.hudi.jvm_log import JvmLog, java_option
 from jobs.hudi.kerberos import log_in
 from jobs.hudi.shipping import ship_jobs
 from jobs.hudi.start_failure import explained, is_of_packages
 from jobs.problems.worker_starts import JAVA_UNSUITED, SPARK_NOT_STARTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jobs.contract import Problem
-    from jobs.hudi.jvm_log import JvmLog
 
 logger = logging.getLogger(__name__)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jobs
 from jobs.format.spark_options import is_local
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PYTHON = "spark.pyspark.python"
 

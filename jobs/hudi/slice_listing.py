@@ -5,21 +5,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.format.stale_writes import Group
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.boundaries import check_links, inside, relative
 from jobs.hudi.jvm import translated
-from jobs.hudi.records import INGESTION, FileSlice, file_slice_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from jobs.format.stale_writes import Group
-    from jobs.hudi.opened_table import OpenedTable
-    from jobs.hudi.records import Instant, Touched
+from jobs.hudi.opened_table import OpenedTable
+from jobs.hudi.records import INGESTION, FileSlice, Instant, Touched, file_slice_of
 
 
 class SliceListing:

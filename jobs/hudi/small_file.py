@@ -4,15 +4,11 @@ content is tolerated."""
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from jobs.errors import FileMissingError
-from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm import Jvm, translated
 
 MAX_BYTES = 64 * 1024
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from jobs import tracing
 from jobs.trace_context import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark import SparkContext
 
 logger = logging.getLogger(__name__)

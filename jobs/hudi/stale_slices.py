@@ -6,6 +6,7 @@ the replacing instants. There Hudi merges base file and logs as usual, for any p
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -16,17 +17,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.errors import FilesGoneError, HudiError
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
-from jobs.format.stale_writes import StaleWrite, dated
+from jobs.format.stale_writes import Group, StaleWrite, dated
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import Commit
+from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyspark.sql import DataFrame
 
-    from jobs.format.stale_writes import Group
-    from jobs.hudi.records import Commit
-    from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 
@@ -83,9 +81,9 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
 
 
 def _apart(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[Sequence[StaleWrite]]:
-    """Returns the stale writes in parts that one temporary table can show. Its timeline lacks the instants that
-    replaced its file groups, so readers would not see logs on base files of these instants: if one of them wrote
-    others of the file groups, each replacing instant has a part of its own."""
+    """Returns the stale writes in parts, for each of which one temporary table is enough. The timeline of such a table
+    lacks the instants that replaced its file groups, so readers do not see the logs on base files that these instants
+    wrote. If an instant both replaced and wrote stale file groups, there is a part for each replacing instant."""
     groups = {group for write in stale for group in write.groups}
     if not any(each.write.replaced & groups and each.write.written & groups for each in commits):
         return [stale]
@@ -145,7 +143,7 @@ def deleted_from_base_files(
 def deleted_keys(table: HudiTable, commit: Commit) -> list[DeletedKey]:
     """Returns the keys that a commit deleted in file groups that existed: in the delete blocks of its logs, or those of
     the previous base file that its own lacks. Keys in files that were cleaned are left out. The deletes of a repair
-    are dated as those that it repairs."""
+    have the time of the deletes that it repairs."""
     groups = [group for group, count in commit.deleted.items() if count]
     write = StaleWrite(commit.write.instant, commit.write.operation, dict.fromkeys(groups, ""))
     found = deleted_in_logs(table, [write], [commit])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from jobs.contract import Problem
 from jobs.problems.worker_starts import (
     JAVA_UNSUITED,
     MEMORY_SHORT,
@@ -14,11 +15,6 @@ from jobs.problems.worker_starts import (
     WORKER_DISK_FULL,
 )
 from jobs.storage.refusal import Refusal, refusal_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.contract import Problem
 
 _UNFETCHED = re.compile(r"(?:unresolved dependency|download failed): ([^\s#\]]+)#([^;\s\]]+);([^:!\s\]]+)")
 _TRIED = re.compile(r"^\s*==== (\S+): tried\s*$")

@@ -4,7 +4,8 @@ it cannot read, and says so in the log only (`HoodieTableMetadataUtil.readColumn
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
@@ -14,13 +15,9 @@ from jobs.hudi import column_stats, indexes
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.index_entries import entries_of
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import FileSlice
 from jobs.hudi.rows import current
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 _MOST_NAMED = 100
 _MOST_COLUMNS, _MOST_PARTITIONS = 32, 64

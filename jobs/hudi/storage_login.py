@@ -9,6 +9,7 @@ from __future__ import annotations
 import ssl
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,13 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from py4j.protocol import Py4JError
 
 from jobs.errors import RefusedError
+from jobs.hudi.java_view import JavaView
 from jobs.problems.permissions import STORAGE_ACCOUNT
 from jobs.storage import accounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
-    from jobs.hudi.java_view import JavaView
 
 _SOURCE = """
 package groundskeeper;

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs import contract
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
 from jobs.format import consistent_hashing, index_definitions
+from jobs.format.bucket_rules import BucketRules
+from jobs.format.stale_writes import Group
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
@@ -31,16 +37,6 @@ from jobs.hudi.records import (
 )
 from jobs.hudi.slice_listing import SliceListing
 from jobs.hudi.table_clock import TableClock
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from contextlib import AbstractContextManager
-    from datetime import datetime
-
-    from jobs import contract
-    from jobs.format.bucket_rules import BucketRules
-    from jobs.format.stale_writes import Group
-
 
 _READ = {
     "commit": "readCommitMetadata",

@@ -7,9 +7,10 @@ The clock knows the frame, and the greatest moment on the timeline, as of the la
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import ClocksDisagreeError, JobError
 from jobs.format.clock_frame import TOLERANCE, ClockFrame, Stamped, appeared_before, frame_of, spoken, utc_now
@@ -17,11 +18,7 @@ from jobs.format.instants import EPOCH
 from jobs.hudi.file_times import storage_now
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.hudi.opened_table import OpenedTable
+from jobs.hudi.opened_table import OpenedTable
 
 logger = logging.getLogger(__name__)
 

@@ -8,22 +8,18 @@ Files that Hudi never changes in place (data files of the metadata table, archiv
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import HudiError, RefusedError
 from jobs.format.table_version import UPGRADE_FOLDER, UPGRADE_NOTE
-from jobs.hudi.file_listing import listed_below
+from jobs.hudi.file_listing import ListedFile, listed_below
 from jobs.hudi.jvm import translated
+from jobs.hudi.opened_table import OpenedTable
 from jobs.hudi.small_file import read_object, write_object
 from jobs.problems.upgrades import WRITTEN_SINCE_UPGRADE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from jobs.hudi.file_listing import ListedFile
-    from jobs.hudi.opened_table import OpenedTable
 
 FOLDER = UPGRADE_FOLDER.removeprefix(".hoodie/")
 _WHAT = "the note of the table's upgrade"

@@ -4,17 +4,14 @@ would change."""
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.format.properties import parse_properties
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.client_part import ClientPart
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _PARTITIONS, _CHECKSUM = "hoodie.table.metadata.partitions", "hoodie.table.checksum"
 # Indexes that table version 6 has (`EightToSevenDowngradeHandler`, 1.2.0).

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from jobs.errors import FileMissingError
-from jobs.hudi.jvm import translated
+from jobs.hudi.jvm import Jvm, translated
 from jobs.storage_errors import StorageDeniedError
-
-if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
 
 # Before table version 8 this folder is the timeline; Hudi ignores files there that are not instants.
 _NAME = ".groundskeeper-probe-"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.java_gateway import get_java_class
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import Json
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.jvm import Jvm
+from jobs.contract import Json
+from jobs.format.written_file import WrittenFile
+from jobs.hudi.jvm import Jvm
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ older than 1.0. The commits of that version are JSON of the writer's classes, an
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import FileMissingError
 from jobs.hudi.jvm import reread, translated
 from jobs.hudi.records import INGESTION
-
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 _SINCE_1_0 = "numUpdates"
 _LAST_WITH_OLDER_WRITERS = 6

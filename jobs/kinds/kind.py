@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
+from jobs.contract import JobKind
 from jobs.kinds.parameters import ByService, Parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.contract import JobKind
-    from jobs.kinds.results import KindResult
+from jobs.kinds.results import KindResult
 
 
 class WorksOn(StrEnum):

@@ -5,16 +5,13 @@ bounds, and accepts missing and unknown parameters, because the service may be o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import msgspec
 
 from jobs.contract import converted
 from jobs.spec import Spec as Spec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 
 class ByService:

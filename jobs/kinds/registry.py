@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from jobs.contract import JobKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.contract import WorkOrder
-    from jobs.kinds.kind import Kind
-    from jobs.kinds.parameters import Parameters
+from jobs.contract import JobKind, WorkOrder
+from jobs.kinds.kind import Kind
+from jobs.kinds.parameters import Parameters
 
 KINDS: Final[Mapping[JobKind, Kind]] = {kind: import_module(f"jobs.kinds.{kind.value}").KIND for kind in JobKind}
 

@@ -7,17 +7,15 @@ unset. Members that do not apply are unset as well, such as those that a dry run
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from jobs.contract import Problem, converted, json_of
 from jobs.kinds.parameters import Spec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SomeInstant = Annotated[str, Spec(examples=("20260101120000000",))]
 

@@ -9,23 +9,18 @@ from which streaming writers resume.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
 from jobs.format.stream_positions import newest_positions
-from jobs.kinds.archival import ArchivalLimit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.records import Commit, Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.kinds.archival import ArchivalParams
+from jobs.hudi.client import WriteClient
+from jobs.hudi.records import Commit, Instant
+from jobs.hudi.table import HudiTable
+from jobs.kinds.archival import ArchivalLimit, ArchivalParams
 
 # A writer that still knows the replaced file groups may resume within this time.
 RECENT = timedelta(hours=24)

@@ -5,13 +5,16 @@ updates) are found while these are read."""
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
+from jobs.contract import Problem
 from jobs.dataplane.slice_merge import MergeRules, SliceFiles
 from jobs.errors import RefusedError
 from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.merging import has_schema_on_read, merging_of
+from jobs.hudi.table import HudiTable
 from jobs.problems.arrow_merges import (
     LOG_FILES_NOT_COVERED,
     MERGE_MODE_NOT_COVERED,
@@ -31,12 +34,6 @@ from jobs.problems.tables import (
     PARTITION_COLUMNS_DROPPED,
 )
 from jobs.protocol import older_hudi, preflight
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from jobs.contract import Problem
-    from jobs.hudi.table import HudiTable
 
 _VERSIONS = (6, 8, 9)
 _UNKNOWN_BYTES = 128 * 1024 * 1024

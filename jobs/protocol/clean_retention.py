@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from jobs.contract import Problem
+from jobs.hudi.records import Commit
 from jobs.job_params import CleaningPolicy
+from jobs.kinds.cleaning import Consumer
 from jobs.problems.plans import RETAIN_TOO_SMALL
 from jobs.protocol.consumers import behind_replacements, first_needed, retention
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from jobs.contract import Problem
-    from jobs.hudi.records import Commit
-    from jobs.kinds.cleaning import Consumer
 
 # A running query may read the version before the latest, so its files must not be deleted.
 _MIN_RETAIN = {

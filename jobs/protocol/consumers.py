@@ -4,24 +4,20 @@ files that they need."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
+from jobs.contract import Problem
 from jobs.format import plan_files
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
+from jobs.format.plan_files import File
 from jobs.hudi.plans import pending_plans
+from jobs.hudi.records import Commit
+from jobs.hudi.table import HudiTable
 from jobs.job_params import CleaningPolicy
+from jobs.kinds.cleaning import Consumer
 from jobs.problems.plans import CLEAN_DELETES_FILES_OF_CONSUMER, CONSUMER_BEHIND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
-    from jobs.contract import Problem
-    from jobs.format.plan_files import File
-    from jobs.hudi.records import Commit
-    from jobs.hudi.table import HudiTable
-    from jobs.kinds.cleaning import Consumer
 
 
 def first_needed(commits: Sequence[Commit], consumers: Sequence[Consumer]) -> int | None:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from jobs.format.stale_writes import hits
-
-if TYPE_CHECKING:
-    from jobs.format.bucket_rules import BucketChange, BucketRules
-    from jobs.format.stale_writes import Group
-    from jobs.hudi.records import Touched
+from jobs.format.bucket_rules import BucketChange, BucketRules
+from jobs.format.stale_writes import Group, hits
+from jobs.hudi.records import Touched
 
 # If the writer knows a number twice as large, at least one of this many rows is in a new bucket, except for one write
 # in 2^40.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from jobs.contract import Problem
 from jobs.format.hudi_versions import release
 from jobs.format.index_definitions import (
     BLOOM_FILTERS,
@@ -17,6 +19,8 @@ from jobs.format.index_definitions import (
     Indexes,
 )
 from jobs.hudi import indexes
+from jobs.hudi.table import HudiTable
+from jobs.kinds.index import IndexParams
 from jobs.problems.indexes import (
     INDEX_IN_USE,
     INDEX_NOT_KEPT,
@@ -28,13 +32,6 @@ from jobs.problems.indexes import (
 )
 from jobs.problems.tables import COLUMN_UNKNOWN
 from jobs.protocol import missing_parts, older_hudi, preflight, unique_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.contract import Problem
-    from jobs.hudi.table import HudiTable
-    from jobs.kinds.index import IndexParams
 
 PARTITIONED = "partitioned_record"
 _PARTITION = {

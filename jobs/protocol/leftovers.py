@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from jobs.format.instants import wall_clock
+from jobs.hudi.client import WriteClient
+from jobs.hudi.records import Instant
+from jobs.hudi.table import HudiTable
 from jobs.protocol.writers import ENDED_AFTER
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.records import Instant
-    from jobs.hudi.table import HudiTable
 
 # A writer in single-writer mode sends no heartbeats. If writers are declared as stopped, one that began this recently
 # may still be ending.

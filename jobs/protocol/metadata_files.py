@@ -3,21 +3,17 @@ blocks in a cache."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from jobs.errors import JobError
 from jobs.format import hfile
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.metadata_table import FOLDER
+from jobs.hudi.table import HudiTable
 from jobs.protocol import missing_parts
 from jobs.table_errors import MetadataTableError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from jobs.hudi.table import HudiTable
 
 DAMAGED = "metadata-table-damaged"
 _FILES_AT_ONCE = 8

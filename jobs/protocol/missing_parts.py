@@ -7,21 +7,16 @@ table is missing, readers may find no rows."""
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, Problem
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.indexes import definitions
 from jobs.hudi.metadata_table import FOLDER
+from jobs.hudi.table import HudiTable
 from jobs.kinds.registry import KINDS
 from jobs.problems.tables import INDEX_DEFINITIONS_GONE, PARTITION_METADATA_GONE
 from jobs.table_errors import MetadataTableGoneError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from jobs.contract import JobKind, Problem
-    from jobs.hudi.table import HudiTable
 
 PROPERTIES, BACKUP = "hoodie.properties", "hoodie.properties.backup"
 PARTITION_METADATA = ".hoodie_partition_metadata"

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from jobs.contract import Problem
 from jobs.format.hudi_versions import BUCKETS_BY_TABLE, WITH_HASHING_CONFIG, may_ignore_hashing_config, release
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import written_by
 from jobs.hudi.merging import merging_of
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
 from jobs.problems.arrow_merges import LOG_ORDER_NOT_PROVED
 from jobs.problems.rescales import READERS_TOO_OLD
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import Problem
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
 
 _BY_FILE_GROUP_READER = (1, 0)
 # A writer counts as upgraded after this number of commits by a newer version.

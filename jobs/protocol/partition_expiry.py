@@ -5,28 +5,24 @@ partition with new logs for an unmodified one. So a partition counts as expired 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import Selection
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import instant_of
+from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import Commit, FileSlice
 from jobs.hudi.rows import count_by_partition
+from jobs.hudi.table import HudiTable
 from jobs.job_params import TtlStrategy
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.records import Commit, FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.kinds.partition_ttl import PartitionTtlParams
-    from jobs.storage.paths import Storage
+from jobs.kinds.partition_ttl import PartitionTtlParams
+from jobs.storage.paths import Storage
 
 
 @dataclass(frozen=True)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
+from jobs.contract import Problem
 from jobs.errors import WritersActiveError
 from jobs.format import plan_files
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
-from jobs.hudi.records import INGESTION
+from jobs.hudi.records import INGESTION, Commit, Instant
 from jobs.hudi.savepoints import savepoints_of
+from jobs.hudi.table import HudiTable
+from jobs.kinds.cleaning import Consumer
 from jobs.problems.plans import CONSUMER_BEHIND, PENDING_PLAN
 from jobs.problems.undoing import SAVEPOINT
 from jobs.protocol.consumers import first_needed
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from jobs.contract import Problem
-    from jobs.hudi.records import Commit, Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.kinds.cleaning import Consumer
-    from jobs.protocol.partition_expiry import Expired
+from jobs.protocol.partition_expiry import Expired
 
 _PLANS = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
 

@@ -21,28 +21,23 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 from jobs.errors import CommitLostError, HudiError, JobError, LeaseLostError, PlanTakenError
 from jobs.format import plan_files
 from jobs.format.file_names import parse_base_file_name
+from jobs.hudi.client import WriteClient
 from jobs.hudi.file_times import modified, storage_now, times_in
 from jobs.hudi.heartbeats import expiry_seconds, last_beat
-from jobs.hudi.lock import for_at_most
+from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_status import duration
 from jobs.hudi.plans import plan_of
-from jobs.hudi.records import COMPACTION, REPLACE
+from jobs.hudi.records import COMPACTION, REPLACE, Instant
 from jobs.hudi.small_file import read_object, write_object
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.lock import TableLock
-    from jobs.hudi.records import Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 
 logger = logging.getLogger(__name__)
 

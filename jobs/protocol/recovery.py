@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config, hashing_metadata
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import REPLACE
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.results import KindResult
-
-if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 logger = logging.getLogger(__name__)
 

@@ -10,31 +10,26 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from jobs.contract import ExpansionStep
 from jobs.errors import CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError, refuse
 from jobs.format.instants import wall_clock
+from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
 from jobs.hudi.indexes import METADATA_AT_THE_END
-from jobs.hudi.lock import for_at_most
+from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import INGESTION, REPLACE
+from jobs.hudi.records import INGESTION, REPLACE, Buckets, FileSlice, Instant
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
 from jobs.protocol import preflight
+from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.protocol.writers import Writers, alone, quiet_seconds, seconds_until_next_write
-
-if TYPE_CHECKING:
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.lock import TableLock
-    from jobs.hudi.records import Buckets, FileSlice, Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.protocol.replacement_config import ReplacementConfig
 
 logger = logging.getLogger(__name__)
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.job_params import OnActiveWriters
-from jobs.kinds.words import LOCK_SECONDS, WAIT_SECONDS
-
-if TYPE_CHECKING:
-    from jobs.kinds.words import ReplacingParams
+from jobs.kinds.words import LOCK_SECONDS, WAIT_SECONDS, ReplacingParams
 
 
 @dataclass(frozen=True)

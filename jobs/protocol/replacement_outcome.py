@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from jobs.dataplane.key_digest import KeyDigest
+from jobs.format.written_file import WrittenFile
+from jobs.hudi.records import FileSlice
 from jobs.kinds.results import FileGroupNumbers, ReplacementResult
 from jobs.protocol.stale_writer_watch import KnownInstants
-
-if TYPE_CHECKING:
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import FileSlice
-    from jobs.protocol.writers import Fenced
+from jobs.protocol.writers import Fenced
 
 Measured = TypeVar("Measured", bound=ReplacementResult)
 

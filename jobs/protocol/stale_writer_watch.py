@@ -13,25 +13,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from jobs.errors import CancelledError
 from jobs.format.stale_writes import KNOWN_KEY
-from jobs.hudi.lock import for_at_most
-from jobs.hudi.records import INGESTION, REPLACE
-from jobs.protocol.file_group_change import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from jobs.hudi.lock import TableLock
-    from jobs.hudi.records import Commit, Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.protocol.file_group_change import Switch
-    from jobs.protocol.writers import Writers
+from jobs.hudi.lock import TableLock, for_at_most
+from jobs.hudi.records import INGESTION, REPLACE, Commit, Instant
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
+from jobs.protocol.file_group_change import Switch, Verdict
+from jobs.protocol.writers import Writers
 
 logger = logging.getLogger(__name__)
 

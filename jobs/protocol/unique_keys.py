@@ -4,19 +4,14 @@ after all rows were written, and a plan that stays on the timeline blocks writer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
+from jobs.contract import Problem
 from jobs.errors import refuse
-from jobs.format.index_definitions import RECORDS
+from jobs.format.index_definitions import RECORDS, Indexes
 from jobs.hudi import indexes, rows
+from jobs.hudi.table import HudiTable
 from jobs.problems.plans import KEYS_NOT_UNIQUE
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from jobs.contract import Problem
-    from jobs.format.index_definitions import Indexes
-    from jobs.hudi.table import HudiTable
 
 _NAMED = 5
 

@@ -12,22 +12,18 @@ it.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from jobs.errors import WritersActiveError
 from jobs.format import plan_files
 from jobs.format.file_names import parse_log_file_name
 from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi.client import WriteClient
 from jobs.hudi.plans import add_logs, plan_of
+from jobs.hudi.records import Commit, Instant
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.protocol.writers import dead_writes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.records import Commit, Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 WAIT_SECONDS = 120.0
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.2, 2.0

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from jobs.contract import Problem, WorkOrder
 from jobs.errors import WritersActiveError
 from jobs.format.hudi_versions import OLDEST_FOR_TABLE, release
 from jobs.format.stale_writes import RESCALE
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import upgrade_backup
+from jobs.hudi.client import WriteClient
 from jobs.hudi.file_times import times_in
 from jobs.hudi.heartbeats import has_expired
 from jobs.hudi.merging import merging_of
 from jobs.hudi.records import COMPACTION
 from jobs.hudi.savepoints import savepoints_of
+from jobs.hudi.table import HudiTable
+from jobs.kinds.upgrade import UpgradeParams
 from jobs.problems.plans import PENDING_PLAN
 from jobs.problems.upgrades import (
     HUDI_TOO_OLD_FOR_VERSION,
@@ -24,14 +28,6 @@ from jobs.problems.upgrades import (
 )
 from jobs.protocol import missing_parts, older_hudi, preflight
 from jobs.protocol.writers import dead_writes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.table import HudiTable
-    from jobs.kinds.upgrade import UpgradeParams
 
 # Merges whose rules are the same in all versions (`EightToNineUpgradeHandler`, 1.2.0, renames them).
 _PAYLOADS = frozenset(

@@ -5,24 +5,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from jobs.errors import JobError, WritersActiveError
 from jobs.format.instants import wall_clock
-from jobs.hudi.records import INGESTION
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import Checkpoint, TableLock
+from jobs.hudi.records import INGESTION, Buckets, Instant
+from jobs.hudi.table import HudiTable
 from jobs.job_params import OnActiveWriters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.lock import Checkpoint, TableLock
-    from jobs.hudi.records import Buckets, Instant
-    from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 

@@ -6,27 +6,22 @@ changes while the lock is held, so the limits that are read under the lock hold 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.errors import HudiError, refuse
 from jobs.hudi.archiver import keeping, remove_unfinished
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.archival import ArchivalLimit, ArchivalParams, ArchivalResult
 from jobs.protocol import preflight
 from jobs.protocol.archival_limits import completed_commits, limits
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 
 def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result[ArchivalResult]:

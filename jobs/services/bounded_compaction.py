@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans, pending_plans
-from jobs.hudi.records import COMPACTION
+from jobs.hudi.records import COMPACTION, FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.compaction import CompactionParams, CompactionResult
 from jobs.kinds.results import EstimatedCost
 from jobs.protocol import preflight
 from jobs.services import compaction_engines
-from jobs.services.compaction_bounds import PendingPlan, left_of
+from jobs.services.compaction_bounds import Bounds, PendingPlan, left_of
 from jobs.services.compaction_plans import PlanRunner
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.services.compaction_bounds import Bounds
 
 
 def run(

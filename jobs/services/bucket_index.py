@@ -10,22 +10,25 @@ options. The commit names the adopted index for the next attempt.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from jobs.contract import BucketIndex, Outcome, Result, WriterEngine
+from jobs.contract import BucketIndex, Outcome, Problem, Result, WorkOrder, WriterEngine
 from jobs.dataplane.bucket_routing import route_rows
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import JobError, RowsDifferError, refuse
 from jobs.format.adopted_index import of_metadata, to_metadata
 from jobs.format.bucket_rules import BucketRules
+from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_config, rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import bucket_index_options
-from jobs.hudi.records import INGESTION, REPLACE
+from jobs.hudi.records import INGESTION, REPLACE, FileSlice
 from jobs.hudi.savepoints import savepoints_of
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.bucket_index import BucketIndexParams, BucketIndexResult
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult, WriterOption
 from jobs.problems.bucket_indexes import (
@@ -40,18 +43,8 @@ from jobs.protocol import older_hudi, preflight, recovery
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.services import giving_up_buckets
-from jobs.services.checks.row_counts import count_rows
+from jobs.services.checks.row_counts import PartitionRows, count_rows
 from jobs.table_errors import KeyWithoutBucketError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.services.checks.row_counts import PartitionRows
 
 _BYTES_OF_BUCKET = 512 * 1024 * 1024
 _MOST_BUCKETS = 1_000_000

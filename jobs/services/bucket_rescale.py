@@ -11,19 +11,24 @@ config by its instant, not by the operation of the commit: `PartitionBucketIndex
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, Outcome, Result
+from jobs.contract import JobKind, Outcome, Problem, Result, WorkOrder
 from jobs.dataplane import rehash_ways
 from jobs.dataplane.rehash_job import families_of, rehash_slices
+from jobs.dataplane.rehash_ways import WayCost
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import BucketChange, Scale, Selection
-from jobs.format.stale_writes import RESCALED_KEY
+from jobs.format.stale_writes import RESCALED_KEY, Group
+from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.bucket_count import BucketCountParams, BucketCountResult, RehashWay
 from jobs.kinds.bucket_expansion import BucketRulesChange, MultipleParams, RescaleParams, RescaleResult
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
@@ -34,17 +39,6 @@ from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.services import repair, rewrite_engines
 from jobs.services.rewrite_engines import RewriteEngines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.dataplane.rehash_ways import WayCost
-    from jobs.format.stale_writes import Group
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 
 @dataclass(frozen=True)

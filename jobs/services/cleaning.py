@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 from jobs.contract import (
     Outcome,
     Problem,
     Result,
+    WorkOrder,
     WriterEngine,
 )
 from jobs.errors import refuse
@@ -18,6 +19,8 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
 from jobs.hudi.records import CLEAN, INGESTION
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.cleaning import FILES_PER_CLEAN, CleaningParams, CleaningResult, ConsumerSeen
 from jobs.kinds.results import EstimatedCost
 from jobs.problems.plans import OTHER_PLANS_PENDING, STALE_WRITE_IN_FLIGHT
@@ -28,13 +31,6 @@ from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, roll_back_dead
 from jobs.services import delegated_plans
 from jobs.services.cleans import Cleans, Deletable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
 _MOST_PARALLELISM = 200  # Hudi's default

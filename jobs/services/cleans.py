@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from jobs.errors import refuse
 from jobs.hudi import plan_firewall
+from jobs.hudi.clean_plan import CleanPlan
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
+from jobs.hudi.records import CleanSummary
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
+from jobs.kinds.cleaning import CleaningResult
+from jobs.protocol.clean_retention import CleanRetention
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import remove_all_late_files
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from jobs.hudi.clean_plan import CleanPlan
-    from jobs.hudi.lock import TableLock
-    from jobs.hudi.records import CleanSummary
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds.cleaning import CleaningResult
-    from jobs.protocol.clean_retention import CleanRetention
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
 _FEW_FILES = 64  # deleting so few files takes less time than to release and take the lock twice

@@ -9,18 +9,23 @@ the bucket layout. For such tables the rows are ordered inside each bucket inste
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.clustering_refusals import NOTHING_TO_MERGE, refusal
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import refuse
 from jobs.format.bucket_rules import BucketChange, Selection
+from jobs.format.written_file import WrittenFile
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.clustering import ClusteringParams, ClusteringResult, GivenClusteringParams
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
 from jobs.problems.tables import COLUMN_NOT_SORTABLE, COLUMN_UNKNOWN
@@ -32,15 +37,6 @@ from jobs.services import delegated_clustering, hudis_clustering, joining, repai
 from jobs.services.group_rewrite import HOLDING
 from jobs.services.held_groups import Held
 from jobs.services.rewrite_engines import RewriteEngines
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 # Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import RefusedError
 from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
@@ -14,6 +14,8 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.compaction import CompactionParams, CompactionResult
 from jobs.kinds.results import EstimatedCost, KindResult
 from jobs.problems.plans import LOG_COMPACTION_UNSOUND, NOT_MERGE_ON_READ
@@ -22,13 +24,6 @@ from jobs.services import bounded_compaction, compaction_engines, delegated_plan
 from jobs.services.compaction_bounds import Bounds
 from jobs.services.compaction_plans import PlanRunner
 from jobs.services.held_groups import Held
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 # The service has decided to compact, so every file group with a log is due.
 DUE = {

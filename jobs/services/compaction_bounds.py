@@ -7,21 +7,17 @@ groups, so several file groups with logs of equal size that round down to zero a
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import TYPE_CHECKING
 
 from jobs.format import plan_files
 from jobs.format.bucket_rules import Selection, exactly
+from jobs.format.plan_files import Group
+from jobs.hudi.plans import Plan
+from jobs.hudi.records import FileSlice
+from jobs.kinds.compaction import CompactionParams
 from jobs.kinds.results import WorkLeft
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from jobs.format.plan_files import Group
-    from jobs.hudi.plans import Plan
-    from jobs.hudi.records import FileSlice
-    from jobs.kinds.compaction import CompactionParams
 
 _MIB = 1024 * 1024
 _STRATEGIES = "org.apache.hudi.table.action.compact.strategy"

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from jobs.contract import Problem, WorkOrder
+from jobs.dataplane.compacted_file import CompactedFile
 from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of
 from jobs.dataplane.merge_failures import failure
+from jobs.dataplane.slice_merge import SliceFiles
 from jobs.errors import EngineRefusedError, HudiError, RefusedError
+from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of
+from jobs.hudi.table import HudiTable
+from jobs.hudi.write_stats import WriteStat
+from jobs.job_context import JobContext
 from jobs.job_params import CompactionEngine
 from jobs.kinds.compaction import CompactionParams, EngineOfPlan
 from jobs.kinds.results import KindResult
+from jobs.kinds.words import ActiveWriterParams
 from jobs.protocol import arrow_merge, older_hudi
-
-if TYPE_CHECKING:
-    from jobs.contract import Problem, WorkOrder
-    from jobs.dataplane.compacted_file import CompactedFile
-    from jobs.dataplane.slice_merge import SliceFiles
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.table import HudiTable
-    from jobs.hudi.write_stats import WriteStat
-    from jobs.job_context import JobContext
-    from jobs.kinds.words import ActiveWriterParams
 
 _MOST_REASONS = 5
 

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.errors import EngineRefusedError, LeaseLostError, RefusedError
+from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.plans import plan_of
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.compaction import CompactionParams, CompactionResult, WithheldPlan
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.unplanned_logs import UnplannedLogs, may_miss_logs
 from jobs.protocol.writers import dead_writes
-from jobs.services.compaction_engines import Engines
+from jobs.services.compaction_engines import Engines, Execution
 from jobs.services.key_proof import KeyProof
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.services.compaction_engines import Execution
 
 # How long to wait for a moment without writes; the lock is not held meanwhile.
 QUIET_SECONDS = 30.0

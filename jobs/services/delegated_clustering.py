@@ -5,11 +5,12 @@ flight, after Hudi's check that nobody has written to the plan's file groups sin
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.clustering_refusals import PLAN_UNUSABLE
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import LeaseLostError, WritersActiveError, refuse
 from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
@@ -19,19 +20,14 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.clustering import ClusteringResult, GivenClusteringParams
 from jobs.kinds.words import WAIT_SECONDS
 from jobs.protocol import older_hudi, preflight, unique_keys, writer_engines
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.services import delegated_plans
 from jobs.services.key_proof import KeyProof
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 _MOST_PARALLELISM = 15  # Hudi's default
 

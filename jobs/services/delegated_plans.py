@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from jobs.contract import Problem, WorkOrder
+from jobs.hudi.records import Instant
+from jobs.hudi.table import HudiTable
 from jobs.kinds.cleaning import CleaningResult
 from jobs.kinds.clustering import ClusteringResult, GivenClusteringParams
 from jobs.kinds.compaction import CompactionResult
+from jobs.kinds.words import ExecutesPlans
 from jobs.protocol.plan_owner import PlanOwner, plan_instants
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.hudi.records import Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.kinds.words import ExecutesPlans
-
 
 OfPlans = TypeVar("OfPlans", CleaningResult, ClusteringResult, CompactionResult)
 

@@ -5,25 +5,21 @@ lock that cannot be reached is a reason to refuse, so that a wrong address is fo
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, Result, WorkOrder
 from jobs.errors import ClocksDisagreeError, JobError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import REPLACE
+from jobs.hudi.table import HudiTable
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import FoundBeside, KindResult, LockFound
 from jobs.problems.tables import LOCK_NOT_ATOMIC
 from jobs.protocol.writers import dead_writes
-
-if TYPE_CHECKING:
-    from jobs.contract import Result, WorkOrder
-    from jobs.hudi.table import HudiTable
 
 _NAMED = 5
 

@@ -8,14 +8,15 @@ the table's lock, and renamed back to undo that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import WritersActiveError, refuse
+from jobs.format.bucket_rules import BucketRules
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.finish_expansion import FinishExpansionParams, FinishExpansionResult
 from jobs.problems.rescales import (
     HASHING_CONFIG_DANGLING,
@@ -33,12 +34,6 @@ _AGAIN = (
     "clustering has to be executed by a job, or rolled back; an instant that a writer has abandoned without a "
     "heartbeat by a `rollback` job."
 )
-
-if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
-    from jobs.format.bucket_rules import BucketRules
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 
 def run(

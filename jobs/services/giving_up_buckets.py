@@ -3,31 +3,25 @@ nothing to it, but it looks into base files only. So all logs are compacted, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import refuse
 from jobs.format.adopted_index import to_metadata
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.kinds.bucket_index import BucketIndexResult
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
+from jobs.kinds.bucket_index import BucketIndexParams, BucketIndexResult
 from jobs.kinds.results import KindResult, WriterOption
 from jobs.problems.bucket_indexes import HASHING_CONFIG_STAYS
 from jobs.problems.tables import NO_BUCKET_INDEX, NON_BLOCKING_WRITERS
 from jobs.protocol import preflight, upgrade_refusals
 from jobs.protocol.writers import alone
 from jobs.services import compaction, stray_row_writes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds.bucket_index import BucketIndexParams
 
 
 def run(table: HudiTable, order: WorkOrder[BucketIndexParams], context: JobContext) -> Result[KindResult]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
 
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.format.written_file import WrittenFile
+from jobs.hudi.clustering_groups import ClusteringGroups
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
+from jobs.kinds import results
+from jobs.protocol.replacement_outcome import Replaced
+from jobs.services.joining import Joining
 from jobs.services.key_proof import KeyProof
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from jobs.hudi.clustering_groups import ClusteringGroups
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds import results
-    from jobs.protocol.replacement_outcome import Replaced
-    from jobs.services.joining import Joining
 
 HOLDING = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
 """Actions whose pending plans keep file groups from being clustered."""

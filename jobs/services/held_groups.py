@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from jobs.contract import Problem
 from jobs.hudi import plan_firewall
 from jobs.hudi.plans import held_by_plans
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import Problem
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
 
 
 @dataclass(frozen=True)

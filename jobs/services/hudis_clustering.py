@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.format.bucket_rules import exactly
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.records import Commit, FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.job_params import ClusteringLayout
 from jobs.kinds.clustering import ClusteringParams, ClusteringResult
 from jobs.kinds.results import FileGroupNumbers
@@ -31,14 +34,6 @@ from jobs.services import repair
 from jobs.services.group_rewrite import PLANNING, STRATEGY, GroupRewrite
 from jobs.services.joining import Joining
 from jobs.services.key_proof import KeyProof
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.records import Commit, FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 _SMALL_BYTES = 300 * 1024 * 1024  # `PLAN_STRATEGY_SMALL_FILE_LIMIT` of `HoodieClusteringConfig`
 _CURVES = {

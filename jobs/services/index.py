@@ -10,16 +10,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.errors import LeaseLostError, WritersActiveError, refuse
 from jobs.format.index_definitions import COLUMN_STATISTICS, FILES, PARTITION_STATISTICS
 from jobs.hudi import index_entries, indexer, statistics_gaps
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.index import IndexDifference, IndexParams, IndexResult
 from jobs.kinds.results import WriterOption
 from jobs.lock_errors import LockLostError
@@ -28,13 +30,6 @@ from jobs.protocol.writers import roll_back_dead
 from jobs.services.checks import file_values
 from jobs.services.index_cost import cost_of
 from jobs.table_errors import IndexDiffersError, IndexTooSlowError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 logger = logging.getLogger(__name__)
 

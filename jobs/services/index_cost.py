@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from jobs.format.index_definitions import BLOOM_FILTERS, COLUMN_STATISTICS, PARTITION_STATISTICS, RECORDS
 from jobs.hudi import column_stats, file_indexes
 from jobs.hudi.hadoop import storage_of
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
 from jobs.kinds.index import IndexCost, IndexParams
 from jobs.kinds.results import EstimatedCost
 from jobs.protocol import index_refusals
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
 
 _LATEST_COMMITS = 20
 # `HoodieBackedTableMetadataWriter.RECORD_INDEX_AVERAGE_RECORD_SIZE` of Hudi 1.2.0.

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from jobs.contract import Problem, WorkOrder
 from jobs.dataplane.arrow_merge_job import MOST_REASONS, Merging, files_of
 from jobs.dataplane.compaction_job import compaction_of
+from jobs.dataplane.joined_files import JoinedFile
 from jobs.dataplane.joining_job import in_files, join_files
 from jobs.dataplane.merge_failures import failure
 from jobs.errors import HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.job_params import CompactionEngine
+from jobs.kinds.clustering import ClusteringParams, ClusteringResult
 from jobs.kinds.results import SlicesMerged
 from jobs.protocol import arrow_merge
 from jobs.services.compaction_engines import asked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.dataplane.joined_files import JoinedFile
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds.clustering import ClusteringParams, ClusteringResult
 
 
 class Joining:

@@ -6,33 +6,28 @@ logs delete, and gain at most as many as they insert, by Hudi's statistics; the 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from jobs.dataplane import key_job
+from jobs.dataplane.joined_files import JoinedFile
+from jobs.dataplane.key_changes import KeyChange
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import RefusedError, RowsDifferError
 from jobs.format import plan_files
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
-from jobs.hudi.records import deletes_in_logs
+from jobs.hudi.records import Commit, FileSlice, deletes_in_logs
+from jobs.hudi.table import HudiTable
+from jobs.hudi.write_stats import WriteStat
+from jobs.job_context import JobContext
 from jobs.kinds import results
 from jobs.kinds.clustering import ClusteringResult
 from jobs.kinds.compaction import CompactionResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from jobs.dataplane.joined_files import JoinedFile
-    from jobs.dataplane.key_changes import KeyChange
-    from jobs.hudi.records import Commit, FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.hudi.write_stats import WriteStat
-    from jobs.job_context import JobContext
-    from jobs.storage.paths import Storage
-
+from jobs.storage.paths import Storage
 
 _NAMED = 5
 

@@ -7,31 +7,25 @@ Meanwhile readers list the storage.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import FilesGoneError, HudiError, WritersActiveError, refuse
 from jobs.hudi import index_note
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.metadata_table import COMPACTED_AT_ONCE
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.metadata_table import MetadataTableParams, MetadataTableResult
 from jobs.problems.plans import FILES_WITHOUT_COMMIT
 from jobs.protocol import missing_parts, preflight, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks import metadata_table, table_parts
-from jobs.services.checks.finding import Examined, confirmed, some
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.services.checks.examination import Check
-    from jobs.services.checks.finding import Finding
+from jobs.services.checks.examination import Check
+from jobs.services.checks.finding import Examined, Finding, confirmed, some
 
 
 def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext) -> Result[MetadataTableResult]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import CommitStateUnknownError, HudiError, JobError, LeaseLostError, refuse
 from jobs.format.file_names import is_fixed
 from jobs.format.index_definitions import SECONDARY
@@ -24,25 +24,19 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import OPERATION, keeping
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.partition_ttl import ExpiredPartition, PartitionTtlParams, PartitionTtlResult, WithheldPartition
 from jobs.kinds.results import KindResult, WorkLeft
 from jobs.lock_errors import LockLostError
 from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDEX
 from jobs.protocol import preflight, recovery
-from jobs.protocol.partition_expiry import Rows, Ttl, expired
+from jobs.protocol.partition_expiry import Expired, Rows, Ttl, expired
 from jobs.protocol.partition_holds import being_written, holds, writing_into
 from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.protocol.writer_engines import of_running_flink
 from jobs.protocol.writers import dead_writes, roll_back_dead
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.protocol.partition_expiry import Expired
 
 logger = logging.getLogger(__name__)
 

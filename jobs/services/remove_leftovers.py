@@ -3,26 +3,21 @@ commit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import WritersActiveError, refuse
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.repair import RepairResult
 from jobs.problems.rescales import RULES_BEFORE_UNKNOWN, WRITTEN_BY_DANGLING_CONFIG
 from jobs.protocol.leftovers import old_markers
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks.row_counts import count_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[RepairResult]:

@@ -10,36 +10,32 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import UNSET
 
+from jobs.contract import WorkOrder
 from jobs.errors import RowsDifferError, WritersActiveError
 from jobs.format.bucket_rules import exactly
+from jobs.format.stale_writes import Group
+from jobs.format.written_file import WrittenFile
 from jobs.hudi import hashing_metadata
 from jobs.hudi.client import WriteClient
+from jobs.hudi.clustering_groups import ClusteringGroups
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, held_by_plans
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.bucket_resize import ONE_SIDED, BucketResizeParams, BucketResizeResult, ResizedBuckets
 from jobs.kinds.results import EstimatedCost, FileGroupNumbers
 from jobs.protocol.replacement_config import ReplacementConfig
+from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.writers import dead_writes, roll_back_dead
 from jobs.services.checks import consistent_hashing
+from jobs.services.checks.consistent_hashing import Placed
 from jobs.services.group_rewrite import PLANNING, STRATEGY, GroupRewrite
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from jobs.contract import WorkOrder
-    from jobs.format.stale_writes import Group
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.clustering_groups import ClusteringGroups
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.protocol.replacement_outcome import Replaced
-    from jobs.services.checks.consistent_hashing import Placed
 
 _EXECUTOR = "SparkConsistentBucketClusteringExecutionStrategy"
 _STRATEGIES = "org.apache.hudi.client.clustering.plan.strategy"

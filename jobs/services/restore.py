@@ -4,29 +4,24 @@ So the owner has to declare that the writers are stopped, and the timeline must 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from jobs.contract import Problem, Result, WorkOrder
 from jobs.errors import FilesGoneError, HudiError, WritersActiveError
 from jobs.format.stale_writes import RESCALE, stale_writes
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_metadata, index_note
+from jobs.hudi.client import WriteClient
+from jobs.hudi.records import Commit, Instant
+from jobs.hudi.savepoints import PendingRestore, Savepoint
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.restore import RestoreParams, RestoreResult
+from jobs.kinds.results import KindResult
 from jobs.problems.undoing import EXPANDED_SINCE, NO_SUCH_SAVEPOINT, RESTORE_UNFINISHED, STALE_WRITE_IN_SAVEPOINT
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
-from jobs.services.undoing import undo
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.contract import Problem, Result, WorkOrder
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.records import Commit, Instant
-    from jobs.hudi.savepoints import PendingRestore, Savepoint
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds.results import KindResult
-    from jobs.services.undoing import Attempt
+from jobs.services.undoing import Attempt, undo
 
 
 def run(table: HudiTable, order: WorkOrder[RestoreParams], context: JobContext) -> Result[KindResult]:

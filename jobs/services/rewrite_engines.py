@@ -3,23 +3,20 @@ merge."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+from jobs.contract import Problem, WorkOrder
 from jobs.dataplane.arrow_merge_job import MOST_REASONS, Merging
+from jobs.format.written_file import WrittenFile
+from jobs.hudi.records import FileSlice
+from jobs.hudi.table import HudiTable
 from jobs.job_params import CompactionEngine
 from jobs.kinds.results import ReplacementResult, SlicesMerged
+from jobs.kinds.words import ActiveWriterParams
 from jobs.protocol import arrow_merge
 from jobs.services import compaction_engines
 from jobs.services.compaction_engines import asked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.kinds.words import ActiveWriterParams
 
 Planned = TypeVar("Planned", bound=ReplacementResult)
 

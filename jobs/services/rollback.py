@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from jobs.contract import Problem, Result, WorkOrder
 from jobs.errors import HudiError, WritersActiveError
 from jobs.format.file_names import parse_base_file_name
-from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES
+from jobs.hudi.client import WriteClient
+from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES, Commit, Instant
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
+from jobs.kinds.results import KindResult
 from jobs.kinds.rollback import RollbackParams, RollbackResult
 from jobs.problems.undoing import (
     COMPACTION_PLAN,
@@ -23,16 +26,7 @@ from jobs.problems.undoing import (
 )
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
-from jobs.services.undoing import undo
-
-if TYPE_CHECKING:
-    from jobs.contract import Problem, Result, WorkOrder
-    from jobs.hudi.client import WriteClient
-    from jobs.hudi.records import Commit, Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds.results import KindResult
-    from jobs.services.undoing import Attempt
+from jobs.services.undoing import Attempt, undo
 
 
 def run(table: HudiTable, order: WorkOrder[RollbackParams], context: JobContext) -> Result[KindResult]:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import HudiError, WritersActiveError, refuse
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.savepoints import BY, savepoints_of
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.savepoint import SavepointOfTable, SavepointParams, SavepointResult
 from jobs.problems.undoing import NO_INSTANT, NO_SUCH_COMMIT, REPLACED_SINCE
 from jobs.protocol import preflight
-
-if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 CREATE, LIST, DELETE = "create", "list", "delete"
 POLL_SECONDS = 0.1

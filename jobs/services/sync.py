@@ -8,12 +8,13 @@ compares everything, so it corrects what a dead attempt has left and what others
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import MetastoreError, RefusedError, refuse
 from jobs.format.partition_values import (
     PartitionChanges,
@@ -26,7 +27,9 @@ from jobs.format.partition_values import (
 from jobs.format.server_addresses import is_glue
 from jobs.hudi.glue_sync import Glue
 from jobs.hudi.hive_sync import Metastore
-from jobs.hudi.metastore_table import Target, timeline_of
+from jobs.hudi.metastore_table import MetastoreTable, Target, timeline_of
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.job_params import PartitionExtractor, SyncStrategy
 from jobs.kinds.sync import SyncedInstants, SyncedTable, SyncParams, SyncResult
 from jobs.problems.syncs import (
@@ -41,14 +44,8 @@ from jobs.problems.syncs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from msgspec import UnsetType
 
-    from jobs.contract import WorkOrder
-    from jobs.hudi.metastore_table import MetastoreTable
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
 
 _MOST_LISTED = 100
 _ROUNDS = 4

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Problem, Result, WorkOrder
 from jobs.errors import refuse
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import METADATA_NOT_COMPACTED, UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
+from jobs.kinds.results import KindResult
 from jobs.protocol import recovery
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds.results import KindResult
-
 
 Given = TypeVar("Given")
 

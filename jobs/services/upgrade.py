@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.errors import HudiError, LeaseLostError, refuse
 from jobs.format.hudi_versions import OLDEST_FOR_TABLE
 from jobs.format.table_version import WITH_COMPLETION_TIMES
@@ -22,7 +21,9 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.merging import merging_of
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.table import HudiTable
-from jobs.kinds.audit import AuditParams
+from jobs.job_context import JobContext
+from jobs.kinds.audit import AuditParams, AuditResult
+from jobs.kinds.results import KindResult
 from jobs.kinds.upgrade import ChangedProperty, UpgradeParams, UpgradeResult
 from jobs.lock_errors import LockLostError
 from jobs.problems.upgrades import TABLE_NOT_CLEAN
@@ -30,12 +31,6 @@ from jobs.protocol import upgrade_refusals
 from jobs.protocol.writers import roll_back_dead
 from jobs.services import audit, compaction
 from jobs.table_errors import UpgradeDiffersError
-
-if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
-    from jobs.job_context import JobContext
-    from jobs.kinds.audit import AuditResult
-    from jobs.kinds.results import KindResult
 
 logger = logging.getLogger(__name__)
 

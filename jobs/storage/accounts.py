@@ -8,8 +8,9 @@ know neither chains of roles nor external ids and tags. All functions are pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -17,9 +18,6 @@ from jobs.contract import converted
 from jobs.redaction import MASK
 from jobs.storage.location import AZURE_ACCOUNT, LocationError, canonical, is_below
 from jobs.storage.store import NotReproducibleError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 PROVIDER = "groundskeeper.StorageLogin"
 """The Java class that `s3a` asks for credentials."""

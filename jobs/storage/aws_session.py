@@ -11,20 +11,16 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from jobs.storage.accounts import MARGIN, Account, Source
+from jobs.storage.accounts import MARGIN, Account, Role, Source
 from jobs.storage.store import LoginError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.storage.accounts import Role
 
 # Names of botocore's providers. Only the declared one is asked, because others may have credentials of somebody else.
 _PROVIDERS = {Source.ENVIRONMENT: "env", Source.MACHINE: "iam-role", Source.CONTAINER: "container-role"}

@@ -7,18 +7,15 @@ are refused, because a small difference in reading would go unnoticed.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
 from jobs.storage.azure_files import AzureFiles
 from jobs.storage.location import AZURE_ACCOUNT
-from jobs.storage.store import NotReproducibleError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from jobs.storage.store import NotReproducibleError, not_reproduced
 
 _PREFIX = "fs.azure."
 _KEY, _AUTH = "account.key", "account.auth.type"
@@ -91,12 +88,8 @@ def of_hadoop(options: Mapping[str, str], authority: str) -> Azure:
     if match is None:
         raise NotReproducibleError(authority)
     chosen = _of_account(options, authority.partition("@")[2])
-    reasons = [
-        # The message has only names, because some values are secrets.
-        f"{_PREFIX}{name}"
-        for name, harmless in _NOT_REPRODUCED.items()
-        if name in chosen and chosen[name] not in harmless
-    ]
+    # The message has only names, because some values are secrets.
+    reasons = not_reproduced(chosen, _NOT_REPRODUCED, _PREFIX)
     endpoint = chosen.get(_ENDPOINT)
     if endpoint and not re.fullmatch(r"[A-Za-z0-9._-]+:\d{1,5}", endpoint):
         reasons.append(f"{_PREFIX}{_ENDPOINT}")

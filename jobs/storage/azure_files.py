@@ -6,14 +6,11 @@ In an account without a hierarchical namespace a folder is at most an empty blob
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pyarrow import fs
 
 from jobs.storage.wrapped_files import WrappedFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class AzureFiles(WrappedFiles):

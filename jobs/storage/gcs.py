@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
 from jobs.storage.gcs_files import GcsFiles
-from jobs.storage.store import NotReproducibleError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from jobs.storage.store import NotReproducibleError, not_reproduced
 
 # The connector reads options of credentials with both prefixes.
 _PREFIXES = ("fs.gs.", "google.cloud.")
@@ -99,12 +96,8 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> Gcs:  # noqa: ARG001 -
             plain = name.removeprefix("spark.hadoop.")
             if plain.startswith(prefix) and value.strip():
                 chosen[plain.removeprefix(prefix)] = value.strip()
-    reasons = [
-        # The message has only names, because some values are secrets.
-        f"fs.gs.{name}"
-        for name, harmless in _NOT_REPRODUCED.items()
-        if name in chosen and chosen[name] not in harmless
-    ]
+    # The message has only names, because some values are secrets.
+    reasons = not_reproduced(chosen, _NOT_REPRODUCED, "fs.gs.")
     anonymous = chosen.get(_ANONYMOUS, "false").lower() == "true"
     if chosen.get(_ENABLED, "true").lower() == "false" and not anonymous:
         reasons.append(f"fs.gs.{_ENABLED} = false")

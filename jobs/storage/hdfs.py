@@ -9,18 +9,15 @@ from __future__ import annotations
 import getpass
 import os
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
 from jobs.storage.hdfs_files import HdfsFiles
-from jobs.storage.store import NotReproducibleError
+from jobs.storage.store import NotReproducibleError, not_reproduced
 from jobs.storage.webhdfs import WebHdfs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 AUTHENTICATION, KERBEROS = "hadoop.security.authentication", "kerberos"
 _PORTS = {"http": 9870, "https": 9871}
@@ -88,11 +85,7 @@ def of_hadoop(options: Mapping[str, str], cluster: str) -> Hdfs:
     chosen = {name.removeprefix("spark.hadoop."): value.strip() for name, value in options.items() if value.strip()}
     if AUTHENTICATION in chosen:
         chosen[AUTHENTICATION] = chosen[AUTHENTICATION].lower()
-    reasons = [
-        f"{name} = {chosen[name]}"
-        for name, harmless in _NOT_REPRODUCED.items()
-        if name in chosen and chosen[name] not in harmless
-    ]
+    reasons = [f"{name} = {chosen[name]}" for name in not_reproduced(chosen, _NOT_REPRODUCED)]
     if reasons:
         raise NotReproducibleError("; ".join(reasons))
     block_size = chosen.get(_BLOCK_SIZE)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jobs.storage.webhdfs import Status, WebHdfs
+from jobs.storage.webhdfs import Status, WebHdfs
 
 # WebHDFS has no request for the status of several files, so threads send one for each.
 _PATHS_AT_ONCE = 8

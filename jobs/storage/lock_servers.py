@@ -6,11 +6,8 @@ tell a wrong address from a server that is down.
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def unreachable(servers: Sequence[tuple[str, int]], seconds: float) -> str | None:

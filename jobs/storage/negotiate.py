@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator
+from typing import Any
 
 import httpx
 
 from jobs.storage.store import LoginError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 _SPNEGO, _KRB5 = "1.3.6.1.5.5.2", "1.2.840.113554.1.2.2"
 

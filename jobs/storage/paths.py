@@ -7,28 +7,24 @@ that fit into memory, whatever the size of their rows and row groups.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.problems.permissions import STORAGE_NOT_SUPPORTED
 from jobs.storage.dictionaries import columns_with_small_ones
 from jobs.storage.local_copy import local_copy
-from jobs.storage.store import NotReproducibleError
+from jobs.storage.store import NotReproducibleError, Store
 from jobs.storage.stores import REWRITABLE, path_of, store_of
 from jobs.table_errors import DamagedFileError, PathOutsideTableError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from jobs.contract import Problem
-    from jobs.storage.store import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 

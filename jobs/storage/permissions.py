@@ -8,20 +8,17 @@ been created meanwhile.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.contract import JobKind, Problem, Table
 from jobs.format import hudi_options, lock_providers
 from jobs.format.hudi_options import Refusal
 from jobs.format.server_addresses import is_among, metastores
 from jobs.kinds.registry import KINDS
 from jobs.problems.permissions import METASTORE_NOT_ALLOWED, PATH_NOT_ALLOWED
 from jobs.storage.location import LocationError, canonical, is_below
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from jobs.contract import JobKind, Problem, Table
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jobs.storage.aws_session import current
+from jobs.storage.aws_session import Credentials, current
 from jobs.storage.wrapped_files import WrappedFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyarrow import fs
-
-    from jobs.storage.aws_session import Credentials
 
 
 class RenewedFiles(WrappedFiles):

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import msgspec
 from pyarrow import fs
@@ -21,10 +21,7 @@ from pyarrow import fs
 from jobs.storage import accounts
 from jobs.storage.aws_session import Credentials, current
 from jobs.storage.renewed_files import RenewedFiles
-from jobs.storage.store import NotReproducibleError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from jobs.storage.store import NotReproducibleError, not_reproduced
 
 SECRETS = ("access.key", "secret.key", "session.token")
 _PROVIDERS = "aws.credentials.provider"
@@ -190,11 +187,7 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:
     `NotReproducibleError`.
     """
     chosen = _of_bucket(options, bucket)
-    reasons = [
-        f"fs.s3a.{name} = {chosen[name]}"
-        for name, harmless in _NOT_REPRODUCED.items()
-        if name in chosen and chosen[name] not in harmless
-    ]
+    reasons = [f"fs.s3a.{name} = {chosen[name]}" for name in not_reproduced(chosen, _NOT_REPRODUCED)]
     providers = [name.strip() for name in chosen.get(_PROVIDERS, _DEFAULT_PROVIDERS).split(",") if name.strip()]
     reasons += [f"fs.s3a.{_PROVIDERS} = {name}" for name in providers if name not in _SOURCES]
     if reasons:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
@@ -10,6 +11,11 @@ if TYPE_CHECKING:
 
 class NotReproducibleError(ValueError):
     """Arrow cannot reach this storage as Hadoop would. The message lists all options that prevent it, and no secret."""
+
+
+def not_reproduced(chosen: Mapping[str, str], harmless: Mapping[str, Collection[str]], prefix: str = "") -> list[str]:
+    """Returns the names, with `prefix`, of the options that are chosen and have none of their `harmless` values."""
+    return [prefix + name for name, values in harmless.items() if name in chosen and chosen[name] not in values]
 
 
 class LoginError(OSError):

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from jobs.storage import accounts, azure, gcs, hdfs, s3
-from jobs.storage.store import NotReproducibleError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from jobs.storage.store import Store
+from jobs.storage.store import NotReproducibleError, Store
 
 _OF_HADOOP: dict[str, Callable[[Mapping[str, str], str], Store]] = {
     "s3a": s3.of_hadoop,

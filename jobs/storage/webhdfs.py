@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import ssl
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from random import uniform
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from jobs.storage.negotiate import Negotiate
 from jobs.storage.store import LoginError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
@@ -16,7 +17,7 @@ from msgspec import UNSET
 
 from jobs import tracing
 from jobs.attempt_log import AttemptLog
-from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Progress, Result
+from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, LogLine, Outcome, Problem, Progress, Result, WorkOrder
 from jobs.errors import (
     CancelledError,
     CommitStateUnknownError,
@@ -27,30 +28,26 @@ from jobs.errors import (
     TimedOutError,
 )
 from jobs.hudi import jvm_log, spark_jobs
+from jobs.hudi.executors import Executors
 from jobs.hudi.jvm import jvm_of, refused_by_storage
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.kinds.parameters import Parameters
 from jobs.kinds.registry import KINDS, typed
 from jobs.kinds.results import KindResult
 from jobs.problems.tables import PARAMS_INVALID
 from jobs.protocol import metadata_files, missing_parts, upgrade_refusals
 from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
+from jobs.storage.permissions import Permissions
 from jobs.storage_errors import StorageRefusedError
-from jobs.worker.processor_time import of_worker
+from jobs.worker.processor_time import Spent, of_worker
+from jobs.worker.write_probes import WriteProbes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from msgspec import UnsetType
     from pyspark.sql import SparkSession
 
-    from jobs.contract import LogLine, Problem, WorkOrder
-    from jobs.hudi.executors import Executors
-    from jobs.kinds.parameters import Parameters
-    from jobs.storage.permissions import Permissions
-    from jobs.worker.processor_time import Spent
-    from jobs.worker.write_probes import WriteProbes
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,14 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs import tracing
-from jobs.attempt_log import AttemptLogs
-from jobs.contract import DEFAULT_GROUP, WorkerInfo
+from jobs.attempt_log import AttemptLog, AttemptLogs
+from jobs.contract import DEFAULT_GROUP, LogLine, Result, WorkerInfo, WorkOrder
 from jobs.errors import LeaseLostError, NoExecutorsError
 from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
@@ -29,30 +31,22 @@ from jobs.hudi.s3a_recycling import Connections
 from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, jars_of, start_session
 from jobs.local_process import new_worker_id
 from jobs.logs import LogFormat, TextFormatter, configure
-from jobs.redaction import redacted, redacted_json, secrets_of
+from jobs.redaction import RedactingFormatter, redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
 from jobs.storage_errors import StorageLoginError
-from jobs.tracing import span
+from jobs.tracing import Span, span
 from jobs.worker.attempt import Attempt
 from jobs.worker.lifetime import Lifetime
 from jobs.worker.parent_process import exit_with_parent
 from jobs.worker.presence import LOOK_SECONDS, Presence, own_version, started
 from jobs.worker.read_probe import read_rates
-from jobs.worker.service import Service, ServiceUnreachableError
+from jobs.worker.service import Leased, Service, ServiceUnreachableError
 from jobs.worker.slots import Slots
 from jobs.worker.write_probes import WriteProbes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
-    from jobs.attempt_log import AttemptLog
-    from jobs.contract import LogLine, Result, WorkOrder
-    from jobs.redaction import RedactingFormatter
-    from jobs.tracing import Span
-    from jobs.worker.service import Leased
 
 logger = logging.getLogger(__name__)
 

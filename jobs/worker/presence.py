@@ -5,25 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from jobs.contract import WorkerState
+from jobs.contract import Problem, WorkerInfo, WorkerState
 from jobs.format.spark_options import shown
-from jobs.hudi.executors import ExecutorsUnfitError, SessionLostError
+from jobs.hudi.executors import Executors, ExecutorsUnfitError, SessionLostError
 from jobs.web_url import is_web_url
 from jobs.worker import standby
-from jobs.worker.service import ServiceUnreachableError
+from jobs.worker.service import Service, ServiceUnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
-    from jobs.contract import Problem, WorkerInfo
-    from jobs.hudi.executors import Executors
-    from jobs.worker.service import Service
 
 logger = logging.getLogger(__name__)
 

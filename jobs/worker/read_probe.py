@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 logger = logging.getLogger(__name__)
 

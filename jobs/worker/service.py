@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 from uuid import uuid4
 
 import httpx
 
 from jobs import tracing
-from jobs.contract import VERSION, HeartbeatAnswer, WorkOrder
+from jobs.contract import VERSION, Heartbeat, HeartbeatAnswer, LogLine, Result, WorkerInfo, WorkOrder
 from jobs.errors import LeaseLostError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from jobs.contract import Heartbeat, LogLine, Result, WorkerInfo
 
 LEASE_WAIT_SECONDS = 15
 _ANSWER_SECONDS = 15.0

@@ -5,11 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # A slot that has been taken for longer counts as busy, so submitted jobs do not wait for it.
 SPARE_AFTER_SECONDS = 1.0

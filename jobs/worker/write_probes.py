@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from jobs.errors import JobError
+from jobs.hudi.table import HudiTable
 from jobs.hudi.write_probe import require_writable
 from jobs.storage_errors import StorageRefusedError
-
-if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 

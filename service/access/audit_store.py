@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.access.audit_entry import AuditEntry, Outcome
 from service.db import schema
 from service.db.page import Page, PageRequest, paged
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _a = schema.audit_entries
 

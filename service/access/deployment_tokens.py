@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection
 
 from service.access import token_changes, token_store
 from service.access.token import Bearer, Role, Token, digest, issued
 from service.model.errors import SettingsError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from sqlalchemy import Connection
 
 # The secret has at least 128 random bits, in hexadecimal. Only a hash without salt is stored, so a shorter secret, or
 # one that a person has chosen, could be guessed.

@@ -5,15 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from service.access import token_store
+from service.access.token import Token
 from service.db.engine import reading
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from service.access.token import Token
 
 KEPT_SECONDS = 0.25
 """A change by another process takes effect within this time. The command line waits for it."""

@@ -6,18 +6,15 @@ database alone does not reveal the secrets.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from service.access.errors import SecretKeyMissingError, SecretUnreadableError
 from service.model import private_file
 from service.model.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 
 class SecretCipher:

@@ -6,16 +6,10 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from service.access.token import digest
+from service.access.token import Token, digest
 from service.model.record import Record
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from service.access.token import Token
 
 
 @dataclass(frozen=True)

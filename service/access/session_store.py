@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.access.session import Session
 from service.db import schema
 from service.db.upsert import insert
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _s = schema.sessions
 MOST_OF_TOKEN = 20

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
 
 from service.access import audit_store, token_store
 from service.access.audit_entry import AuditEntry
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.access.token import Token
+from service.access.token import Token
 
 _CREATE, _REVOKE = "createToken", "revokeToken"
 

@@ -3,19 +3,15 @@ again."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.access.token import Token
 from service.db import schema
 from service.db.upsert import insert
 from service.model.errors import TokenNotFoundError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _t = schema.tokens
 # Every call executes one of these statements, so they are built once.

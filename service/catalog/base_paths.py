@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from sqlalchemy import Connection
 
 from jobs.storage.location import plain
 from service.catalog import table_store
 from service.lake.location import canonical
 from service.model.errors import InvalidError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 
 def find_table(connection: Connection, base_path: str) -> str | None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.catalog.consumer import Consumer
 from service.catalog.errors import ConsumerNotFoundError
 from service.db import schema
 from service.db.upsert import upsert
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 _c = schema.consumers
 # Every decision executes this statement, so it is built once.

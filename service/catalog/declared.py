@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
+from jobs.contract import JobKind, Table
+from jobs.format.hudi_options import Refusal
 from jobs.format.lock_providers import servers_of
 from jobs.format.server_addresses import is_among
 from jobs.storage.lock_servers import unreachable
+from jobs.storage.permissions import Permissions
 from service.catalog.errors import MetastoreForbiddenError
 from service.lake.location import check_allowed
 from service.model.table_errors import LockUnavailableError, OptionNotAllowedError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from jobs.contract import JobKind, Table
-    from jobs.format.hudi_options import Refusal
-    from jobs.storage.permissions import Permissions
-
 
 _CONNECT_SECONDS = 3.0
 

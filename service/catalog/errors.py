@@ -17,9 +17,7 @@ class ConsumerNotFoundError(NotFoundError):
     example = "There is no consumer orders-to-warehouse of table tbl_0f3c2a9d5e7b1c44."
 
 
-class MetastoreForbiddenError(GroundskeeperError):
+class MetastoreForbiddenError(GroundskeeperError, like=METASTORE_NOT_ALLOWED):
     type = "metastore-not-allowed"
     title = "Jobs may not connect to this metastore"
     hint = "An administrator can extend GROUNDSKEEPER_METASTORE_HOSTS, for the service and for each worker."
-    why = METASTORE_NOT_ALLOWED.why
-    example = METASTORE_NOT_ALLOWED.example

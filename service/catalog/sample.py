@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.spec import Documented, Spec
+from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
-
-if TYPE_CHECKING:
-    from service.lake.snapshot import TableSnapshot
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,12 @@ The ids of events are derived from what happened, so an event that is published 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
+from jobs.contract import Problem
+from service.catalog.registration import Registration
 from service.events.event import Event, EventType, event_id
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from jobs.contract import Problem
-    from service.catalog.registration import Registration
 
 UNHEALTHY_AFTER = 3
 """Failed polls in a row after which `table.unhealthy` is published: storage often fails once."""

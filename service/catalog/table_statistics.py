@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.spec import Documented, Spec
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
 from service.db.engine import decoded
 from service.lake.table import TableType
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 _s = schema.snapshots
 _w = schema.watches

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,6 @@ from service.cli.client.output import Output
 from service.model.errors import GroundskeeperError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from service.runtime.settings import Settings
 
 _STORAGE_SECONDS = 20.0

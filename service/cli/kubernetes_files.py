@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
     Only = tuple[str, str]
 
 PROGRAM = "groundskeeper"

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import ProblemKind
 from service.cli.check import ABSENT, FAILED, OK, Check
+from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.health.locks import HELD_AFTER
 from service.model.formatting import count, duration
 from service.model.lock_state import LockState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from service.cli.client.connection import Connection, Json
 
 MOST_TABLES = 50
 _SECONDS = 30.0

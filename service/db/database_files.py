@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from service.model.errors import DatabaseUnavailableError
-
-if TYPE_CHECKING:
-    import sqlite3
 
 _BESIDE = ("-wal", "-shm")
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import (
     ArgumentError,
     DatabaseError,
@@ -26,19 +28,13 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from service.db import audit_record
+from service.db.database_files import DatabaseFiles
 from service.db.sqlite import WRITES, open_sqlite
 from service.db.turns import Turns
 from service.model import call_times
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from sqlalchemy import Connection, Engine
-
-    from service.db.database_files import DatabaseFiles
-
     _Run = Callable[[Connection, list[Any]], None]
 
 

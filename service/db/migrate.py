@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine
 
 import migrations
 from service.db import schema
 from service.db.engine import reading, writing
 from service.db.upsert import upsert
 from service.model.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from contextlib import AbstractContextManager
-
-    from sqlalchemy import Connection, Engine
 
 log = logging.getLogger(__name__)
 

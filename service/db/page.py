@@ -4,20 +4,17 @@ added or removed meanwhile."""
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from enum import Enum
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.model.errors import ParamsInvalidError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from enum import Enum
-
-    from sqlalchemy import Connection
 
 Row = TypeVar("Row")
 

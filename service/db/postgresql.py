@@ -4,18 +4,17 @@ value in the URL, the role or the server's configuration takes precedence over t
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import sqlalchemy as sa
 from psycopg import errors
+from sqlalchemy import Connection, Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from psycopg.abc import RV, PQGen
-    from sqlalchemy import Connection, Engine
 
 # Parameters of libpq that detect a failed host. The limits below detect a host that acknowledges data and never
 # answers, such as a proxy that has lost its server.

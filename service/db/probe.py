@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from sqlalchemy import Engine
 
 from service.db import migrate
 from service.db.database_files import path_of
 from service.db.engine import reading, writing
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
 from service.model.paced import SECOND, Paced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from sqlalchemy import Engine
 
 # After a check the probe rests for this multiple of its duration, so that checks take 1 % of the time for a database of
 # any size.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from sqlalchemy import Engine
 
 from service.db.engine import open_engine
 from service.db.probe import check_integrity
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sqlalchemy import Engine
 
 
 def take(engine: Engine, target: Path) -> None:

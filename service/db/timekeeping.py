@@ -9,20 +9,15 @@ often. On a busy machine a reading of this clock took 17 microseconds; a query f
 from __future__ import annotations
 
 import logging
-from datetime import UTC, timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
+from sqlalchemy import Connection, Engine
 
 from service.db import schema
 from service.db.engine import reading, writing
 from service.db.upsert import upsert
 from service.model.clock import ClockReading, SteadyClock, elapsed, utc_now
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
 
 log = logging.getLogger(__name__)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import sqlalchemy as sa
+from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import sqlalchemy as sa
-    from sqlalchemy import Connection
 
 
 def insert(connection: Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:

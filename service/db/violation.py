@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
 from service.db.schema import metadata
-
-if TYPE_CHECKING:
-    from sqlalchemy.exc import IntegrityError
 
 FOREIGN_KEY = "foreign key"
 

@@ -4,9 +4,11 @@ meanwhile."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, Engine
 
 from jobs.redaction import redacted
 from jobs.storage.location import plain
@@ -14,19 +16,11 @@ from service.catalog import decision_times, table_store
 from service.catalog.base_paths import find_table
 from service.db.engine import reading, writing
 from service.delegation import plan_store
-from service.delegation.plan import DelegatedPlan, PlanState, plan_id
+from service.delegation.plan import DelegatedPlan, PlanRequest, PlanState, plan_id
 from service.delivery import outbox
 from service.events.event import Event, EventType, event_id
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.delegation.plan import PlanRequest
-    from service.events.notifier import Notifier
-    from service.model.clock import Clock
+from service.events.notifier import Notifier
+from service.model.clock import Clock
 
 SUGGESTION = (
     "Register the table (POST /v1/tables), with the lock that its writers take. The request of a writer does not name"

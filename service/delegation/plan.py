@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.contract import JobKind
 from jobs.spec import Spec
 from service.model.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MOST_INSTANTS = 1000
 """Most instants that one request may name."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import converted
 from service.db import schema
 from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.delegation.plan import ENDED, OPEN, DelegatedPlan, ExecutionHints, PlanState
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _p = schema.delegated_plans
 _IS_OPEN = _p.c.state.in_([state.value for state in OPEN])

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from jobs.contract import WriterEngine
+from jobs.contract import BucketIndex, WriterEngine
 from service.lake.table import TableType
-
-if TYPE_CHECKING:
-    from jobs.contract import BucketIndex
 
 # If the manager is switched on, "inline" means that the writer plans a compaction and the manager executes it.
 # `actions` must contain compaction, otherwise Hudi delegates nothing, and must not contain clean: a writer executes a

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from random import Random
 
-if TYPE_CHECKING:
-    from random import Random
-
-    from service.delivery.webhook import SendResult, Webhook
+from service.delivery.webhook import SendResult, Webhook
 
 _GONE = 410
 

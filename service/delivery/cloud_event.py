@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from service.events.event import Published
+from service.events.event import Published
 
 MEDIA_TYPE = "application/cloudevents+json"
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.delivery.webhook import DeliveryState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 MOST_COUNTED = 10_000
 """The limit of each count, so that counting stays fast even if a receiver is away for days."""

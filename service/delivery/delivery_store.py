@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from zlib import crc32
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.page import Page, PageRequest, among, seq_of
 from service.db.upsert import insert
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult
-from service.events.event import MOST_DISORDER, TESTS, EventType
+from service.events.event import MOST_DISORDER, TESTS, Event, EventType, Published
 from service.model.errors import DeliveryNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.events.event import Event, Published
 
 _d = schema.deliveries
 _e = schema.events

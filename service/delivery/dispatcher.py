@@ -11,13 +11,17 @@ import json
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from random import Random
 from uuid import uuid4
 
+from sqlalchemy import Connection, Engine
+
 from service.access.errors import SecretUnreadableError
+from service.access.secret_cipher import SecretCipher
 from service.db.engine import reading, writing
 from service.delivery import cloud_event, open_lineage, queue_store, signing, webhook_store
 from service.delivery.attempt_policy import DeliveryConfig, Done, GiveUp, TryAgain, after_answer, reason_to_disable
@@ -25,26 +29,14 @@ from service.delivery.message import Message
 from service.delivery.open_lineage import Facts
 from service.delivery.queue_store import AttemptRecord
 from service.delivery.targets import registry
-from service.delivery.webhook import DeliveryAttempt, DeliveryState, SendResult
+from service.delivery.transport import Transport
+from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryQueue, DeliveryState, SendResult, Webhook
 from service.delivery.webhooks import disable
 from service.events.database import Database
-from service.events.event import TESTS
-from service.model.clock import utc_now
+from service.events.event import TESTS, Event, Published
+from service.events.notifier import Notifier
+from service.model.clock import Clock, utc_now
 from service.model.errors import DatabaseUnavailableError, WebhookNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
-    from datetime import datetime
-    from random import Random
-
-    from sqlalchemy import Connection, Engine
-
-    from service.access.secret_cipher import SecretCipher
-    from service.delivery.transport import Transport
-    from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
-    from service.events.event import Event, Published
-    from service.events.notifier import Notifier
-    from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
 

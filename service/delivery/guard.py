@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import httpx
 
 from service.delivery.errors import UrlNotAllowedError
 from service.model.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
-
     # A function that takes host, port and whether TLS is used, and returns the addresses to connect to. Raises
     # ConnectionError.
     Allow = Callable[[str, int, bool], Awaitable[Sequence[str]]]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from service.delivery.errors import HeaderNotAllowedError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MOST = 20
 _MOST_CHARACTERS = 4096

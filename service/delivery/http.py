@@ -7,24 +7,20 @@ the environment, none of which a webhook may have.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import httpcore
 import httpx
 
 from jobs.redaction import MASK
+from service.delivery.guard import Guard
 from service.delivery.network import GuardedNetwork, Resolve
 from service.delivery.webhook import SendResult
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Iterable, Mapping
-
-    from service.delivery.guard import Guard
 
 EXCERPT_CHARACTERS = 1000
 # Longest wait for the rest of a response after its status.

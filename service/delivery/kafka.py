@@ -6,29 +6,25 @@ The client library is optional (the extra `kafka`) and imported when the first t
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import httpcore
 
 from service.delivery.errors import KafkaMissingError, UrlNotAllowedError
+from service.delivery.guard import Guard
 from service.delivery.guarded_loop import guarded_by
 from service.delivery.http import EXCERPT_CHARACTERS, SendLimits, trusted
 from service.delivery.kafka_url import KafkaUrl, parsed
-from service.delivery.network import AddressRefusedError, GuardedNetwork
+from service.delivery.network import AddressRefusedError, GuardedNetwork, Resolve
 from service.delivery.sasl import login
 from service.delivery.webhook import SendResult
 from service.model.errors import GroundskeeperError
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Iterable, Mapping, Sequence
-    from types import ModuleType
-
-    from service.delivery.guard import Guard
-    from service.delivery.network import Resolve
 
 # A producer ends after this time without a message, which is longer than any message can take.
 _IDLE_SECONDS = 600.0

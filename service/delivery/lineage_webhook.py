@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from sqlalchemy import Engine
+
+from service.access.secret_cipher import SecretCipher
 from service.db.engine import writing
 from service.delivery import headers as header_rules
 from service.delivery import open_lineage, outbox, signing, transport, webhook_store
+from service.delivery.guard import Guard
 from service.delivery.webhook import Webhook
+from service.model.clock import Clock
 from service.model.errors import GroundskeeperError, SettingsError, WebhookNotFoundError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from service.access.secret_cipher import SecretCipher
-    from service.delivery.guard import Guard
-    from service.model.clock import Clock
 
 ID = "wh_openlineage"
 _DESCRIPTION = "GROUNDSKEEPER_OPENLINEAGE_URL"

@@ -10,16 +10,14 @@ import asyncio
 import ipaddress
 import select
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpcore
 
-if TYPE_CHECKING:
-    import ssl
-
-    from service.delivery.guard import Guard
+from service.delivery.guard import Guard
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 

@@ -8,21 +8,17 @@ datasets.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID, uuid5
 
 from jobs.kinds.registry import READING
 from service.delivery import lineage_facet
-from service.events.event import EventType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.events.event import Event
+from service.events.event import Event, EventType
 
 SCHEME = "openlineage+"
 """Prefix of the `http://` or `https://` of an endpoint."""

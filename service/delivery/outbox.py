@@ -8,11 +8,14 @@ can be read or prepared without it. A second lock keeps the webhooks unchanged m
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.engine import at_end
@@ -20,14 +23,7 @@ from service.db.upsert import insert_into
 from service.delivery import delivery_store, webhook_store
 from service.events import tally
 from service.events.event import MOST_DISORDER, Event, Published
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.events.tally import Count
+from service.events.tally import Count
 
 _e = schema.events
 

@@ -6,23 +6,18 @@ A claim has a deadline, so after a service was killed another one sends what it 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.delivery.delivery_store import QUERY
-from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
+from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryQueue, Webhook
 from service.events.event import Event, Published
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.delivery.webhook import DeliveryAttempt
 
 _d = schema.deliveries
 _e = schema.events

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from service.delivery.errors import HeaderNotAllowedError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def login(headers: Mapping[str, str]) -> dict[str, str]:

@@ -6,10 +6,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 PREFIX = "whsec_"
 _KEY_BYTES = 32

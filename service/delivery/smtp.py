@@ -5,24 +5,19 @@ from __future__ import annotations
 import asyncio
 import smtplib
 import socket
+import ssl
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from email import message_from_bytes
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpcore
 
+from service.delivery.guard import Guard
 from service.delivery.http import EXCERPT_CHARACTERS, SendLimits, trusted
-from service.delivery.network import GuardedNetwork
+from service.delivery.network import GuardedNetwork, Resolve
 from service.delivery.webhook import SendResult
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Mapping, Sequence
-
-    from service.delivery.guard import Guard
-    from service.delivery.network import Resolve
 
 _AT_ONCE = 4
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from service.delivery import kafka, open_lineage
+from service.delivery.guard import Guard
+from service.delivery.http import Sender, SendLimits
+from service.delivery.kafka import KafkaSender
 from service.delivery.kafka_url import SCHEMES, parsed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.delivery.guard import Guard
-    from service.delivery.http import Sender, SendLimits
-    from service.delivery.kafka import KafkaSender
-    from service.delivery.smtp import SmtpSender
-    from service.delivery.webhook import SendResult
+from service.delivery.smtp import SmtpSender
+from service.delivery.webhook import SendResult
 
 
 def checked(url: str, guard: Guard) -> str:

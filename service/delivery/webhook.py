@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jobs.spec import Documented, Spec
 from service.delivery import open_lineage
 from service.delivery.targets import registry
-from service.events.event import EventType
+from service.events.event import Event, EventType
 from service.model.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from service.events.event import Event
 
 
 @dataclass(frozen=True)

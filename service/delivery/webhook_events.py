@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
+from service.delivery.message import Message
+from service.delivery.webhook import Webhook
 from service.events.event import Event, EventType, event_id
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.delivery.message import Message
-    from service.delivery.webhook import Webhook
 
 
 def webhook_disabled(webhook: Webhook, at: datetime) -> Event:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.page import Page, PageRequest, matches, paged
 from service.delivery.webhook import Webhook
 from service.model.errors import WebhookNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sqlalchemy import Connection
 
 _w = schema.webhooks
 # Every transaction that publishes executes this statement, so it is built once.

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection
 
 from jobs.redaction import MASK
 from service.db import audit_record
@@ -21,19 +24,12 @@ from service.delivery.errors import (
     WebhookDisabledError,
     WebhookOfNotificationError,
 )
+from service.delivery.guard import Guard
 from service.delivery.targets.registry import chat_of
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.delivery.webhook_events import webhook_disabled, webhook_test
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.delivery.guard import Guard
-    from service.events.database import Database
-    from service.events.event import Published
+from service.events.database import Database
+from service.events.event import Published
 
 log = logging.getLogger(__name__)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from hudi import HudiTable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PARTITIONS = 3
 GROWTH_PERCENT = 2

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from service.access.secret_cipher import SecretCipher
 from service.events.notifier import Notifier
 from service.model.clock import Clock, utc_now
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import sqlalchemy as sa
+from sqlalchemy import Engine
 
 from service.db.engine import writing
+from service.events.notifier import Notifier
 from service.model.errors import DatabaseUnavailableError
 from service.model.task_health import TaskHealth
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from service.events.notifier import Notifier
 
 log = logging.getLogger(__name__)
 

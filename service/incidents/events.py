@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from service.catalog.registration import Registration
 from service.catalog.table_events import event_of_table
-from service.events.event import EventType
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.catalog.registration import Registration
-    from service.events.event import Event
-    from service.incidents.incident import Incident
+from service.events.event import Event, EventType
+from service.incidents.incident import Incident
 
 
 def incident_opened(incident: Incident, table: Registration, at: datetime) -> Event:

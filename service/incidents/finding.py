@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.incidents.incident import IncidentKind, IncidentState
+from service.incidents.incident import IncidentKind, IncidentState
 
 
 @dataclass(frozen=True)

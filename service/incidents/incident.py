@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jobs.contract import Problem
 from jobs.format.stale_writes import Doubt
 from jobs.kinds.registry import KINDS
 from jobs.spec import Spec
 from service.model.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class IncidentKind(StrEnum):

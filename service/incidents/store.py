@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
 from service.model.job_errors import IncidentNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _i = schema.incidents
 

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection, Engine
 
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.table_events import UNHEALTHY_AFTER, table_recovered, table_unhealthy
 from service.db.engine import writing
 from service.delivery import outbox
+from service.events.event import Event
+from service.events.notifier import Notifier
 from service.incidents import store
 from service.incidents.events import incident_closed, incident_opened
+from service.incidents.finding import Judged
 from service.incidents.incident import MISPLACING_ROWS, Incident, IncidentState
+from service.model.clock import Clock
 from service.model.job_errors import IncidentClosedError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.events.event import Event
-    from service.events.notifier import Notifier
-    from service.incidents.finding import Judged
-    from service.model.clock import Clock
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from service.lake.instant import Instant
 from service.lake.pending import read_pending
+from service.lake.snapshot import Pending
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline, timeline_files, timeline_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from service.lake.instant import Instant
-    from service.lake.snapshot import Pending
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import logging
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +23,13 @@ from service.lake.archived import MOST_INSTANTS, Archived, Found
 from service.lake.avro_file import parsed_schema
 from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import Name, metadata_of
-from service.lake.storage import MAX_METADATA_BYTES
+from service.lake.storage import MAX_METADATA_BYTES, Entry, Storage
+from service.lake.table_config import TableConfig
 from service.model.storage_errors import FileDamagedError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
-    from service.lake.storage import Entry, Storage
-    from service.lake.table_config import TableConfig
 
 log = logging.getLogger(__name__)
 

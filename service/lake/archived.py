@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from service.lake.instant import Instant
-    from service.lake.instant_metadata import InstantMetadata
+from service.lake.instant import Instant
+from service.lake.instant_metadata import InstantMetadata
 
 MOST_INSTANTS = 1_000_000
 """Limit of the instants that are read from the history of one table."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jobs.format.consistent_hashing import FOLDER, MAX_BYTES, SUFFIX, DamagedMetadataError, HashingMetadata, Versions
 from service.lake.history import is_archived
+from service.lake.snapshot import PartitionState
+from service.lake.storage import Storage
+from service.lake.table_config import TableConfig
+from service.lake.timeline import Timeline
 from service.model.storage_errors import PathNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.lake.snapshot import PartitionState
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
 
 _MAX_FILES = 10_000
 

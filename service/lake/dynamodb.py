@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
 
 _TARGET = "DynamoDB_20120810.GetItem"
 _TYPE = "application/x-amz-json-1.0"

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from service.lake.engine_sighting import Mark
-from service.lake.instant_metadata import FLINK_CHECKPOINT
+from service.lake.instant import Instant
+from service.lake.instant_metadata import FLINK_CHECKPOINT, InstantMetadata
+from service.lake.storage import Entry, Storage
 from service.lake.table_config import META_FOLDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from service.lake.instant import Instant
-    from service.lake.instant_metadata import InstantMetadata
-    from service.lake.storage import Entry, Storage
 
 # Operations on records with a known location, as the statements UPDATE and DELETE use them (`WriteOperationType`).
 _PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED", "INSERT_PREPPED", "BULK_INSERT_PREPPED"})

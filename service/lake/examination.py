@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.contract import BucketIndex
-    from service.lake.engine_sighting import Mark
+from jobs.contract import BucketIndex
+from service.lake.engine_sighting import Mark
 
 
 class Profile(Protocol):

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from jobs.format.file_names import bucket_of, parse_base_file_name, parse_log_file_name
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.instant_metadata import read_metadata
-from service.lake.table_config import META_FOLDER
-from service.lake.timeline import COMPACTION_ACTIONS
+from service.lake.storage import Entry, Storage
+from service.lake.table_config import META_FOLDER, TableConfig
+from service.lake.timeline import COMPACTION_ACTIONS, Timeline
 from service.model.storage_errors import PathNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
-
-    from service.lake.storage import Entry, Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.format.bucket_rules import BucketRulesError
 from jobs.format.hashing_config import BASELINE, FOLDER, SUFFIX, DamagedConfigError, HashingConfig, file_name
 from service.lake.history import is_archived
-from service.lake.storage import MAX_CONFIG_BYTES
+from service.lake.storage import MAX_CONFIG_BYTES, Storage
+from service.lake.table_config import TableConfig
+from service.lake.timeline import Timeline
 from service.model.storage_errors import FileDamagedError
 from service.model.table_errors import TableUnsupportedError
-
-if TYPE_CHECKING:
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
 
 _MAX_CONFIGS = 10_000
 

@@ -6,15 +6,11 @@ Table version 8 and later keep them in Parquet files (`service.lake.lsm_history`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from service.lake import archive_log, lsm_history
-
-if TYPE_CHECKING:
-    from service.lake.archived import Archived
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
+from service.lake.archived import Archived
+from service.lake.storage import Storage
+from service.lake.table_config import TableConfig
+from service.lake.timeline import Timeline
 
 
 def is_archived(storage: Storage, config: TableConfig, timeline: Timeline, requested_time: str) -> bool:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 from jobs.format.index_definitions import DEFINITIONS_FILE, FILES, Indexes
-from service.lake.storage import MAX_CONFIG_BYTES
+from service.lake.storage import MAX_CONFIG_BYTES, Storage
+from service.lake.table_config import TableConfig
 from service.model.storage_errors import PathNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
 
 log = logging.getLogger(__name__)
 

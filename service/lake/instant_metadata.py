@@ -8,26 +8,22 @@ in table version 6. All other metadata, and commits from version 8 on, is Avro w
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from jobs.format.stale_writes import is_repair, known_of, operation_of, repaired_of
 from service.lake.avro_file import MAGIC, first_record
 from service.lake.commit import WRITING_ACTIONS
-from service.lake.storage import MAX_METADATA_BYTES
+from service.lake.instant import Instant
+from service.lake.storage import MAX_METADATA_BYTES, Storage
+from service.lake.table_config import TableConfig
 from service.lake.timeline import file_name_of
 from service.model.storage_errors import FileDamagedError, StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from service.lake.instant import Instant
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
 
 FLINK_CHECKPOINT = "flink_checkpoint_id"
 """Key in the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from jobs.storage import location as locations
 from service.model.storage_errors import PathForbiddenError, PathNotFoundError, StorageUnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def canonical(location: str) -> str:

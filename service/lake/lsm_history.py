@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,15 +19,11 @@ from service.lake.archived import MOST_INSTANTS, Archived, Found
 from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import Name, parse_metadata
 from service.lake.parquet_file import opened
+from service.lake.storage import Storage
+from service.lake.table_config import TableConfig
 from service.lake.timeline import MAX_FILES
+from service.model.errors import GroundskeeperError
 from service.model.storage_errors import FileDamagedError, PathNotFoundError, StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
-    from service.model.errors import GroundskeeperError
 
 log = logging.getLogger(__name__)
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.spec import Documented, Spec
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.file_slices import Visibility, latest_slices
-from service.lake.timeline import MAX_FILES, timeline_of
+from service.lake.instant import Instant
+from service.lake.storage import Entry, Storage
+from service.lake.table_config import TableConfig
+from service.lake.timeline import MAX_FILES, Timeline, timeline_of
 from service.model.errors import GroundskeeperError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.lake.instant import Instant
-    from service.lake.storage import Entry, Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
 
 log = logging.getLogger(__name__)
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.lake.storage import MAX_METADATA_BYTES
+from service.lake.storage import MAX_METADATA_BYTES, Storage
 from service.model.storage_errors import FileDamagedError, StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from service.lake.storage import Storage
 
 _TAIL = 8
 """Bytes at the end of a Parquet file: the length of the footer and the magic number."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable, Mapping
 
+from service.lake.file_slices import FileSlice, Listed
 from service.lake.snapshot import SIZE_BOUNDS, Bucket, PartitionDetail, PartitionState
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
-
-    from service.lake.file_slices import FileSlice, Listed
 
 _MAX_REMEMBERED = 1000
 """Number of a partition's newest replaced file groups that are remembered after their files are gone."""

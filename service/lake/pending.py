@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 
-from service.lake.instant import InstantState
+from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import ReplaceRequest, decode
 from service.lake.snapshot import Pending
-from service.lake.table_config import META_FOLDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from service.lake.instant import Instant
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
+from service.lake.storage import Storage
+from service.lake.table_config import META_FOLDER, TableConfig
+from service.lake.timeline import Timeline
 
 _HEARTBEATS = f"{META_FOLDER}/.heartbeat"  # `HoodieTableMetaClient.HEARTBEAT_FOLDER_NAME`
 _PLANS = frozenset({"compaction", "logcompaction", "clustering"})

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from service.lake.index_options import index_options
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
+from service.lake.storage import Storage
+from service.lake.table_config import TableConfig
 
 
 def polled_profile(

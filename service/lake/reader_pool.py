@@ -17,18 +17,16 @@ import pickle
 import resource
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
 from jobs.logs import LogFormat, configure, current_format
 from service.model.errors import GroundskeeperError
 from service.model.storage_errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import ForkServerProcess
 
 log = logging.getLogger(__name__)
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import httpx
 
+from jobs.contract import TableLock
 from jobs.format.lock_providers import DYNAMODB, PREFIX, ZOOKEEPER, class_of, servers_of
 from jobs.format.server_addresses import address, is_among
 from service.lake.dynamodb import Credentials, DynamodbError, item
 from service.lake.zookeeper import ZookeeperError, connected
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from jobs.contract import TableLock
 
 SECONDS = 3.0
 """Time limit for all answers of a server together."""

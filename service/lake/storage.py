@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from stat import S_IFDIR, S_IFMT, S_IFREG
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
@@ -32,10 +33,6 @@ from service.model.storage_errors import (
     StorageUnknownError,
     StorageUnsupportedError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
 _HINT = "Remove this from GROUNDSKEEPER_STORAGE_OPTIONS. Declare the account in GROUNDSKEEPER_STORAGE_ACCOUNTS instead."
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
 from jobs.format.clock_frame import ClockFrame, Stamped, frame_of
 from jobs.format.instants import moment
 from jobs.format.properties import parse_properties
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from service.lake.storage import MAX_CONFIG_BYTES
+from service.lake.storage import MAX_CONFIG_BYTES, Entry, Storage
 from service.lake.table import TableType
 from service.model.storage_errors import PathNotFoundError
 from service.model.table_errors import NotAHudiTableError, TableUnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
-    from service.lake.storage import Entry, Storage
 
 SUPPORTED_VERSIONS = (6, 8, 9)
 META_FOLDER = ".hoodie"

@@ -8,29 +8,24 @@ import hashlib
 import logging
 import os
 import secrets
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
-from jobs.contract import Table
+from jobs.contract import Table, TableLock
 from jobs.format.lock_file import Signature, StorageLock
 from jobs.format.lock_providers import file_of, is_in_a_file, seconds_to_expiry
 from jobs.spec import Documented, Spec
 from jobs.storage.location import is_local
+from jobs.storage.permissions import Permissions
 from service.lake.location import canonical
 from service.lake.server_lock import UnreadableLockError, read_server_lock
-from service.lake.storage import open_storage
+from service.lake.storage import Storage, open_storage
 from service.model.errors import GroundskeeperError
 from service.model.lock_state import LockState
 from service.model.storage_errors import PathNotFoundError, StorageError
 from service.model.table_errors import OptionNotAllowedError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from jobs.contract import TableLock
-    from jobs.storage.permissions import Permissions
-    from service.lake.storage import Storage
 
 log = logging.getLogger(__name__)
 

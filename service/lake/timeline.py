@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from service.lake.instant import Instant, InstantState
+from service.lake.storage import Entry, Storage
+from service.lake.table_config import TableConfig
 from service.model.storage_errors import StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from service.lake.storage import Entry, Storage
-    from service.lake.table_config import TableConfig
 
 COMPACTION_ACTIONS = frozenset({"compaction", "logcompaction"})
 

@@ -10,12 +10,9 @@ import itertools
 import socket
 import struct
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _SESSION_MILLISECONDS = 10_000
 _EXISTS, _GET_CHILDREN, _CLOSE = 3, 8, -11

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime, timedelta
+from typing import Annotated
 
 from jobs.contract import TABLE_LOCKED
 from jobs.spec import Documented, Spec
+from service.lake.snapshot import Pending
+from service.lake.table_lock import LockFile
 from service.locks.errors import (
     LockEndsError,
     LockFreeError,
@@ -20,15 +23,7 @@ from service.locks.errors import (
 from service.model.formatting import duration
 from service.model.lock_state import LockState
 from service.observation.late_files import SILENT_AFTER
-from service.queue.job import JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import timedelta
-
-    from service.lake.snapshot import Pending
-    from service.lake.table_lock import LockFile
-    from service.queue.job import Job
+from service.queue.job import Job, JobState
 
 _LOCK = "the table's lock"
 

@@ -4,37 +4,33 @@ itself is broken. `held_lock.refusal` decides; the file is removed only if it is
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
+from sqlalchemy import Connection
+
+from jobs.contract import TableLock
 from jobs.format.lock_providers import class_of, ending_of
+from jobs.storage.permissions import Permissions
 from service.catalog import table_store
+from service.catalog.registration import Registration
 from service.catalog.table_secrets import opened
 from service.db import audit_record
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.lake.pending import heartbeats, read_pending
+from service.lake.snapshot import Pending
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
-from service.lake.table_lock import is_removable, read_lock, remove_lock
+from service.lake.table_lock import LockFile, is_removable, read_lock, remove_lock
 from service.lake.timeline import timeline_files, timeline_of
 from service.locks.errors import LockChangedError
 from service.locks.held_lock import HeldLock, Writer, held_by, refusal
+from service.observation.lake_access import LakeAccess
 from service.queue import held_store, lock_sighting_store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime, timedelta
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import TableLock
-    from jobs.storage.permissions import Permissions
-    from service.catalog.registration import Registration
-    from service.events.database import Database
-    from service.lake.snapshot import Pending
-    from service.lake.table_lock import LockFile
-    from service.observation.lake_access import LakeAccess
-    from service.queue.job import Job
+from service.queue.job import Job
 
 log = logging.getLogger(__name__)
 

@@ -8,38 +8,32 @@ the queue. Each check runs in a process with a time limit, and replicas share th
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
+from sqlalchemy import Connection, Engine
+
+from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, TableLock
 from jobs.format.lock_providers import is_in_a_file, servers_of
+from jobs.storage.permissions import Permissions
 from service.access.errors import SecretUnreadableError
+from service.access.secret_cipher import SecretCipher
 from service.catalog import table_store
+from service.catalog.registration import Registration
 from service.catalog.table_secrets import opened
 from service.db.engine import reading, writing
+from service.events.notifier import Notifier
+from service.lake.reader_pool import Readers
 from service.lake.table_lock import LockFile, read_lock
 from service.model.bounded_pool import BoundedPool
+from service.model.clock import Clock
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.lock_state import LockState
 from service.model.storage_errors import ReadersBusyError, ReadTimedOutError
 from service.model.table_errors import TableNotFoundError
 from service.queue import breaker_store, held_store, job_store, lease_store, lock_sighting_store, queue_statistics
 from service.queue.lock_sighting import PATIENCE, LockSighting
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from jobs.contract import TableLock
-    from jobs.storage.permissions import Permissions
-    from service.access.secret_cipher import SecretCipher
-    from service.catalog.registration import Registration
-    from service.events.notifier import Notifier
-    from service.lake.reader_pool import Readers
-    from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
 

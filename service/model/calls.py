@@ -4,11 +4,8 @@ call gives up its turn at each row that it reads, so beside a computing thread i
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Calls:

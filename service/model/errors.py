@@ -4,16 +4,18 @@ HTTP status codes are not known here: `service.api.statuses` maps the types to t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from jobs.contract import Problem
+from jobs.errors import JobError
+from jobs.problems.problem_type import ProblemType
 from jobs.redaction import redacted
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
-
 _MAX_DETAIL = 4000
+_TEXTS = ("type", "title", "hint", "why", "example")
+
+ErrorOfJobs = type[JobError] | ProblemType
 
 
 class GroundskeeperError(Exception):
@@ -32,6 +34,12 @@ class GroundskeeperError(Exception):
     )
     example = "Something went wrong inside Groundskeeper"
     example_members: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, *, like: ErrorOfJobs | None = None) -> None:
+        """`like` has the texts that the class does not declare itself, for an error that jobs report, too."""
+        for text in _TEXTS if like else ():
+            if text not in vars(cls):
+                setattr(cls, text, getattr(like, text))
 
     def __init__(
         self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from jobs import errors as errors_of_jobs
 from service.model.errors import ConflictError, NotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class JobNotFoundError(NotFoundError):
@@ -112,9 +110,7 @@ class IdempotencyKeyReusedError(ConflictError):
     example_members: ClassVar[Mapping[str, Any]] = {"job_id": "job_4be1c0d2f6a89b37"}
 
 
-class LeaseLostError(ConflictError):
+class LeaseLostError(ConflictError, like=errors_of_jobs.LeaseLostError):
     type = "lease-lost"
     title = "This attempt no longer holds the job"
     hint = "Stop and write nothing: another attempt may be running, or the job has ended."
-    why = errors_of_jobs.LeaseLostError.why
-    example = errors_of_jobs.LeaseLostError.example

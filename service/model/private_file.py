@@ -6,10 +6,7 @@ import logging
 import os
 import secrets
 import stat
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 log = logging.getLogger(__name__)
 

@@ -18,20 +18,16 @@ class PathNotFoundError(InvalidError):
     example = "/data/trips does not exist"
 
 
-class PathForbiddenError(GroundskeeperError):
+class PathForbiddenError(GroundskeeperError, like=PATH_NOT_ALLOWED):
     type = "path-not-allowed"
     title = "The path is not below one of the allowed roots"
     hint = "An administrator can extend GROUNDSKEEPER_ALLOWED_ROOTS."
-    why = PATH_NOT_ALLOWED.why
-    example = PATH_NOT_ALLOWED.example
 
 
-class StorageUnsupportedError(InvalidError):
+class StorageUnsupportedError(InvalidError, like=STORAGE_NOT_SUPPORTED):
     type = "storage-not-supported"
     title = "This kind of storage is not supported"
     hint = "Supported are local paths, S3 (s3a:), HDFS (hdfs:), Google Cloud Storage (gs:) and Azure (abfss:)."
-    why = STORAGE_NOT_SUPPORTED.why
-    example = STORAGE_NOT_SUPPORTED.example
 
 
 class StorageError(GroundskeeperError):
@@ -42,12 +38,10 @@ class StorageError(GroundskeeperError):
     example = "s3a://lake/orders/.hoodie: timed out after 10 s"
 
 
-class PathOutsideTableError(StorageError):
+class PathOutsideTableError(StorageError, like=table_errors.PathOutsideTableError):
     type = "path-outside-table"
     title = "A path of the table leads out of it"
     hint = "A link or a property of the table leads out of it, and is not followed. See who wrote it."
-    why = table_errors.PathOutsideTableError.why
-    example = table_errors.PathOutsideTableError.example
 
 
 class ReadTimedOutError(StorageError):
@@ -80,14 +74,12 @@ class PollFailedError(StorageError):
     example = "KeyError"
 
 
-class FileDamagedError(StorageError):
-    type = table_errors.DamagedFileError.type
+class FileDamagedError(StorageError, like=table_errors.DamagedFileError):
     title = "A file of the table is damaged"
     hint = (
         "Run a diagnosis, which names each damaged file of the timeline and the job that cures it. Or put the file back"
         " from a copy; the next poll finds it."
     )
-    why = table_errors.DamagedFileError.why
     example = "/data/trips/.hoodie/timeline/20260101120000000_20260101120001000.deltacommit is damaged: EOFError"
 
 
@@ -99,60 +91,38 @@ class ReadersBusyError(GroundskeeperError):
     example = "Too many tables are being read at this moment"
 
 
-class StorageLoginError(StorageError):
+class StorageLoginError(StorageError, like=storage_errors.StorageLoginError):
     type = "storage-login-failed"
     title = "The service has no valid login for the table's storage"
     hint = (
         "Give it credentials that are valid now: access keys in GROUNDSKEEPER_STORAGE_OPTIONS or in the environment, a"
         " role of its machine, or a keytab (KRB5_CLIENT_KTNAME) or ticket (KRB5CCNAME) as in the guide to storage."
     )
-    why = storage_errors.StorageLoginError.why
-    example = storage_errors.StorageLoginError.example
 
 
-class StorageDeniedError(StorageError):
+class StorageDeniedError(StorageError, like=storage_errors.StorageDeniedError):
     type = "storage-access-denied"
     title = "The storage does not let the service read the table"
     hint = "Let the service's user or role list and read everything below the table's base path, including .hoodie."
-    why = storage_errors.StorageDeniedError.why
-    example = storage_errors.StorageDeniedError.example
 
 
-class StorageUnknownError(StorageError):
+class StorageUnknownError(StorageError, like=storage_errors.StorageUnknownError):
     type = "storage-unknown"
     title = "The bucket, container or host of the table's storage does not exist"
     hint = "Check its name in the base path, and its endpoint and region in GROUNDSKEEPER_STORAGE_OPTIONS."
-    why = storage_errors.StorageUnknownError.why
-    example = storage_errors.StorageUnknownError.example
 
 
-class StorageRoleError(StorageError):
-    type = storage_errors.StorageRoleError.type
-    title = storage_errors.StorageRoleError.title
-    hint = storage_errors.StorageRoleError.hint
-    why = storage_errors.StorageRoleError.why
-    example = storage_errors.StorageRoleError.example
+class StorageRoleError(StorageError, like=storage_errors.StorageRoleError):
+    pass
 
 
-class StorageCertificateError(StorageError):
-    type = storage_errors.StorageCertificateError.type
-    title = storage_errors.StorageCertificateError.title
-    hint = storage_errors.StorageCertificateError.hint
-    why = storage_errors.StorageCertificateError.why
-    example = storage_errors.StorageCertificateError.example
+class StorageCertificateError(StorageError, like=storage_errors.StorageCertificateError):
+    pass
 
 
-class StorageRegionError(StorageError):
-    type = storage_errors.StorageRegionError.type
-    title = storage_errors.StorageRegionError.title
-    hint = storage_errors.StorageRegionError.hint
-    why = storage_errors.StorageRegionError.why
-    example = storage_errors.StorageRegionError.example
+class StorageRegionError(StorageError, like=storage_errors.StorageRegionError):
+    pass
 
 
-class StorageKeyError(StorageError):
-    type = storage_errors.StorageKeyError.type
-    title = storage_errors.StorageKeyError.title
-    hint = storage_errors.StorageKeyError.hint
-    why = storage_errors.StorageKeyError.why
-    example = storage_errors.StorageKeyError.example
+class StorageKeyError(StorageError, like=storage_errors.StorageKeyError):
+    pass

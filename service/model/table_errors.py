@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from jobs import lock_errors
 from jobs.problems.permissions import OPTION_NOT_ALLOWED
 from jobs.problems.rescales import BUCKET_INDEX_CONTRADICTED
 from service.model.errors import ConflictError, GroundskeeperError, InvalidError, NotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class TableNotFoundError(NotFoundError):
@@ -46,25 +44,21 @@ class SnapshotNotTakenError(NotFoundError):
     example = "Reading the table's storage failed: s3a://lake/orders: connection refused"
 
 
-class OptionNotAllowedError(InvalidError):
+class OptionNotAllowedError(InvalidError, like=OPTION_NOT_ALLOWED):
     """`extensions["errors"]` lists the refused options, each with `field` and `message`."""
 
     type = "option-not-allowed"
     title = "An option of the table is not allowed"
     hint = "Remove it, or PATCH the table with other options."
-    why = OPTION_NOT_ALLOWED.why
-    example = OPTION_NOT_ALLOWED.example
     example_members: ClassVar[Mapping[str, Any]] = {
         "errors": [{"field": "hudi_options.hoodie.write.commit.callback.class", "message": "is not allowed"}]
     }
 
 
-class LockUnavailableError(InvalidError):
+class LockUnavailableError(InvalidError, like=lock_errors.LockUnavailableError):
     type = "lock-unavailable"
     title = "No server of the table's lock can be reached"
     hint = "See that it runs, and that its address is the one that the writers use. Then send the request again."
-    why = lock_errors.LockUnavailableError.why
-    example = lock_errors.LockUnavailableError.example
 
 
 class FlinkHostNotAllowedError(InvalidError):
@@ -123,11 +117,10 @@ class TableAlreadyRegisteredError(ConflictError):
     example_members: ClassVar[Mapping[str, Any]] = {"table_id": "tbl_0f3c2a9d5e7b1c44"}
 
 
-class BucketIndexContradictedError(ConflictError):
+class BucketIndexContradictedError(ConflictError, like=BUCKET_INDEX_CONTRADICTED):
     type = "bucket-index-contradicted"
     title = "The record keys in the table contradict the claimed bucket index"
     hint = "Claim the number of buckets and the hash fields that the writers use (`hoodie.bucket.index.*`)."
-    why = BUCKET_INDEX_CONTRADICTED.why
     example = "37 of 40 sampled keys are in other buckets."
     example_members: ClassVar[Mapping[str, Any]] = {"sampled": 40, "contradicting": 37}
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Time that a run may take in addition to its interval. A run that waits for a silent database ends earlier, by its own
 # time limits.

@@ -8,26 +8,18 @@ one sums up all the others. If the limit is used up, nothing is sent now; later 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from service.delivery.message import Message
 from service.delivery.targets.alertmanager import REPEAT
 from service.delivery.targets.registry import Target
-from service.health.problem import RANKS, Severity
+from service.health.acknowledgement_store import Acknowledgement
+from service.health.problem import RANKS, HealthProblem, Severity
 from service.notifications import messages
-from service.notifications.messages import Draft, by_alert
-from service.notifications.notification import Occasion, ReportedProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from service.delivery.message import Message
-    from service.health.acknowledgement_store import Acknowledgement
-    from service.health.problem import HealthProblem
-    from service.notifications.messages import Failure
-    from service.notifications.notification import Notification
+from service.notifications.messages import Draft, Failure, by_alert
+from service.notifications.notification import Notification, Occasion, ReportedProblem
 
 JOINS_FOR = timedelta(minutes=10)
 """Age of an alert up to which further problems with the same cause join it."""

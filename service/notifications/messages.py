@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from service.delivery.message import MOST_ENTRIES, Entry, Message, MessageState
-from service.health.problem import RANKS, Severity
+from service.health.problem import RANKS, HealthProblem, Severity
 from service.model.formatting import count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.notifications.notification import Notification, ReportedProblem
+from service.notifications.notification import Notification, ReportedProblem
 
 _DIGEST = "digest"
 

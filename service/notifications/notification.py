@@ -6,18 +6,15 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 from jobs.spec import Spec
 from service.delivery.webhook import concerns
-from service.health.problem import RANKS, ProblemKind, Severity
+from service.health.problem import RANKS, HealthProblem, ProblemKind, Severity
 from service.model.record import Record
 from service.policies import windows
 from service.policies.policy import DAYS, Window
-
-if TYPE_CHECKING:
-    from service.health.problem import HealthProblem
 
 HOUR = timedelta(hours=1)
 

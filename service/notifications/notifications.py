@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from service.delivery import delivery_store, outbox, signing, webhook_store
 from service.delivery.errors import WebhookDisabledError
+from service.delivery.guard import Guard
 from service.delivery.message import Entry, Message, MessageState
 from service.delivery.targets import registry
-from service.delivery.webhook import Webhook
+from service.delivery.targets.registry import Target
+from service.delivery.webhook import Delivery, Webhook
 from service.delivery.webhook_events import notification as event_of
 from service.delivery.webhooks import changing
+from service.events.database import Database
 from service.events.event import EventType
 from service.notifications import store
 from service.notifications.notification import Notification
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from service.delivery.guard import Guard
-    from service.delivery.targets.registry import Target
-    from service.delivery.webhook import Delivery
-    from service.events.database import Database
 
 
 @dataclass(frozen=True)

@@ -5,33 +5,28 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from service.db.engine import reading, writing
 from service.delivery import delivery_store, outbox, webhook_store
 from service.delivery.message import MOST_ENTRIES, Entry
 from service.delivery.webhook import concerns
 from service.delivery.webhook_events import notification as event_of
-from service.events.event import EventType
+from service.events.database import Database
+from service.events.event import Event, EventType, Published
 from service.health import acknowledgement_store, problem_store
+from service.health.acknowledgement_store import Acknowledgement
+from service.health.problem import HealthProblem
 from service.notifications import store, weekly_report
 from service.notifications.digest import Facts, Outcome, compose
 from service.notifications.messages import Failure
+from service.notifications.notification import Notification
 from service.policies import policy_registry
 from service.policies.precedence import OWNER, TAG
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.events.database import Database
-    from service.events.event import Event, Published
-    from service.health.acknowledgement_store import Acknowledgement
-    from service.health.problem import HealthProblem
-    from service.notifications.notification import Notification
 
 MOST_PROBLEMS = 10_000
 """Open problems that a round reads, the most serious first."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.model.errors import NotificationNotFoundError
 from service.notifications.notification import Notification, ReportedProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from sqlalchemy import Connection
 
 _n = schema.notifications
 _t = schema.told_problems

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container
+from datetime import datetime
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from sqlalchemy import Connection
+
 from service.delivery.message import Entry, Fact, Message, MessageState
 from service.health.problem import Severity
+from service.health.problem_history import ProblemCounts
 from service.model.formatting import count, duration, size
 from service.notifications.messages import key
+from service.notifications.notification import Notification
 from service.reports import report
-from service.reports.report import GroupBy
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.health.problem_history import ProblemCounts
-    from service.notifications.notification import Notification
-    from service.reports.report import Group, Report
+from service.reports.report import Group, GroupBy, Report
 
 _MOST_TABLES = 5
 _MOST_KINDS = 3

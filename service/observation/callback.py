@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from service.catalog import commit_store
 from service.catalog.base_paths import find_table
 from service.db.engine import reading
 from service.model.table_errors import CallbackUnknownTableError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from service.observation.poll_requests import PollRequests
+from service.observation.poll_requests import PollRequests
 
 
 @dataclass(frozen=True)

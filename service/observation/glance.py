@@ -3,17 +3,14 @@ changed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from jobs.format import hashing_config
 from service.lake.storage import open_storage
 from service.lake.table_config import META_FOLDER
 from service.model.errors import GroundskeeperError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FOLDERS = (META_FOLDER, f"{META_FOLDER}/timeline", hashing_config.FOLDER)
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from jobs.contract import BucketIndex, Table
 from jobs.storage.permissions import Permissions
 from service.catalog.declared import check_declarations
+from service.lake.examination import Examination, Examine
 from service.lake.reader_pool import InProcess, Readers
 from service.observation.poll_requests import PollRequests
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.contract import BucketIndex, Table
-    from service.lake.examination import Examination, Examine
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Container, Sequence
+from datetime import datetime, timedelta
 
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.markers import KEPT
+from service.incidents.incident import Incident
 from service.lake.file_slices import data_files
+from service.lake.storage import Storage
 from service.lake.table_config import META_FOLDER
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-    from datetime import datetime
-
-    from service.incidents.incident import Incident
-    from service.lake.storage import Storage
 
 SILENT_AFTER = timedelta(minutes=5)
 """A writer without a heartbeat for this long is dead. A live one sends a heartbeat every minute

@@ -6,35 +6,29 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING
+from random import Random
+
+from sqlalchemy import Engine
 
 from jobs.logs import log_context
 from service.catalog import watch_store
+from service.catalog.watch import Watch
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.events.notifier import Notifier
 from service.model.backoff import BackOff
 from service.model.bounded_pool import BoundedPool
+from service.model.clock import Clock
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.storage_errors import PollFailedError
 from service.model.table_errors import TableNotFoundError
 from service.observation import poll_events
-from service.observation.poll import poll_table, record_first
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from datetime import datetime
-    from random import Random
-
-    from sqlalchemy import Engine
-
-    from service.catalog.watch import Watch
-    from service.events.notifier import Notifier
-    from service.model.clock import Clock
-    from service.observation.poll import FindQuiet, PollResult, ReadFirst, ReadTable
-    from service.observation.poll_requests import PollRequests
+from service.observation.poll import FindQuiet, PollResult, ReadFirst, ReadTable, poll_table, record_first
+from service.observation.poll_requests import PollRequests
 
 log = logging.getLogger(__name__)
 

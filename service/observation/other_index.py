@@ -10,15 +10,11 @@ after the other.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Container, Mapping
 
 from jobs.format.file_names import bucket_of
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
-
-    from jobs.format.stale_writes import Group
-    from service.observation.timeline_diff import ObservedInstant
+from jobs.format.stale_writes import Group
+from service.observation.timeline_diff import ObservedInstant
 
 _BY_CHANCE = 1e-6
 _BY_CHANCE_RECENTLY = 1e-5

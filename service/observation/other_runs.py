@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
 
 from service.delegation import plan_store
-from service.lake.commit import CLUSTERING, COMPACTION
+from service.lake.commit import CLUSTERING, COMPACTION, Commit
 from service.lake.snapshot import OtherRun
 from service.queue import job_store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from sqlalchemy import Connection
-
-    from service.lake.commit import Commit
 
 STOPPED_AFTER = timedelta(days=1)
 """If the last run was this long ago, the other process has stopped executing such plans."""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Engine
 
 from service.catalog import commit_store, decision_times, sample_store, snapshot_store, table_store, watch_store
+from service.catalog.registration import Registration
 from service.catalog.sample import Sample
 from service.catalog.snapshot_store import Stored
+from service.catalog.watch import Watch
 from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store as incident_store
@@ -19,21 +24,12 @@ from service.incidents.finding import Judged
 from service.incidents.incident import with_misplaced_rows
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since, TableSnapshot
+from service.model.clock import Clock
 from service.observation import other_runs, poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
 from service.queue import breaker_store, job_store, job_tally
 from service.queue.unknown_outcomes import settle
 from service.queue.unstarted_jobs import withdraw_beside_incidents
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.catalog.registration import Registration
-    from service.catalog.watch import Watch
-    from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
 

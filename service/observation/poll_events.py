@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import datetime
 
+from sqlalchemy import Connection
+
+from jobs.contract import Problem
 from service.catalog import table_store
+from service.catalog.registration import Registration
 from service.catalog.table_events import UNHEALTHY_AFTER, event_of_table, table_recovered, table_unhealthy
-from service.events.event import EventType
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import Problem
-    from service.catalog.registration import Registration
-    from service.catalog.watch import Watch
-    from service.events.event import Event
-    from service.lake.commit import Commit
+from service.catalog.watch import Watch
+from service.events.event import Event, EventType
+from service.lake.commit import Commit
 
 MOST_PARTITIONS = 100
 """Maximum number of partitions named in an event; receivers can ask the table for the rest."""

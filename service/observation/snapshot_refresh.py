@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sqlalchemy import Engine
+
+from jobs.contract import BucketIndex
+from jobs.format.consistent_hashing import HashingMetadata
 from jobs.format.hashing_config import HashingConfig
 from service.catalog import snapshot_store
+from service.catalog.registration import Registration
 from service.db.engine import reading
 from service.lake.commit import BUCKET_RESCALE, WRITING_ACTIONS
 from service.lake.consistent_hashing import read_metadata, with_ranges
 from service.lake.file_slices import Visibility, files_by_partition, latest_slices
 from service.lake.hashing_config import read_hashing_config, read_hashing_configs
+from service.lake.instant_metadata import InstantMetadata
 from service.lake.partition import describe
+from service.lake.snapshot import PartitionDetail
+from service.lake.storage import Entry, Storage
 from service.lake.table import BucketIndexKind
-from service.observation.timeline_diff import read_instant
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from sqlalchemy import Engine
-
-    from jobs.contract import BucketIndex
-    from jobs.format.consistent_hashing import HashingMetadata
-    from service.catalog.registration import Registration
-    from service.lake.instant_metadata import InstantMetadata
-    from service.lake.snapshot import PartitionDetail
-    from service.lake.storage import Entry, Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
-    from service.observation.timeline_diff import KnownState, ObservedInstant
-
+from service.lake.table_config import TableConfig
+from service.lake.timeline import Timeline
+from service.observation.timeline_diff import KnownState, ObservedInstant, read_instant
 
 # For more partitions, one listing of everything is cheaper, and databases reject longer lists of names.
 _MAX_LISTED = 1000

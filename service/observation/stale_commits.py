@@ -9,30 +9,24 @@ without the bucket index are suspected likewise (`service.observation.other_inde
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 from jobs.format.file_names import bucket_of
-from jobs.format.stale_writes import hits_by, stale_writes
+from jobs.format.stale_writes import Group, StaleWrite, hits_by, stale_writes
 from service.incidents.details import GroupWrittenTo, IncidentDetails, SuspectedPartition
 from service.incidents.finding import Finding, Judged
 from service.incidents.incident import IncidentKind, IncidentState
+from service.lake.commit import Commit
+from service.lake.instant_metadata import InstantMetadata
+from service.lake.table_config import TableConfig
 from service.observation import other_index
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from jobs.format.stale_writes import Group, StaleWrite
-    from service.lake.commit import Commit
-    from service.lake.instant_metadata import InstantMetadata
-    from service.lake.table_config import TableConfig
-    from service.observation.snapshot_refresh import Files, Rescale
-    from service.observation.timeline_diff import ObservedInstant
+from service.observation.snapshot_refresh import Files, Rescale
+from service.observation.timeline_diff import ObservedInstant
 
 MANY_ROWS = 20
 """If the number of buckets was doubled, this number of rows lies in the old buckets by chance once in a million

@@ -9,28 +9,36 @@ import contextlib
 import dataclasses
 import logging
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sqlalchemy import Engine
+
+from jobs.contract import BucketIndex
 from jobs.format.appearance import appearances, inversions
 from jobs.format.table_version import UPGRADE_NOTE
 from jobs.storage.permissions import Permissions
 from service.catalog import snapshot_store, table_store
+from service.catalog.watch import Watch
 from service.db.engine import open_engine, reading
 from service.incidents import store
-from service.incidents.incident import IncidentKind
-from service.lake.commit import WRITING_ACTIONS
+from service.incidents.finding import Judged
+from service.incidents.incident import Incident, IncidentKind
+from service.lake.commit import WRITING_ACTIONS, Commit
 from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import with_marks
-from service.lake.metadata_table import metadata_table_of
+from service.lake.metadata_table import MetadataTableState, metadata_table_of
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.polled_profile import polled_profile
-from service.lake.storage import open_storage
-from service.lake.table_config import read_table_config
-from service.lake.table_lock import polled_lock
-from service.lake.timeline import fingerprint, parse_instant, timeline_files, timeline_of
+from service.lake.snapshot import Pending
+from service.lake.storage import Entry, Storage, open_storage
+from service.lake.table import TableType
+from service.lake.table_config import TableConfig, read_table_config
+from service.lake.table_lock import PolledLock, polled_lock
+from service.lake.timeline import Timeline, fingerprint, parse_instant, timeline_files, timeline_of
 from service.model.errors import GroundskeeperError
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
@@ -44,25 +52,6 @@ from service.observation.timeline_diff import (
     read_instant,
 )
 from service.observation.vanished import vanished_commits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-
-    from jobs.contract import BucketIndex
-    from service.catalog.watch import Watch
-    from service.incidents.finding import Judged
-    from service.incidents.incident import Incident
-    from service.lake.commit import Commit
-    from service.lake.metadata_table import MetadataTableState
-    from service.lake.snapshot import Pending
-    from service.lake.storage import Entry, Storage
-    from service.lake.table import TableType
-    from service.lake.table_config import TableConfig
-    from service.lake.table_lock import PolledLock
-    from service.lake.timeline import Timeline
 
 log = logging.getLogger(__name__)
 

@@ -7,36 +7,31 @@ for. The history is read only when instants may have completed and been archived
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
 
 from jobs.format.completion_order import CompletionOrder
 from jobs.format.stale_writes import CompletedWrite
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
+from service.catalog.registration import Registration
+from service.catalog.snapshot_store import Stored
+from service.catalog.watch import Watch
+from service.lake.archived import Archived
 from service.lake.commit import Commit
 from service.lake.engine_marks import mark_of_commit
+from service.lake.engine_sighting import Mark
 from service.lake.file_slices import Visibility
 from service.lake.history import archived_since
+from service.lake.instant import Instant
 from service.lake.instant_metadata import InstantMetadata, read_metadata
-from service.lake.timeline import file_name_of, inflight_names_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.catalog.registration import Registration
-    from service.catalog.snapshot_store import Stored
-    from service.catalog.watch import Watch
-    from service.lake.archived import Archived
-    from service.lake.engine_sighting import Mark
-    from service.lake.instant import Instant
-    from service.lake.storage import Entry, Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
+from service.lake.storage import Entry, Storage
+from service.lake.table_config import TableConfig
+from service.lake.timeline import Timeline, file_name_of, inflight_names_of
 
 
 @dataclass(frozen=True)

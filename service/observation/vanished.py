@@ -7,20 +7,16 @@ uncommitted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.file_slices import Visibility
 from service.lake.history import is_archived
 from service.lake.instant_metadata import read_metadata
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
-    from service.observation.timeline_diff import KnownState, ObservedInstant
+from service.lake.storage import Storage
+from service.lake.table_config import TableConfig
+from service.lake.timeline import Timeline
+from service.observation.timeline_diff import KnownState, ObservedInstant
 
 MOST_VANISHED = 20
 """Most commits that one poll searches in the history; others follow once these are explained."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from jobs.job_params import OnActiveWriters  # noqa: TC001 - the API reads it at run time
+from jobs.job_params import OnActiveWriters
 from jobs.kinds.bucket_contraction import BucketContractionParams
 from jobs.kinds.bucket_expansion import BucketExpansionParams, RescaleParams
 from jobs.kinds.bucket_resize import BucketResizeParams

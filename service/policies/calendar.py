@@ -6,16 +6,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+
+from sqlalchemy import Connection
 
 from jobs.spec import Documented, Spec
 from service.policies import freeze_store, policy_registry, store, windows
+from service.policies.freeze import Freeze
 from service.policies.policy import Window
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from service.policies.freeze import Freeze
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.spec import Spec
 from service.model.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from service.policies.precedence import Subject
+from service.policies.precedence import Subject
 
 MOST = 1000
 """Most freezes that may exist, because each decision reads those that have not ended."""

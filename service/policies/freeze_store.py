@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.upsert import upsert
 from service.policies.errors import FreezeNotFoundError
 from service.policies.freeze import MOST, Freeze
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _f = schema.freezes
 # Every decision executes this statement, so it is built once.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.policies.policy import Pause
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 _a = schema.automation
 _ROW = _a.c.id == 1

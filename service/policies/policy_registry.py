@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Engine
 
 from service.catalog import decision_times, table_store
+from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.model.clock import Clock
 from service.policies import store
 from service.policies.policy import PatternPolicy, TableLevel
 from service.policies.precedence import PATTERN, Effective, Subject, effective, effective_of_each
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from typing import Any
-
-    from sqlalchemy import Connection, Engine
-
-    from service.catalog.registration import Registration
-    from service.model.clock import Clock
 
 
 def effective_of(connection: Connection, table: Registration) -> Effective:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from service.policies.policy import SECTIONS, Policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from service.policies.policy import PatternPolicy, TableLevel
+from service.policies.policy import SECTIONS, PatternPolicy, Policy, TableLevel
 
 DEFAULT = "default"
 TABLE = "table"

@@ -4,10 +4,11 @@ that parameter, with the bounds of its declaration in `jobs.kinds`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -31,10 +32,7 @@ from jobs.kinds.partition_ttl import PartitionTtlParams
 from jobs.kinds.repair import RepairParams
 from jobs.kinds.rollback import RollbackParams
 from jobs.kinds.sync import SyncParams
-from jobs.kinds.words import PartitionChoice  # noqa: TC001 - the API reads it at run time
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from jobs.kinds.words import PartitionChoice
 
 MIB = 1024**2
 GIB = 1024**3

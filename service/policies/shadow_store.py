@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.upsert import upsert
 from service.policies.errors import ShadowNotFoundError
 from service.policies.shadow import MOST, Shadow
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 _s = schema.policy_shadows
 

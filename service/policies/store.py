@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.upsert import upsert
 from service.model.errors import PolicyNotFoundError
 from service.policies.policy import PatternPolicy, TableLevel
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from sqlalchemy import Connection
 
 _p = schema.policies
 _t = schema.table_policies

@@ -8,17 +8,11 @@ length and does not open.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from service.policies.policy import DAYS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import date
-
-    from service.policies.policy import Window
+from service.policies.policy import DAYS, Window
 
 
 def closes_at(windows: Sequence[Window], time_zone: str, now: datetime) -> datetime | None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from jobs.contract import BucketIndex
 from jobs.kinds.bucket_index import BucketIndexResult
+from jobs.kinds.results import KindResult
 from service.catalog import snapshot_store, table_store, watch_store
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.kinds.results import KindResult
-    from service.queue.job import Job
+from service.queue.job import Job
 
 
 def register(connection: Connection, job: Job, found: KindResult, now: datetime) -> None:

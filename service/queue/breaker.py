@@ -8,16 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.contract import JobKind, Problem
 from jobs.spec import Spec
 from service.model.formatting import count, duration
 from service.model.record import Record
-from service.queue.job import AttemptOutcome
-
-if TYPE_CHECKING:
-    from service.queue.job import Job
+from service.queue.job import AttemptOutcome, Job
 
 SHARE = 10
 """Failing work gets one in this number of slot-seconds."""

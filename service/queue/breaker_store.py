@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import JobKind
 from service.catalog import decision_times
@@ -12,12 +14,6 @@ from service.db import schema
 from service.db.upsert import upsert
 from service.queue.breaker import COUNTED, REMEMBERED, Breaker
 from service.queue.job import JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _b = schema.breakers
 _j = schema.jobs

@@ -3,25 +3,18 @@ until a later check no longer finds it."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec.structs import asdict
+from sqlalchemy import Connection
 
-from jobs.kinds.results import ExaminedResult
+from jobs.kinds.results import DamageFound, ExaminedResult, KindResult
 from service.incidents import store, tracker
 from service.incidents.details import IncidentDetails
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
-from service.queue.job import JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.kinds.results import DamageFound, KindResult
-    from service.queue.job import Job
+from service.queue.job import Job, JobState
 
 
 def of_report(

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.queue import lock_sighting_store
 from service.queue.demand import Queued
 from service.queue.job import HELD, JobState
 from service.queue.lock_sighting import FRESH
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _j = schema.jobs
 _p = schema.partitions

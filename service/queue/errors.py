@@ -19,28 +19,16 @@ class JobNotRetriableError(ConflictError):
     example = "Job job_4be1c0d2f6a89b37 is running."
 
 
-class ExpansionFactorWithoutBucketsError(ConflictError):
-    type = EXPANSION_FACTOR_WITHOUT_BUCKETS.type
-    title = EXPANSION_FACTOR_WITHOUT_BUCKETS.title
-    hint = EXPANSION_FACTOR_WITHOUT_BUCKETS.hint
-    why = EXPANSION_FACTOR_WITHOUT_BUCKETS.why
-    example = EXPANSION_FACTOR_WITHOUT_BUCKETS.example
+class ExpansionFactorWithoutBucketsError(ConflictError, like=EXPANSION_FACTOR_WITHOUT_BUCKETS):
+    pass
 
 
-class BucketFilesNotMergeableError(ConflictError):
-    type = BUCKET_FILES_NOT_MERGEABLE.type
-    title = BUCKET_FILES_NOT_MERGEABLE.title
-    hint = BUCKET_FILES_NOT_MERGEABLE.hint
-    why = BUCKET_FILES_NOT_MERGEABLE.why
-    example = BUCKET_FILES_NOT_MERGEABLE.example
+class BucketFilesNotMergeableError(ConflictError, like=BUCKET_FILES_NOT_MERGEABLE):
+    pass
 
 
-class PlanUnusableError(ConflictError):
-    type = PLAN_UNUSABLE.type
-    title = PLAN_UNUSABLE.title
-    hint = PLAN_UNUSABLE.hint
-    why = PLAN_UNUSABLE.why
-    example = PLAN_UNUSABLE.example
+class PlanUnusableError(ConflictError, like=PLAN_UNUSABLE):
+    pass
 
 
 REFUSALS_OF_CLUSTERING: Final[tuple[type[ConflictError], ...]] = (

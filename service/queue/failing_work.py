@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from sqlalchemy import Connection
+
+from jobs.contract import Problem
 from service.queue import breaker_store, lease_store, worker_store
 from service.queue.breaker import IDLE, Pressure, after_failure, counts_as_failure
-from service.queue.job import AttemptOutcome
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import Problem
-    from service.queue.job import Job
+from service.queue.job import AttemptOutcome, Job
 
 
 def next_try_at(

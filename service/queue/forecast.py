@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor, inf
-from typing import TYPE_CHECKING
 
 from service.queue.lease_order import NEVER, Candidate, turn
 from service.queue.slot_use import AT_LEAST, used_after
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _MOST_EXACT = 200
 

@@ -6,25 +6,20 @@ import logging
 import threading
 import time
 from collections import Counter
-from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Collection, Hashable, Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple, TypeVar
 
+from sqlalchemy import Connection, Engine
+
+from jobs.kinds.results import Work
 from service.db.engine import reading
 from service.model.calls import calls
+from service.model.clock import Clock
 from service.queue import cost_store, demand_store, outlook_store, worker_store
-from service.queue.cost import Basis
+from service.queue.cost import Basis, Cost
+from service.queue.cost_model import Learned
 from service.queue.outlook import Goals, Outlook, outlook
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from jobs.kinds.results import Work
-    from service.model.clock import Clock
-    from service.queue.cost import Cost
-    from service.queue.cost_model import Learned
 
 log = logging.getLogger(__name__)
 

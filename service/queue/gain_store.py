@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
-from service.outcome.gain import MeasuredGain
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.outcome.gain import Gain
-    from service.queue.job import Job
+from service.outcome.gain import Gain, MeasuredGain
+from service.queue.job import Job
 
 _g = schema.job_gains
 

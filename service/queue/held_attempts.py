@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
+from sqlalchemy import Connection
+
+from service.catalog.registration import Registration
 from service.policies import freeze_store, pause_store, windows
-from service.policies.freeze import lasting
+from service.policies.freeze import Freeze, lasting
+from service.policies.policy import Pause, Policy
 from service.policies.policy_registry import effective_of
 from service.policies.precedence import Subject
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from service.catalog.registration import Registration
-    from service.policies.freeze import Freeze
-    from service.policies.policy import Pause, Policy
-    from service.queue.job import Job
+from service.queue.job import Job
 
 _WINDOW = "the next maintenance window"
 

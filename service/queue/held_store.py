@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from datetime import datetime
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
 from service.db import schema
 from service.queue import job_store
 from service.queue.job import HELD, Job, JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _j = schema.jobs
 

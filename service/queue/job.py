@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from jobs.contract import DEFAULT_GROUP, JobKind, Problem, Progress, WorkOrder
+from jobs.contract import DEFAULT_GROUP, JobKind, Problem, Progress, Table, WorkOrder
 from jobs.kinds.registry import KINDS
+from jobs.kinds.results import KindResult
 from jobs.spec import Spec
 from jobs.trace_context import of_job
 from jobs.web_url import filled
 from service.model.hand_over import HandOver, HandOverState
 from service.model.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobs.contract import Table
-    from jobs.kinds.results import KindResult
 
 
 class JobState(StrEnum):

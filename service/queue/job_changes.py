@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from jobs.contract import ExpansionStep
 from jobs.kinds.registry import RESCALES
 from service.catalog import table_store
+from service.catalog.registration import Registration
 from service.delivery import outbox
+from service.events.event import Event
 from service.queue import job_events, job_store
 from service.queue.job import AttemptOutcome, Job, JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.catalog.registration import Registration
-    from service.events.event import Event
 
 # A worker that reports one of these has undone its work; the work of a lost worker is in an unknown state.
 _UNDONE = (AttemptOutcome.FAILED, AttemptOutcome.CANCELLED)

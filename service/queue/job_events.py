@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
+from service.catalog.registration import Registration
 from service.catalog.table_events import event_of_table
-from service.events.event import EventType
-from service.queue.job import JobState
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.catalog.registration import Registration
-    from service.events.event import Event
-    from service.queue.job import Job
+from service.events.event import Event, EventType
+from service.queue.job import Job, JobState
 
 _ENDED = {
     JobState.SUCCEEDED: EventType.JOB_SUCCEEDED,

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from jobs.kinds.repair import RepairResult
-from jobs.kinds.results import ReplacementResult
+from jobs.kinds.results import KindResult, ReplacementResult
+from service.events.event import Event
 from service.incidents import store, tracker
 from service.incidents.details import IncidentDetails
 from service.incidents.incident import MISPLACING_ROWS, Incident, IncidentKind, IncidentState
 from service.queue import damage_incidents
-from service.queue.job import JobState
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.kinds.results import KindResult
-    from service.events.event import Event
-    from service.queue.job import Job
+from service.queue.job import Job, JobState
 
 
 def of_report(connection: Connection, before: Job, after: Job, result: KindResult, now: datetime) -> list[Event]:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
-from jobs.contract import MOST_LOG_LINES, LogLevel
+from jobs.contract import MOST_LOG_LINES, LogLevel, LogLine
 from service.db import schema
 from service.db.page import not_a_cursor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import LogLine
 
 MOST_BYTES = 1024 * 1024
 """The most bytes of one job's log, beyond which its oldest lines are dropped."""

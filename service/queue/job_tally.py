@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from datetime import datetime
 
 from jobs.contract import JobKind
+from jobs.kinds.results import KindResult
 from service.events.tally import Count
-from service.lake.commit import BUCKET_RESCALE, CLUSTERING, COMPACTION
-from service.queue.job import AttemptOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from jobs.kinds.results import KindResult
-    from service.lake.commit import Commit
-    from service.queue.job import Job
+from service.lake.commit import BUCKET_RESCALE, CLUSTERING, COMPACTION, Commit
+from service.queue.job import AttemptOutcome, Job
 
 ATTEMPTS = "job_attempts"
 """Number of ended attempts, by kind, outcome, and the smallest bound in `BUCKETS` that their seconds do not exceed."""

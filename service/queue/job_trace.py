@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+
+from sqlalchemy import Engine
 
 from jobs import tracing
 from jobs.trace_context import span_id_of
 from service.db.engine import reading
 from service.queue import job_store
-from service.queue.job import JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sqlalchemy import Engine
-
-    from service.queue.job import Job
+from service.queue.job import Job, JobState
 
 
 def ended(job: Job) -> None:

@@ -3,13 +3,16 @@ changes."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from jobs.contract import Heartbeat, Problem
 from service.db import schema
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
@@ -17,14 +20,6 @@ from service.queue import circumstance_store, lock_sighting_store, repeat_store,
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.lock_sighting import FRESH
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import Heartbeat, Problem
 
 _j = schema.jobs
 _a = schema.job_attempts
@@ -79,32 +74,23 @@ def take(
         if not may_start(job):
             passed_over.append(job.id)
             continue
-        taken = job.evolve(
-            state=JobState.LEASED,
-            attempt=job.attempt + 1,
-            worker_id=worker_id,
-            lease_token=token_id,
-            lease_deadline=deadline,
-            leased_at=now,
-            progress=None,
-            held_back=None,
-        )
+        lease: dict[str, Any] = {
+            "state": JobState.LEASED,
+            "attempt": job.attempt + 1,
+            "worker_id": worker_id,
+            "lease_token": token_id,
+            "lease_deadline": deadline,
+            "leased_at": now,
+            "progress": None,
+            "held_back": None,
+        }
+        taken = job.evolve(**lease)
         try:
             with connection.begin_nested():
                 connection.execute(
                     _j.update()
                     .where(_j.c.id == job.id, _j.c.attempt == job.attempt, _j.c.state == JobState.QUEUED.value)
-                    .values(
-                        state=taken.state.value,
-                        attempt=taken.attempt,
-                        worker_id=worker_id,
-                        lease_token=token_id,
-                        lease_request=request_id,
-                        lease_deadline=deadline,
-                        leased_at=now,
-                        progress=None,
-                        held_back=None,
-                    )
+                    .values({**lease, "state": JobState.LEASED.value, "lease_request": request_id})
                 )
         except IntegrityError as error:
             broken = violated(error)

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from datetime import datetime, timedelta
+from random import Random
+from typing import assert_never
+
+from sqlalchemy import Connection
 
 from jobs.contract import (
+    Heartbeat,
     HeartbeatAnswer,
     JobKind,
+    LogLine,
+    Problem,
     Result,
+    WorkerInfo,
     WorkOrder,
 )
 from jobs.job_params import OnActiveWriters
 from jobs.kinds.registry import KINDS
+from jobs.storage.permissions import Permissions
 from service.access.errors import SecretUnreadableError
+from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.events.database import Database
+from service.events.event import Event
+from service.model.backoff import BackOff
 from service.model.job_errors import LeaseLostError
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import OptionNotAllowedError
@@ -46,20 +60,6 @@ from service.queue.hand_over.policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_events import job_ended
 from service.queue.retry import End, Retry, after_result, with_leftovers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime, timedelta
-    from random import Random
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import Heartbeat, LogLine, Problem, WorkerInfo
-    from jobs.storage.permissions import Permissions
-    from service.access.secret_cipher import SecretCipher
-    from service.events.database import Database
-    from service.events.event import Event
-    from service.model.backoff import BackOff
 
 
 @dataclass(frozen=True)

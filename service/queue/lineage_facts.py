@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from sqlalchemy import Connection
+
+from jobs.kinds.results import KindResult
 from service.catalog import table_store
 from service.delivery.open_lineage import Facts, Statistics
+from service.events.event import Event
 from service.model.job_errors import JobNotFoundError
 from service.model.table_errors import TableNotFoundError
 from service.queue import job_store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sqlalchemy import Connection
-
-    from jobs.kinds.results import KindResult
-    from service.events.event import Event
 
 
 def facts(connection: Connection, event: Event) -> Facts:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from jobs.format.lock_file import SIGNED_BY
 from service.catalog import watch_store
 from service.model.lock_state import LockState
 from service.queue import lock_sighting_store
-from service.queue.job import mutates
+from service.queue.job import Job, mutates
 from service.queue.lock_sighting import LockSighting
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.queue.job import Job
 
 
 def is_in_the_way(connection: Connection, job: Job, now: datetime) -> bool:

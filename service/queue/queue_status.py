@@ -3,23 +3,17 @@ this text after the words "waits for"."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
-from service.queue.job import HELD, JobState, mutates
-from service.queue.worker import ALIVE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from service.queue.breaker import Breaker
-    from service.queue.job import Job
-    from service.queue.lock_sighting import LockSighting
-    from service.queue.worker import Worker
+from service.queue.breaker import Breaker
+from service.queue.job import HELD, Job, JobState, mutates
+from service.queue.lock_sighting import LockSighting
+from service.queue.worker import ALIVE, Worker
 
 
 def waits_for(

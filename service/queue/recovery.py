@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from jobs.kinds.results import KindResult
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.events.database import Database
+from service.events.notifier import Notifier
+from service.events.tally import Count
+from service.model.clock import Clock
 from service.queue import attempt_figures, failing_work, job_changes, job_tally, job_trace, lease_store
-from service.queue.job import AttemptOutcome, JobState
+from service.queue.job import AttemptOutcome, Job, JobState
 from service.queue.job_events import job_ended, job_queued
 from service.queue.retry import End, Retry, after_lost_lease
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.events.database import Database
-    from service.events.notifier import Notifier
-    from service.events.tally import Count
-    from service.model.clock import Clock
-    from service.queue.job import Job
 
 _AT_ONCE = 100
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
-from service.queue.job import HELD, Job
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.queue.job import AttemptOutcome, Holder
+from service.queue.job import HELD, AttemptOutcome, Holder, Job
 
 _j = schema.jobs
 _a = schema.job_attempts

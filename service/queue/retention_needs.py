@@ -3,7 +3,10 @@ orders."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
 
 from jobs.kinds.registry import KINDS
 from service.catalog import commit_store, consumer_store, table_store
@@ -11,13 +14,7 @@ from service.catalog.consumer import awaited
 from service.incidents import store
 from service.incidents.incident import IncidentKind
 from service.policies.policy_registry import effective_of
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.queue.job import Job
+from service.queue.job import Job
 
 
 def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:

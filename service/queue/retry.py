@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, assert_never
+from datetime import datetime, timedelta
+from random import Random
+from typing import assert_never
 
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, Outcome, Problem, Result
 from jobs.errors import JobError
-from service.queue.job import JobState
+from service.model.backoff import BackOff
+from service.queue.job import Job, JobState
 from service.queue.problem_types import OUTCOME_UNKNOWN, WORKER_LOST
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from random import Random
-
-    from service.model.backoff import BackOff
-    from service.queue.job import Job
-
 
 # Waiting for a table's lock does no harm, and people may find the holder only the next day.
 _LOCKED_FOR = timedelta(hours=24)

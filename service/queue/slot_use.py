@@ -5,18 +5,13 @@ the order of two tables does not depend on the time of the query, and the databa
 from __future__ import annotations
 
 import math
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.upsert import upsert
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 HALF_LIFE = timedelta(minutes=10)
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
 
 from jobs import tracing
 from jobs.clustering_refusals import refusal
 from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
+from jobs.storage.permissions import Permissions
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
+from service.catalog.registration import Registration
 from service.db import audit_record
 from service.db.engine import writing
 from service.delivery import outbox
+from service.events.database import Database
 from service.incidents import store
 from service.incidents.incident import HELD_BACK, with_misplaced_rows
 from service.model.job_errors import (
@@ -23,6 +30,7 @@ from service.model.job_errors import (
     IncidentOpenError,
     JobNotCancellableError,
 )
+from service.policies.policy import Policy
 from service.policies.policy_registry import effective_of
 from service.queue import breaker_store, job_store, job_trace, retry
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
@@ -30,17 +38,6 @@ from service.queue.hand_over import wait_for_writers
 from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job, JobState
 from service.queue.job_events import job_ended, job_queued
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.storage.permissions import Permissions
-    from service.catalog.registration import Registration
-    from service.events.database import Database
-    from service.policies.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from service.catalog import commit_store, decision_times, watch_store
+from service.events.event import Event
 from service.queue import job_changes, job_store
 from service.queue.job import JobState
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.events.event import Event
 
 
 def settle(connection: Connection, table_id: str, polled_at: datetime, now: datetime) -> list[Event]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from jobs.contract import JobKind
+from service.events.event import Event
 from service.incidents.incident import HELD_BACK
 from service.queue import job_changes, job_events, job_store
 from service.queue.problem_types import WITHDRAWN
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.events.event import Event
 
 WITHDRAWN_BY_PAUSE = WITHDRAWN.because("Upkeep was paused.")
 WITHDRAWN_BY_FREEZE = WITHDRAWN.because(

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from jobs.contract import Outcome, Problem
+from sqlalchemy import Engine
+
+from jobs.contract import Outcome, Problem, Result
 from jobs.kinds.archival import ArchivalResult
 from service.catalog import table_store
 from service.db.engine import reading
 from service.lake.active_timeline import read_completed
+from service.lake.reader_pool import Readers
 from service.model.errors import GroundskeeperError
 from service.queue import job_store
 from service.queue.problem_types import INSTANT_NOT_ARCHIVED, INSTANT_NOT_COMPLETED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from sqlalchemy import Engine
-
-    from jobs.contract import Result
-    from service.lake.reader_pool import Readers
 
 log = logging.getLogger(__name__)
 

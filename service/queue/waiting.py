@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from service.queue import breaker_store, lease_store, lock_sighting_store, worker_store
-from service.queue.job import JobState
+from service.queue.breaker import Breaker
+from service.queue.job import Job, JobState
 from service.queue.queue_status import waits_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.queue.breaker import Breaker
-    from service.queue.job import Job
-    from service.queue.worker import Worker
+from service.queue.worker import Worker
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from jobs.contract import WorkerState
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from jobs.contract import WorkerInfo
-
+from jobs.contract import WorkerInfo, WorkerState
 
 ALIVE = timedelta(minutes=1)
 """A worker counts as alive for this time after its last call. An idle worker calls three times in it (`jobs.worker`),

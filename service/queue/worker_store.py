@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import WorkerInfo, WorkerState
 from service.db import schema
@@ -15,11 +15,6 @@ from service.model.record import read
 from service.outcome.read_cost import ReadRates
 from service.queue.job import HELD
 from service.queue.worker import Worker
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _w = schema.workers
 _j = schema.jobs

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
+from jobs.contract import JobKind
 from jobs.kinds.kind import WorksOn
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import Work
-
-if TYPE_CHECKING:
-    from jobs.contract import JobKind
-    from service.lake.snapshot import Totals
+from service.lake.snapshot import Totals
 
 
 def work_of(kind: JobKind, totals: Totals) -> Work:

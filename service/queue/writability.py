@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from jobs.contract import Outcome
+from sqlalchemy import Connection
+
+from jobs.contract import Outcome, Result
+from jobs.kinds.results import KindResult
 from service.catalog import snapshot_store
 from service.lake.snapshot import NotWritable
 from service.queue import breaker_store
-from service.queue.job import mutates
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import Result
-    from jobs.kinds.results import KindResult
-    from service.queue.job import Job
+from service.queue.job import Job, mutates
 
 _REFUSED = frozenset({"storage-access-denied", "storage-read-only"})
 """Types of errors (`jobs.errors`) of jobs to which the storage refused a write."""

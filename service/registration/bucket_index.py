@@ -4,6 +4,7 @@ table."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
@@ -13,17 +14,15 @@ import numpy as np
 from jobs.contract import BucketIndex
 from jobs.format.bucket_hash import RecordKeyError, hash_codes
 from jobs.format.file_names import is_fixed
+from jobs.format.hashing_config import HashingConfig
+from service.lake.file_slices import FileSlice
 from service.lake.table import BucketIndexKind, BucketLayout
 from service.model.table_errors import BucketIndexContradictedError
+from service.registration.key_sample import KeySample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.typing import NDArray
 
-    from jobs.format.hashing_config import HashingConfig
-    from service.lake.file_slices import FileSlice
-    from service.registration.key_sample import KeySample
 
 CONSISTENT_HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
+from jobs.contract import Problem
 from service.lake.location import canonical
-from service.lake.storage import open_storage
+from service.lake.storage import Storage, open_storage
 from service.lake.table_config import META_FOLDER, read_table_config
 from service.model.errors import GroundskeeperError
 from service.model.storage_errors import PathNotFoundError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.contract import Problem
-    from service.lake.storage import Storage
 
 
 @dataclass(frozen=True)

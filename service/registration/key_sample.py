@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,17 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.format.meta_columns import RECORD_KEY
+from service.lake.file_slices import FileSlice
 from service.lake.parquet_file import opened
+from service.lake.storage import Storage
 from service.lake.table import Column
 from service.model.storage_errors import PathNotFoundError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow.parquet as pq
 
-    from service.lake.file_slices import FileSlice
-    from service.lake.storage import Storage
 
 FILES = 8
 KEYS_PER_FILE = 4000

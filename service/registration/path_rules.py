@@ -4,14 +4,11 @@ a search."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.redaction import redacted
 from service.catalog.ownership import MOST_TAGS, OWNER, TAG_KEY, TAG_VALUE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _WORD = re.compile(r"([^{}*]*)\{([^{}*]+)\}([^{}*]*)")
 _OWNER = "owner"

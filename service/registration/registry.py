@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.contract import Table, TableLock
+from sqlalchemy import Engine
+
+from jobs.contract import BucketIndex, JobKind, Table, TableLock
 from jobs.kinds.registry import KINDS
+from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_secrets, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.catalog.table_events import table_registered
@@ -16,21 +20,12 @@ from service.db import audit_record
 from service.db.engine import reading, rewrite, writing
 from service.delegation import plan_store
 from service.delivery import outbox
+from service.events.database import Database
+from service.lake.examination import Examination
 from service.model.errors import GroundskeeperError
 from service.model.table_errors import TableBusyError
+from service.observation.lake_access import LakeAccess
 from service.queue import breaker_store, job_store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sqlalchemy import Engine
-
-    from jobs.contract import BucketIndex, JobKind
-    from service.access.secret_cipher import SecretCipher
-    from service.events.database import Database
-    from service.lake.examination import Examination
-    from service.observation.lake_access import LakeAccess
-
 
 log = logging.getLogger(__name__)
 

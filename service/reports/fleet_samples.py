@@ -4,11 +4,13 @@ time, and running totals, so that the sums between two samples stay right when s
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import sqlalchemy as sa
+from sqlalchemy import Connection, Engine, Row
 
 from jobs.spec import Documented, Spec
 from service.catalog import table_statistics
@@ -16,15 +18,9 @@ from service.db import schema
 from service.db.engine import reading, writing
 from service.db.upsert import insert
 from service.events import tally
+from service.model.clock import Clock
 from service.queue import job_tally, queue_statistics, worker_store
 from service.queue.job import HELD, JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sqlalchemy import Connection, Engine, Row
-
-    from service.model.clock import Clock
 
 _s = schema.fleet_samples
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
 
 from service.catalog import table_store
 from service.catalog.ownership import tag_words
 from service.health import problem_history
+from service.health.problem_history import ProblemCounts
 from service.model.formatting import count, duration, size
 from service.queue import attempt_figures
-from service.queue.attempt_figures import Figures
+from service.queue.attempt_figures import Figures, Sums
 
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.health.problem_history import ProblemCounts
-    from service.queue.attempt_figures import Sums
-
+_GROUPS_OF_TEXT = 10
 _HOUR = 3600.0
 
 
@@ -131,8 +127,8 @@ def cost(figures: Figures, price_per_gb_hour: float | None) -> float | None:
     return None if price_per_gb_hour is None else figures.gb_seconds / _HOUR * price_per_gb_hour
 
 
-def as_text(report: Report, price_per_gb_hour: float | None = None, *, most: int = 10) -> str:
-    """Returns the report as short plain text, for a message: the totals, and the `most` largest groups."""
+def as_text(report: Report, price_per_gb_hour: float | None = None) -> str:
+    """Returns the report as short plain text, for a message: the totals, and the largest groups."""
     total = report.total
     lines = [
         f"Groundskeeper from {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d}: {count(report.tables, 'table')},"
@@ -145,14 +141,14 @@ def as_text(report: Report, price_per_gb_hour: float | None = None, *, most: int
         f" and Flink was stopped for {duration(total.stopped_seconds)}.",
         f"Problems: {report.problems.opened} opened, {report.problems.resolved} resolved, {report.problems.open} open.",
     ]
-    for group in report.groups[:most]:
+    for group in report.groups[:_GROUPS_OF_TEXT]:
         figures = group.figures
         lines.append(
             f"- {group.name or group.key or 'none'}: {figures.seconds / _HOUR:.1f} h"
             f"{_money(figures, price_per_gb_hour)}, freed {size(figures.freed_bytes)},"
             f" {count(int(figures.log_files), 'log file')} merged, {figures.failed} failed"
         )
-    if more := report.left_out + len(report.groups[most:]):
+    if more := report.left_out + len(report.groups[_GROUPS_OF_TEXT:]):
         lines.append(f"- and {more} more")
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from pathlib import Path  # noqa: TC003 - pydantic reads it at run time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator

@@ -7,23 +7,16 @@ Everything that prevents a job from starting is a `Wait` with its reason.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from jobs.contract import DEFAULT_GROUP, JobKind
 from service.incidents.incident import HELD_BACK
 from service.model.formatting import count, duration
-from service.queue.job import mutates
-from service.scheduling.decision import DECIDED, Run, Wait
+from service.queue.job import Job, mutates
+from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Wait
 from service.scheduling.job_history import JobHistory
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from service.queue.job import Job
-    from service.scheduling.decision import Admission, Proposal
 
 _POLL_PATIENCE = timedelta(minutes=5)
 """How long to wait for a poll that has seen the result of a successful job. The wait must end, because no poll result

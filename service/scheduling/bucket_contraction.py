@@ -7,24 +7,18 @@ expansion allows, and after an expansion at least half of it (`bucket_expansion.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from jobs.contract import JobKind
+from service.lake.snapshot import PartitionState, TableSnapshot
 from service.model.formatting import count, size
+from service.policies.bucket_settings import ContractionSettings
 from service.policies.settings import Mode
-from service.scheduling.decision import Run, Skip, Suggest
-from service.scheduling.trigger_context import by_calendar
+from service.scheduling.bucket_growth import BucketGrowth
+from service.scheduling.decision import Proposal, Run, Skip, Suggest
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import TriggerContext, by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from service.lake.snapshot import PartitionState, TableSnapshot
-    from service.policies.bucket_settings import ContractionSettings
-    from service.scheduling.bucket_growth import BucketGrowth
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
 
 MAX_FACTOR = 8
 """Largest factor that the policy asks for at once; a table whose buckets are still too small is contracted again."""

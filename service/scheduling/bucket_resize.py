@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from jobs.contract import JobKind
 from jobs.kinds.bucket_resize import MARGIN
+from service.lake.snapshot import PartitionState, TableSnapshot
 from service.model.formatting import count, size
+from service.policies.bucket_settings import ResizeSettings
 from service.policies.settings import Mode
-from service.scheduling.decision import Run, Skip, Suggest
-from service.scheduling.trigger_context import by_calendar
+from service.scheduling.decision import Proposal, Run, Skip, Suggest
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import TriggerContext, by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WRITERS_TOO_OLD, Obstacle, WriterHazard, unless_refused
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.lake.snapshot import PartitionState, TableSnapshot
-    from service.policies.bucket_settings import ResizeSettings
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
 
 _MOST_PARTITIONS = 10_000
 _GROWN = 1.1
@@ -52,7 +46,7 @@ def decide(
 
 
 def _obstacle(hazard: WriterHazard, *, has_flink: bool) -> Obstacle | None:
-    """Returns what of the table's writers keeps it from a resize. SQL statements do not: they know the ranges."""
+    """Returns the fact about the writers that prevents a resize. SQL statements prevent none: they know the ranges."""
     if has_flink:
         return Obstacle(
             "flink-may-be-running",

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 from weakref import WeakKeyDictionary
 
+from sqlalchemy import Connection, Engine
+
 from service.catalog import commit_store, sample_store
+from service.lake.snapshot import TableSnapshot
+from service.policies.policy import Policy
 from service.policies.settings import Mode
-from service.scheduling.bucket_growth import Largest, by_hour, foreseen, hour_of, midnight_of, quiet_at, rate_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import Policy
-    from service.scheduling.bucket_growth import BucketGrowth
+from service.scheduling.bucket_growth import (
+    BucketGrowth,
+    Largest,
+    by_hour,
+    foreseen,
+    hour_of,
+    midnight_of,
+    quiet_at,
+    rate_of,
+)
 
 _PAST = timedelta(days=60)
 _WEEK = timedelta(days=7)

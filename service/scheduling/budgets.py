@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection
 
 from service.policies import policy_registry, store
 from service.policies.objective import BudgetSettings
-from service.policies.precedence import PATTERN, TABLE
+from service.policies.precedence import PATTERN, TABLE, Effective
 from service.queue import attempt_figures
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from datetime import datetime
-    from typing import Any
-
-    from sqlalchemy import Connection
-
-    from service.policies.precedence import Effective
 
 _DAY = timedelta(days=1)
 # The members of a budget: the figure that counts against each, and its unit.

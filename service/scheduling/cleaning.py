@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
-from service.catalog.consumer import awaited
-from service.incidents.incident import IncidentKind
+from service.catalog.consumer import Consumer, awaited
+from service.incidents.incident import Incident, IncidentKind
+from service.lake.snapshot import TableSnapshot
 from service.model.formatting import count, size
+from service.policies.settings import CleaningSettings
 from service.scheduling.by_objective import of_versions, within_budget
-from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds, commits_to_go
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from service.catalog.consumer import Consumer
-    from service.incidents.incident import Incident
-    from service.lake.snapshot import TableSnapshot
-    from service.policies.settings import CleaningSettings
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
+from service.scheduling.decision import Proposal, Run, Skip
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import Timing, TriggerContext, by_calendar, by_thresholds, commits_to_go
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

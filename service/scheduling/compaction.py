@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jobs.contract import JobKind
 from jobs.job_params import CompactionEngine
+from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
 from service.model.formatting import count, size
+from service.policies.settings import CompactionSettings
 from service.scheduling.by_objective import of_logs, within_budget
-from service.scheduling.decision import Run, Skip
+from service.scheduling.decision import Proposal, Run, Skip
 from service.scheduling.pending_plans import plans_of
-from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds, commits_to_go
-
-if TYPE_CHECKING:
-    from service.lake.snapshot import TableSnapshot
-    from service.policies.settings import CompactionSettings
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import Timing, TriggerContext, by_calendar, by_thresholds, commits_to_go
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 _FIELDS = {
     "minute": "0 to 59",

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
+from jobs.contract import JobKind
 from service.db import schema
 from service.db.page import Cursor, Page, PageRequest, among, page_of, within
 from service.scheduling.decision import DECIDED, Decision, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import JobKind
 
 _d = schema.decisions
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.delegation.plan import PlanState
+from service.delegation.plan import DelegatedPlan, PlanState
+from service.lake.snapshot import Pending, TableSnapshot
 from service.model.formatting import count, duration
-from service.scheduling.decision import Run, Skip
+from service.scheduling.decision import Admission, Run, Skip
 from service.scheduling.pending_plans import ACTIONS, plans_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from service.delegation.plan import DelegatedPlan
-    from service.lake.snapshot import Pending, TableSnapshot
-    from service.scheduling.decision import Admission
-    from service.scheduling.trigger_context import TriggerContext
+from service.scheduling.trigger_context import TriggerContext
 
 # A plan that no poll has seen after this time is gone. There must be a time limit, because no poll is recorded while a
 # timeline does not change.

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jobs.contract import JobKind
-from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import by_calendar, by_time
-
-if TYPE_CHECKING:
-    from service.policies.settings import DiagnosisSettings
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
+from service.policies.settings import DiagnosisSettings
+from service.scheduling.decision import Proposal, Run, Skip
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import TriggerContext, by_calendar, by_time
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from service.catalog import decision_times
 from service.db.engine import writing
+from service.events.database import Database
 from service.policies import freeze_store, pause_store
 from service.policies.errors import TooManyFreezesError
-from service.policies.freeze import MOST
+from service.policies.freeze import MOST, Freeze
 from service.queue import held_store
-
-if TYPE_CHECKING:
-    from service.events.database import Database
-    from service.policies.freeze import Freeze
 
 
 def put(database: Database, freeze: Freeze) -> tuple[Freeze, bool]:

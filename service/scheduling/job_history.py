@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from jobs.contract import JobKind
 from jobs.kinds.bucket_resize import BucketResizeResult, ResizedBuckets
 from jobs.kinds.compaction import CompactionResult
 from service.model.formatting import duration
-from service.queue.job import JobState
+from service.queue.job import Job, JobState
 from service.queue.problem_types import WITHDRAWN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from jobs.contract import JobKind
-    from service.queue.job import Job
 
 _FIRST = timedelta(minutes=10)
 _MOST = timedelta(days=1)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from sqlalchemy import Engine
 
 from service.catalog import decision_times
 from service.db.engine import writing
 from service.delivery import outbox
+from service.events.notifier import Notifier
+from service.model.clock import Clock
 from service.policies import pause_store
 from service.policies.policy import Pause
 from service.queue import held_store, job_changes, job_store
 from service.queue.job_events import job_ended
 from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from service.events.notifier import Notifier
-    from service.model.clock import Clock
 
 
 def pause(engine: Engine, notifier: Notifier, clock: Clock, *, by: str, reason: str) -> Pause:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from jobs.contract import JobKind
+from service.lake.snapshot import Pending, TableSnapshot
 from service.model.formatting import count, duration
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from service.lake.snapshot import Pending, TableSnapshot
-    from service.scheduling.trigger_context import TriggerContext
+from service.scheduling.trigger_context import TriggerContext
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,16 @@ kind)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from service.catalog.consumer import Consumer
-    from service.incidents.incident import Incident
-    from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import Policy
-    from service.scheduling.bucket_growth import BucketGrowth
-    from service.scheduling.trigger_context import TriggerContext
-    from service.scheduling.writer_hazard import WriterHazard
+from service.catalog.consumer import Consumer
+from service.incidents.incident import Incident
+from service.lake.snapshot import TableSnapshot
+from service.policies.policy import Policy
+from service.scheduling.bucket_growth import BucketGrowth
+from service.scheduling.trigger_context import TriggerContext
+from service.scheduling.writer_hazard import WriterHazard
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.incidents.incident import IncidentKind, with_misplaced_rows
+from service.incidents.incident import Incident, IncidentKind, with_misplaced_rows
 from service.model.formatting import count
-from service.policies.settings import Mode
-from service.scheduling.decision import Run, Skip, Suggest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from service.incidents.incident import Incident
-    from service.policies.settings import RepairSettings
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
+from service.policies.settings import Mode, RepairSettings
+from service.scheduling.decision import Proposal, Run, Skip, Suggest
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import TriggerContext
 
 _MOST_INSTANTS = 1000
 _AGAIN_AFTER = timedelta(hours=1)

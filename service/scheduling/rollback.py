@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from service.lake.snapshot import TableSnapshot
 from service.model.formatting import count, duration
-from service.scheduling.decision import Run, Skip
-
-if TYPE_CHECKING:
-    from service.lake.snapshot import TableSnapshot
-    from service.policies.settings import RollbackSettings
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
+from service.policies.settings import RollbackSettings
+from service.scheduling.decision import Proposal, Run, Skip
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import TriggerContext
 
 _WRITES = frozenset({"commit", "deltacommit"})
 """Actions of pending instants that are writers' batches."""

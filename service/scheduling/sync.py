@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jobs.contract import JobKind
-from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import by_calendar
-
-if TYPE_CHECKING:
-    from service.lake.snapshot import TableSnapshot
-    from service.policies.settings import SyncSettings
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
+from service.lake.snapshot import TableSnapshot
+from service.policies.settings import SyncSettings
+from service.scheduling.decision import Proposal, Run, Skip
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import TriggerContext, by_calendar
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

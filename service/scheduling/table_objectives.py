@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
 
 from service.catalog import commit_store
+from service.catalog.registration import Registration
 from service.outcome.table_objective import TableObjective
 from service.outcome.typical_reads import reads_of_table
+from service.policies.precedence import Effective
 from service.queue import attempt_figures, worker_store
 from service.scheduling import budgets as budgets_now
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.catalog.registration import Registration
-    from service.policies.precedence import Effective
-    from service.scheduling.budgets import Budgets
+from service.scheduling.budgets import Budgets
 
 _DAY = timedelta(days=1)
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from jobs.contract import JobKind
+from service.lake.snapshot import Since, TableSnapshot
 from service.model.formatting import count, duration
 from service.outcome.table_objective import TableObjective
 from service.policies.settings import Trigger
 from service.scheduling.decision import Run, Skip
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from jobs.contract import JobKind
-    from service.lake.snapshot import Since, TableSnapshot
 
 
 @dataclass(frozen=True)

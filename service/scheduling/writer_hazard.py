@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from jobs.format.hudi_versions import may_ignore_hashing_config
+from service.catalog.registration import Registration
+from service.lake.engine_sighting import Sightings
 from service.scheduling.decision import Run, Skip, Suggest
-
-if TYPE_CHECKING:
-    from service.catalog.registration import Registration
-    from service.lake.engine_sighting import Sightings
 
 _SQL_LOSES_ROWS = (
     "set hoodie.bucket.index.query.pruning=false in every such session, and declare it (`writers.query_pruning_off`)"

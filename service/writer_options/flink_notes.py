@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from service.writer_options.written_table import Target
+from service.writer_options.written_table import Target
 
 # A Flink job without a bucket index has the file groups of keys in its state. If it starts without that state, it would
 # write existing keys of the table a second time.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from jobs.format.hudi_versions import release
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LATEST = "1.2.0"
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from service.writer_options.known_options import name_in
-
-if TYPE_CHECKING:
-    from service.writer_options.written_table import Target
+from service.writer_options.written_table import Target
 
 # On a table with a hashing config Hudi 1.2 treats "rows may be in any bucket" as "rows are in no bucket" and reads
 # nothing: a filter that is not on the hash field loses rows, and `UPDATE` and `DELETE` read the rows that they change.

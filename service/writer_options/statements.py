@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-
-if TYPE_CHECKING:
-    from service.writer_options.written_table import Target
+from service.writer_options.written_table import Target
 
 _TYPES = {
     "bool": "BOOLEAN",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from jobs.contract import BucketIndex
+from service.catalog.registration import Registration
 from service.lake.table import BucketIndexKind, TableType
 from service.writer_options.known_options import LATEST
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jobs.contract import BucketIndex
-    from service.catalog.registration import Registration
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class Lake:
         """Clusters the table, for which the service stops the job, and returns the job's savepoint."""
         if self.job.table_type == MOR:  # Hudi's clustering leaves file groups alone that have logs only.
             self.daemon.succeed(self.table, "compaction")
-        # On copy-on-write Hudi's coordinator gives out no instant while that of an aborted checkpoint is pending, and a
-        # stop aborts one.
+        # On copy-on-write Hudi's coordinator gives out no instant while that of an aborted checkpoint is pending, and
+        # stopping the job aborts a checkpoint.
         self.flink.wait_for_checkpoints(self.running, self.flink.checkpoints(self.running) + 1)
         done = self.daemon.run(self.table, "clustering", sort_by=["num"])
         assert done["state"] == "succeeded", (done, self.daemon.log.read_text()[-4000:])

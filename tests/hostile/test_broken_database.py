@@ -246,7 +246,7 @@ def test_a_locked_database_is_reported_and_delays_no_call_that_does_not_need_it(
                 assert httpx.get(f"{service.url}/healthz", timeout=60).status_code == 200
                 assert httpx.get(f"{service.url}/v1/tables", timeout=60).status_code == 200
             assert {each.result() for each in asked} == {(503, "not-ready")}
-            # The answer of one that waits for the database takes five seconds: all of them in turn would take minutes.
+            # A call that waits for the database is answered after five seconds, so calls in turn would take minutes.
             assert time.monotonic() - started < 90
         other.execute("ROLLBACK")
         assert eventually(lambda: ready(service) == (200, ""), 60)

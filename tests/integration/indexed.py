@@ -50,7 +50,7 @@ ALL = {**GLOBAL, **SECONDARY_ON_CITY, **STATISTICS, **BLOOM, **YEAR}
 ALL_BY_PARTITION = {**BY_PARTITION, **STATISTICS, **BLOOM, **YEAR}
 
 COUNT = 90
-# The file in which a rebuild of the metadata table keeps its progress for the attempt after one that has died.
+# The file in which a rebuild of the metadata table keeps its progress, for the next attempt if this one dies.
 NOTE = ".hoodie/.aux/groundskeeper.indexes"
 CONDITIONS = ("id = 'k7'", "city = 433", "region = 'r3'", "year(day) = 2020", "ts >= 0")
 

@@ -182,8 +182,8 @@ FILTERS = [
     "day = date'2020-02-01'", "at < timestamp'2023-11-14 22:20:00'", "region = 'r2' and city < 100",
     "note is null and fare > 100", "nothing is null and fare > 1000",
 ]  # fmt: skip
-# Hudi 1.2 itself misses rows by these: it takes a column without statistics for one of nulls, and Parquet has none of
-# wide values and of NaN.
+# Hudi 1.2 itself misses rows by these filters. Parquet has no statistics of wide values and of NaN, and Hudi takes a
+# column without statistics for a column of nulls.
 MISSED = ["wide >= 'y' and city < 500", "ratio > 0"]
 
 

@@ -1,5 +1,5 @@
-"""The entries that syncs make for a real table, Hudi's own tool in a Hive metastore and ours in Glue, are found again:
-by the service's clients of these catalogs, without a JVM."""
+"""The service's clients of catalogs, which need no JVM, find the entries that syncs have made for a real table: Hudi's
+own tool in a Hive metastore, and our sync in Glue."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# Beside a replacecommit in flight Hudi's upgrade fails by itself: it waits for the lock that it holds.
+# While a replacecommit is in flight, Hudi's upgrade fails by itself: it waits for a lock that its own process holds.
 _CASES = [("arrow", 6), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [("hudi", 6), ("arrow", 8)])]
 
 

@@ -7,6 +7,7 @@ true: rows are placed by Hudi's hash, not by Spark's. So no data set with it lea
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from groundskeeper_spark.table import NotColocatedError, Snapshot, Table, bucket_of_file, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from pyspark.sql import SparkSession
 
 _TYPES = {"string", "tinyint", "smallint", "int", "bigint"}

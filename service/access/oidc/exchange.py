@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+import ssl
+from collections.abc import Mapping
+from typing import Any
 
 import httpx
 
 from service.access.errors import ProviderUnavailableError
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Mapping
 
 SECONDS = 5.0
 """Time for a whole answer."""

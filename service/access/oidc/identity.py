@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx
@@ -12,17 +13,13 @@ import httpx
 from service.access.errors import LoginRefusedError, ProviderUnavailableError
 from service.access.oidc import signed
 from service.access.oidc.exchange import call
+from service.access.oidc.login_attempt import LoginAttempt
+from service.access.oidc.provider import Provider
 from service.access.oidc.remembered import Remembered
 from service.access.oidc.signed import Header, RejectedTokenError
+from service.access.token import Token
 from service.model.errors import UnauthenticatedError
 from service.model.loopback import is_loopback
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.access.oidc.login_attempt import LoginAttempt
-    from service.access.oidc.provider import Provider
-    from service.access.token import Token
 
 log = logging.getLogger(__name__)
 

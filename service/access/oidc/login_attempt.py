@@ -9,15 +9,10 @@ import hmac
 import json
 import secrets
 from dataclasses import asdict, dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from service.access.errors import LoginExpiredError, SecretUnreadableError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.access.secret_cipher import SecretCipher
+from service.access.secret_cipher import SecretCipher
 
 LIFETIME = timedelta(minutes=10)
 _LONGEST = 8192

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from service.access.errors import LoginRefusedError
 from service.access.token import RANK, Role, Token
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
 
 ANYBODY = "*"
 """The group of all persons whom the provider knows."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from service.access.errors import ProviderUnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _T = TypeVar("_T")
 
@@ -24,8 +22,8 @@ MOST_WAITING = 4
 class Remembered(Generic[_T]):
     """Thread-safe: one thread fetches. While the provider does not answer, the old document is used."""
 
-    def __init__(self, fetch: Callable[[], _T], now: Callable[[], float] = time.monotonic) -> None:
-        self._fetch, self._now = fetch, now
+    def __init__(self, fetch: Callable[[], _T]) -> None:
+        self._fetch = fetch
         self._turn, self._places = threading.Lock(), threading.BoundedSemaphore(MOST_WAITING)
         self._value: _T | None = None
         self._error: ProviderUnavailableError | None = None
@@ -35,7 +33,7 @@ class Remembered(Generic[_T]):
         """Returns the document, after another attempt to fetch it if it is old or `lacks` something. Raises
         ProviderUnavailableError if there is none."""
         value = self._value
-        if value is not None and self._now() - self._fetched_at < FRESH_SECONDS and not lacks(value):
+        if value is not None and time.monotonic() - self._fetched_at < FRESH_SECONDS and not lacks(value):
             return value
         if not self._places.acquire(blocking=False):
             if value is None:
@@ -48,15 +46,15 @@ class Remembered(Generic[_T]):
             self._places.release()
 
     def _fetched(self) -> _T:
-        if self._now() - self._tried_at >= PAUSE_SECONDS:
+        if time.monotonic() - self._tried_at >= PAUSE_SECONDS:
             self._error = None
             try:
                 self._value = self._fetch()
-                self._fetched_at = self._now()
+                self._fetched_at = time.monotonic()
             except ProviderUnavailableError as error:
                 self._error = error
             # The pause begins at the end of the attempt, because a provider may take seconds to fail.
-            self._tried_at = self._now()
+            self._tried_at = time.monotonic()
         if self._value is None:
             raise ProviderUnavailableError(self._error.detail if self._error else "")
         return self._value

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import jwt
 
 from service.access.oidc.exchange import parsed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
 
 MOST_CHARACTERS = 16 * 1024
 MOST_KEYS = 200

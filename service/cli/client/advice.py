@@ -12,7 +12,7 @@ from service.cli.client import arguments
 from service.cli.client.command import command
 from service.cli.client.connection import Connection
 from service.cli.client.failure import CommandError
-from service.cli.client.output import Output, ago
+from service.cli.client.output import Columns, Output, age
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,10 +33,8 @@ def advice(
     if table is None:
         if apply or dismiss:
             raise CommandError.usage("Name the TABLE whose advice it is.")
-        found = service.send(calls.list_advice())
-        out.document(found)
-        rows = [(each["name"], each["because"], ago(each["computed_at"])) for each in found["items"]]
-        out.table(("TABLE", "ADVICE", "COMPUTED"), rows, empty="There is no advice.")
+        columns: Columns = {"TABLE": "name", "ADVICE": "because", "COMPUTED": age("computed_at")}
+        out.listing(service.send(calls.list_advice()), columns, empty="There is no advice.")
         return
     if apply and dismiss:
         raise CommandError.usage("Give either --apply or --dismiss.")
@@ -47,15 +45,8 @@ def advice(
         answer = service.send(calls.put_advice(table_id, wanted, if_match=tag))
         out.answer(answer, f"{'Applied' if apply else 'Dismissed'}: {answer['because']}.")
         return
-    out.document(known)
-    out.pairs(
-        [
-            ("advice", known["because"]),
-            ("state", known["state"]),
-            ("buckets", known["buckets"] and known["buckets"]["text"]),
-            ("index", known["index"] and known["index"]["text"]),
-        ]
-    )
+    texts = ((name, known[name] and known[name]["text"]) for name in ("buckets", "index"))
+    out.details(known, ("advice", known["because"]), "state", *texts)
     if known["buckets"] and known["buckets"]["factor"] > 1:
         out.note(f"groundskeeper jobs run bucket_expansion {table} factor={known['buckets']['factor']}")
     if known["index"] and known["index"]["kind"]:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from groundskeeper_client import calls
 from service.cli.client.completion import complete_table
+from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.spelling import guess
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from service.cli.client.connection import Connection, Json
 
 TableName = Annotated[
     str, typer.Argument(metavar="TABLE", help="Id, name or path of the table", autocompletion=complete_table)

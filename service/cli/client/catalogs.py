@@ -12,7 +12,7 @@ from service.catalog.ownership import tag_words
 from service.cli.client.command import command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
-from service.cli.client.output import Output, ago
+from service.cli.client.output import Columns, Output, age, ago
 
 app = typer.Typer(help="Follow catalogs: Glue, Hive, Unity, and databases that list tables.", no_args_is_help=True)
 
@@ -22,39 +22,32 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the catalog i
 @command(app, "list")
 def list_catalogs(service: Connection, out: Output) -> None:
     """List the catalogs, their last syncs, and why one fails."""
-    found = service.send(calls.list_catalogs())
-    out.document(found)
-    rows = [
-        (
-            each["name"],
-            each["kind"],
-            each["error"]["title"] if each["error"] else "ok" if each["synced_at"] else "not synced yet",
-            ago(each["synced_at"]),
-            each["report"]["in_step"] if each["report"] else "",
-            _counted(each["report"]),
-        )
-        for each in found["items"]
-    ]
-    columns = ("NAME", "KIND", "STATE", "SYNCED", "IN STEP", "OPEN")
-    out.table(columns, rows, empty="There are no catalogs: GROUNDSKEEPER_CATALOGS declares them.")
+    columns: Columns = {
+        "NAME": "name",
+        "KIND": "kind",
+        "STATE": _state,
+        "SYNCED": age("synced_at"),
+        "IN STEP": "report.in_step",
+        "OPEN": _counted,
+    }
+    empty = "There are no catalogs: GROUNDSKEEPER_CATALOGS declares them."
+    out.listing(service.send(calls.list_catalogs()), columns, empty=empty)
 
 
 @command(app, "show")
 def show(service: Connection, out: Output, name: Name) -> None:
     """Show a catalog, and what its last sync has left."""
     found = service.send(calls.get_catalog(name))
-    out.document(found)
     error = found["error"] or {}
-    out.pairs(
-        [
-            ("name", found["name"]),
-            ("kind", found["kind"]),
-            ("address", found["address"]),
-            ("rules", f"new: {found['new']}, moved: {found['moved']}, dropped: {found['dropped']}"),
-            ("synced", ago(found["synced_at"])),
-            ("failing", ago(found["failing_since"])),
-            ("error", " ".join(error[part] for part in ("title", "detail", "hint") if error.get(part))),
-        ]
+    out.details(
+        found,
+        "name",
+        "kind",
+        "address",
+        ("rules", f"new: {found['new']}, moved: {found['moved']}, dropped: {found['dropped']}"),
+        ("synced", ago(found["synced_at"])),
+        ("failing", ago(found["failing_since"])),
+        ("error", " ".join(error[part] for part in ("title", "detail", "hint") if error.get(part))),
     )
     if found["report"]:
         out.say("")
@@ -93,6 +86,12 @@ def _show(out: Output, report: Json) -> None:
         out.note("A limit has ended the reading, so no table counts as dropped. The next sync continues.")
 
 
-def _counted(report: Json | None) -> str:
-    counts = report["counts"] if report else {}
+def _state(catalog: Json) -> str:
+    if catalog["error"]:
+        return str(catalog["error"]["title"])
+    return "ok" if catalog["synced_at"] else "not synced yet"
+
+
+def _counted(catalog: Json) -> str:
+    counts = catalog["report"]["counts"] if catalog["report"] else {}
     return ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items()))

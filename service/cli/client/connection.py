@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Any
+from types import NoneType, TracebackType
+from typing import Any
 
 from groundskeeper_client import ApiError, Call, Client, ClientError, Retries, UnreachableError, problems
 from service.cli.client import stored_contexts
 from service.cli.client.failure import CommandError, ExitCode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 MOST_ON_PAGE = 500

@@ -7,16 +7,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from groundskeeper_client.generated.models import WriterEngine
 from service.cli.client import arguments
+from service.cli.client.connection import Json
 from service.cli.client.failure import CommandError
-
-if TYPE_CHECKING:
-    from service.cli.client.connection import Json
 
 
 @dataclass(frozen=True, kw_only=True)

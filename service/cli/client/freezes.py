@@ -11,7 +11,7 @@ from groundskeeper_client import calls
 from service.cli.client.arguments import moment
 from service.cli.client.command import command
 from service.cli.client.connection import Connection
-from service.cli.client.output import Output
+from service.cli.client.output import Columns, Output
 
 app = typer.Typer(help="Start no automatic jobs on some tables from one time to another.", no_args_is_help=True)
 
@@ -21,13 +21,15 @@ Name = Annotated[str, typer.Argument(help="Name of the freeze, such as black-fri
 @command(app, "list")
 def list_freezes(service: Connection, out: Output) -> None:
     """List the freezes, the ended ones too."""
-    found = service.send(calls.list_freezes())
-    out.document(found)
-    rows = [
-        (each["name"], _state(each), each["starts_at"], each["ends_at"], ", ".join(each["tables"]), each["reason"])
-        for each in found["items"]
-    ]
-    out.table(("NAME", "STATE", "FROM", "TO", "TABLES", "REASON"), rows, empty="There are no freezes.")
+    columns: Columns = {
+        "NAME": "name",
+        "STATE": _state,
+        "FROM": "starts_at",
+        "TO": "ends_at",
+        "TABLES": "tables",
+        "REASON": "reason",
+    }
+    out.listing(service.send(calls.list_freezes()), columns, empty="There are no freezes.")
 
 
 @command(app, "set")

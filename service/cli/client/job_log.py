@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from groundskeeper_client import calls
+from groundskeeper_client import Retries, calls
 from groundskeeper_client.exchange import ENDED
-from groundskeeper_client.generated.models import JobState
-from service.cli.client.connection import Patience
+from groundskeeper_client.generated.models import JobState, LogLevel
+from service.cli.client.connection import Connection, Json, Patience
 from service.cli.client.failure import CommandError
-from service.cli.client.output import clean
+from service.cli.client.output import Output, clean
 from service.model.formatting import count
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from groundskeeper_client import Retries
-    from groundskeeper_client.generated.models import LogLevel
-    from service.cli.client.connection import Connection, Json
-    from service.cli.client.output import Output
 
 _PAGE = 500
 _POLL_SECONDS = 1.0

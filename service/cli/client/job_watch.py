@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from groundskeeper_client import calls
 from groundskeeper_client.exchange import ENDED
-from service.cli.client.connection import Patience
+from service.cli.client.connection import Connection, Json, Patience
 from service.cli.client.failure import ExitCode
-from service.cli.client.output import clean, compact, took
+from service.cli.client.output import Output, clean, compact, took
 from service.model.formatting import size
-
-if TYPE_CHECKING:
-    from service.cli.client.connection import Connection, Json
-    from service.cli.client.output import Output
 
 REFUSED = "refused"
 NOTHING_TO_DO = "nothing to do"

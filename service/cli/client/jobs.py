@@ -18,7 +18,7 @@ from service.cli.client.completion import complete_job
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
 from service.cli.client.kinds import complete_param, parameters
-from service.cli.client.output import Output, ago, compact, took
+from service.cli.client.output import Columns, Output, age, ago, compact, took
 from service.model.formatting import count, duration
 
 app = typer.Typer(help="Start jobs, follow them, read their logs, cancel them, run them again.", no_args_is_help=True)
@@ -129,23 +129,18 @@ def list_jobs(
     table_id = arguments.id_of(service, table)
     wanted = calls.list_jobs(table_id=table_id, kind=kind, state=state, owner=owner, tag=tag, since=since, until=until)
     page = service.items(wanted, limit)
-    out.document(page)
-    if out.as_json:
-        return
-    names = {each["id"]: each["name"] for each in service.items(calls.list_tables(), _TABLES)["items"]}
-    rows = [
-        (
-            job["id"],
-            names.get(job["table_id"], job["table_id"]),
-            job["kind"] + (" (dry run)" if job["dry_run"] else ""),
-            job_watch.state_of(job),
-            ago(job["created_at"]),
-            took(job),
-            (job["forecast"] or {}).get("text", ""),
-        )
-        for job in page["items"]
-    ]
-    out.table(("ID", "TABLE", "KIND", "STATE", "SUBMITTED", "TOOK", "EXPECTED"), rows, empty="There are no such jobs.")
+    tables = [] if out.as_json else service.items(calls.list_tables(), _TABLES)["items"]
+    names = {each["id"]: each["name"] for each in tables}
+    columns: Columns = {
+        "ID": "id",
+        "TABLE": lambda job: names.get(job["table_id"], job["table_id"]),
+        "KIND": _kind,
+        "STATE": job_watch.state_of,
+        "SUBMITTED": age("created_at"),
+        "TOOK": took,
+        "EXPECTED": "forecast.text",
+    }
+    out.listing(page, columns, empty="There are no such jobs.")
 
 
 @command(app, "show")
@@ -158,12 +153,16 @@ def show(service: Connection, out: Output, job: JobId) -> None:
     job_watch.show_outcome(out, found)
 
 
+def _kind(job: Json) -> str:
+    return f"{job['kind']} (dry run)" if job["dry_run"] else str(job["kind"])
+
+
 def _show(out: Output, found: Json, table_name: str) -> None:
     out.pairs(
         [
             ("id", found["id"]),
             ("table", f"{table_name} ({found['table_id']})"),
-            ("kind", found["kind"] + (" (dry run)" if found["dry_run"] else "")),
+            ("kind", _kind(found)),
             ("params", compact(found["params"]) if found["params"] else None),
             ("state", job_watch.state_of(found)),
             ("waits for", found["waits_for"]),
@@ -193,7 +192,7 @@ def costs(service: Connection, out: Output) -> None:
     out.document(found)
     rows = [
         (
-            each["kind"] + (" (dry run)" if each["dry_run"] else ""),
+            _kind(each),
             *(amount["of"].replace("_", " "), amount["jobs"], amount["tables"]),
             *(f"{amount[name]:.3g}" for name in ("per_job", "per_gib", "per_file")),
             *(_share(amount[name]) for name in ("error_on_known_tables", "error_on_other_tables")),
@@ -201,18 +200,8 @@ def costs(service: Connection, out: Output) -> None:
         for each in found["items"]
         for amount in each["amounts"]
     ]
-    headings = (
-        "KIND",
-        "OF",
-        "JOBS",
-        "TABLES",
-        "PER JOB",
-        "PER GIB",
-        "PER FILE",
-        "ERROR, KNOWN TABLE",
-        "ERROR, NEW TABLE",
-    )
-    out.table(headings, rows, empty="No job has ended yet.")
+    amounts = ("PER JOB", "PER GIB", "PER FILE", "ERROR, KNOWN TABLE", "ERROR, NEW TABLE")
+    out.table(("KIND", "OF", "JOBS", "TABLES", *amounts), rows, empty="No job has ended yet.")
 
 
 def _share(value: float | None) -> str:

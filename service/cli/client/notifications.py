@@ -14,7 +14,7 @@ from service.cli.client import arguments, deliveries
 from service.cli.client.command import Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
-from service.cli.client.output import Output, ago
+from service.cli.client.output import Columns, Output, ago
 
 app = typer.Typer(help="Tell people of problems and failed jobs.", no_args_is_help=True)
 
@@ -75,41 +75,40 @@ def add(
 @command(app, "list")
 def list_notifications(service: Connection, out: Output) -> None:
     """List the notifications, and why one fails."""
-    found = service.send(calls.list_notifications())
-    out.document(found)
-    rows = [
-        (each["name"], each["target"]["type"], _state(each), each["least_severity"], each["sent_last_hour"])
-        for each in found["items"]
-    ]
-    out.table(("NAME", "TARGET", "STATE", "FROM", "LAST HOUR"), rows, empty="There are no notifications.")
+    columns: Columns = {
+        "NAME": "name",
+        "TARGET": "target.type",
+        "STATE": _state,
+        "FROM": "least_severity",
+        "LAST HOUR": "sent_last_hour",
+    }
+    out.listing(service.send(calls.list_notifications()), columns, empty="There are no notifications.")
 
 
 @command(app, "show")
 def show(service: Connection, out: Output, name: Name) -> None:
     """Show a notification, and the alerts that it has sent."""
     found = service.send(calls.get_notification(name))
-    out.document(found)
     target = found["target"]
-    out.pairs(
-        [
-            ("name", found["name"]),
-            ("target", target["type"]),
-            ("address", target.get("url") or target.get("host")),
-            ("events", ", ".join(found["events"])),
-            ("least severity", found["least_severity"]),
-            ("kinds", ", ".join(found["kinds"])),
-            ("tables", ", ".join(found["tables"])),
-            ("quiet hours", ", ".join(f"{each['start']}-{each['end']}" for each in found["quiet_hours"])),
-            ("report", "{day} {hour:02}:00".format(**found["report"]) if found["report"] else ""),
-            ("time zone", found["time_zone"]),
-            ("state", _state(found)),
-            ("snoozed by", found["snoozed_because"]),
-            ("last success", ago(found["last_success_at"])),
-            ("messages", f"{found['sent_last_hour']} of {found['most_per_hour']} in the last hour"),
-            ("told", found["told"]),
-            ("waiting", found["waiting"]),
-            ("webhook", found["webhook_id"]),
-        ]
+    out.details(
+        found,
+        "name",
+        ("target", target["type"]),
+        ("address", target.get("url") or target.get("host")),
+        "events",
+        "least_severity",
+        "kinds",
+        "tables",
+        ("quiet hours", ", ".join(f"{each['start']}-{each['end']}" for each in found["quiet_hours"])),
+        ("report", "{day} {hour:02}:00".format(**found["report"]) if found["report"] else ""),
+        "time_zone",
+        ("state", _state(found)),
+        ("snoozed by", found["snoozed_because"]),
+        ("last success", ago(found["last_success_at"])),
+        ("messages", f"{found['sent_last_hour']} of {found['most_per_hour']} in the last hour"),
+        "told",
+        "waiting",
+        ("webhook", found["webhook_id"]),
     )
     if found["alerts"]:
         out.say("")

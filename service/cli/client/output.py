@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from service.cli.client.connection import Json
+from service.cli.client.failure import CommandError
 from service.cli.client.spelling import guess
 from service.model.formatting import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from service.cli.client.failure import CommandError
 
 _STYLES = {
     "succeeded": "green",
@@ -35,6 +33,9 @@ _STYLES = {
     "suspected": "yellow",
     "unknown": "yellow",
 }
+
+Columns = Mapping[str, str | Callable[[Json], Any]]
+"""The columns of a table by their headings: each is a member of an item, such as `target.type`, or is made from it."""
 
 
 class Form(StrEnum):
@@ -107,11 +108,23 @@ class Output:
         else:
             _print_plain([list(headings), *shown])
 
-    def pairs(self, pairs: Iterable[tuple[str, Any]]) -> None:
-        """Prints names and values, without names that have no value."""
+    def listing(self, page: Json, columns: Columns, *, empty: str) -> None:
+        """Prints the items of an answer: as the API returns them, or as a table."""
+        self.document(page)
+        rows = ([_cell(each, column) for column in columns.values()] for each in page["items"])
+        self.table(list(columns), rows, empty=empty)
+
+    def details(self, document: Json, *members: str | tuple[str, Any]) -> None:
+        """Prints an object: as the API returns it, or as names and values. A member stands for its name and value."""
+        self.document(document)
+        self.pairs(members, document)
+
+    def pairs(self, pairs: Iterable[str | tuple[str, Any]], document: Json | None = None) -> None:
+        """Prints names and values, without names that have no value. A name alone is a member of `document`."""
         if self.as_json:
             return
-        shown = [[name, clean(str(value))] for name, value in pairs if value not in (None, "", [], {})]
+        named = ((each.replace("_", " "), _cell(document, each)) if isinstance(each, str) else each for each in pairs)
+        shown = [[name, clean(str(value))] for name, value in named if value not in (None, "", [], {})]
         if not self.console.is_terminal:
             _print_plain(shown)
             return
@@ -176,6 +189,22 @@ def took(document: Mapping[str, Any]) -> str:
 def compact(value: Any) -> str:
     """Returns a text as it is, and anything else as JSON on one line."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def age(member: str) -> Callable[[Json], str]:
+    """Returns a column of the time since, or until, a member."""
+    return lambda item: ago(_cell(item, member) or None)
+
+
+def _cell(item: Any, column: str | Callable[[Json], Any]) -> Any:
+    """Returns a value of an item, in words. A list is its elements; null is an empty text."""
+    if not isinstance(column, str):
+        return column(item)
+    for part in column.split("."):
+        item = item and item[part]
+    if isinstance(item, list):
+        return ", ".join(map(str, item))
+    return "" if item is None else item
 
 
 def _print_plain(rows: Sequence[Sequence[str]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,12 +79,9 @@ def preview(
             take_out(new, name)
     found = service.send(calls.preview_policy(PreviewIn(pattern=pattern, policy=new)))
     out.document(found)
+    shown = policy_values.shown
     rows = [
-        (
-            each["name"],
-            *map(partial(policy_values.shown, one["setting"]), (one["before"], one["after"])),
-            one["setting"],
-        )
+        (each["name"], shown(one["setting"], one["before"]), shown(one["setting"], one["after"]), one["setting"])
         for each in found["items"]
         for one in each["settings"]
     ]
@@ -233,9 +229,9 @@ def own_of_pattern(service: Connection, pattern: str) -> tuple[Json, str | None]
     return {**found["settings"], **precedence}, tag
 
 
-def described(settings: Json) -> str:
+def described_settings(level: Json) -> str:
     """Returns the settings of a level in a line."""
-    return "; ".join(f"{name} {policy_values.shown(name, value)}" for name, value in _flat(settings))
+    return "; ".join(f"{name} {policy_values.shown(name, value)}" for name, value in _flat(level["settings"]))
 
 
 def _list_patterns(service: Connection, out: Output) -> None:
@@ -246,13 +242,7 @@ def _list_patterns(service: Connection, out: Output) -> None:
     pause_ = service.send(calls.get_pause())
     if pause_["paused"]:
         out.say(_described(pause_))
-    rows = [
-        (
-            *(each["pattern"], each["precedence"], _tables(each)),
-            described(each["settings"]),
-        )
-        for each in found["items"]
-    ]
+    rows = [(each["pattern"], each["precedence"], _tables(each), described_settings(each)) for each in found["items"]]
     headings = ("PATTERN", "PRECEDENCE", "DECIDES FOR", "SETTINGS")
     out.table(headings, rows, empty="No pattern has a policy. The defaults apply.")
 
@@ -272,14 +262,8 @@ def _flat(settings: Json) -> Iterator[tuple[str, Any]]:
 
 
 def _show_pattern(out: Output, policy: Json) -> None:
-    out.document(policy)
-    out.pairs(
-        [
-            ("pattern", policy["pattern"]),
-            ("precedence", str(policy["precedence"])),
-            *((name, policy_values.shown(name, value)) for name, value in _flat(policy["settings"])),
-        ]
-    )
+    settings = ((name, policy_values.shown(name, value)) for name, value in _flat(policy["settings"]))
+    out.details(policy, "pattern", ("precedence", str(policy["precedence"])), *settings)
 
 
 def _show_table(out: Output, effective: Json) -> None:

@@ -13,7 +13,7 @@ from service.policies.policy import SECTIONS, Policy
 
 
 def shown(name: str, value: Any) -> str:
-    """Returns a value with its unit, windows as times. A value that the unit rounds is shown in addition."""
+    """Returns a value with its unit, windows as times. If the unit rounds the value, the exact value follows."""
     member = name.rpartition(".")[2]
     if member == "windows" and isinstance(value, list):
         return "; ".join(map(_window, value)) or "at any time"

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from groundskeeper_client import calls
 from service.cli.client import arguments
 from service.cli.client.arguments import TableName
 from service.cli.client.command import of_service
-from service.cli.client.connection import Connection
+from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output, ago
-
-if TYPE_CHECKING:
-    from service.cli.client.connection import Json
 
 # Time limits: for the poll to begin, and for a poll that finds changes to record them. The last value is the interval
 # of the checks.

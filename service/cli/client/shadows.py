@@ -13,7 +13,7 @@ from service.cli.client.command import command
 from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection
 from service.cli.client.failure import CommandError
-from service.cli.client.output import Output, ago
+from service.cli.client.output import Columns, Output, age, ago
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,12 +37,8 @@ def shadow(
     """Let a policy decide beside the real one without starting anything (NAME=VALUE or --file), compare it (PATTERN),
     or list what runs so."""
     if pattern is None:
-        found = service.send(calls.list_shadows())
-        out.document(found)
-        rows = [
-            (each["pattern"], ago(each["started_at"]), policies.described(each["settings"])) for each in found["items"]
-        ]
-        out.table(("PATTERN", "STARTED", "SETTINGS"), rows, empty="No policy has a shadow.")
+        columns: Columns = {"PATTERN": "pattern", "STARTED": age("started_at"), "SETTINGS": policies.described_settings}
+        out.listing(service.send(calls.list_shadows()), columns, empty="No policy has a shadow.")
         return
     if stop + adopt + bool(settings or file) > 1:
         raise CommandError.usage("Give either settings, --stop or --adopt.")
@@ -67,7 +63,7 @@ def shadow(
         out.answer(answer, f"The shadow of {pattern} is its policy now.")
         return
     out.document(found)
-    out.say(f"{pattern} has had a shadow since {ago(known['started_at'])}: {policies.described(known['settings'])}.")
+    out.say(f"{pattern} has had a shadow since {ago(known['started_at'])}: {policies.described_settings(known)}.")
     simulations.show(out, found["comparison"])
     if not found["is_enough"]:
         out.note("A week tells more: the shadow has not seen every day of one.")

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _QUERY = b"SparkListenerSQLExecutionStart"
 _START = b"SparkListenerApplicationStart"

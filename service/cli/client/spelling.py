@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _CHOICE = re.compile(r"'(?P<given>.*)' is not one of (?P<known>'.*')\.$", re.DOTALL)
 # Most names that are compared, because a comparison with very many takes seconds.

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from jobs.format.clock_frame import spoken
 from service.catalog.ownership import tag_words
-from service.cli.client.output import ago, compact
+from service.cli.client.connection import Json
+from service.cli.client.output import Output, ago, compact
 from service.model.formatting import count, duration, size
-
-if TYPE_CHECKING:
-    from service.cli.client.connection import Json
-    from service.cli.client.output import Output
 
 _SHORT_TYPES = {"MERGE_ON_READ": "MOR", "COPY_ON_WRITE": "COW"}
 

@@ -16,7 +16,7 @@ from service.cli.client.connection import Connection
 from service.cli.client.counted_reads import count_reads
 from service.cli.client.discovery import discover
 from service.cli.client.failure import CommandError, ExitCode
-from service.cli.client.output import Output
+from service.cli.client.output import Columns, Output
 from service.cli.client.poll import poll
 from service.cli.client.writer_options import writer_options
 
@@ -68,22 +68,19 @@ def list_tables(
     """List the registered tables."""
     below = None if path is None else arguments.absolute(path)
     page = service.items(calls.list_tables(name=name, path=below, owner=owner, tag=tag), limit)
-    out.document(page)
-    rows = [
-        (
-            *(table["id"], table["name"], table_details.type_of(table)),
-            *(table_details.short_index(table), table_details.incidents(table)),
-            *(table["owner"] or "", " ".join(tag_words(table["tags"])), table["base_path"]),
-        )
-        for table in page["items"]
-    ]
-    out.table(
-        ("ID", "NAME", "TYPE", "INDEX", "INCIDENTS", "OWNER", "TAGS", "PATH"),
-        rows,
-        empty="No tables are registered. `groundskeeper tables add PATH` registers one."
-        if name is None and path is None and not owner and not tag
-        else "There are no such tables.",
-    )
+    columns: Columns = {
+        "ID": "id",
+        "NAME": "name",
+        "TYPE": table_details.type_of,
+        "INDEX": table_details.short_index,
+        "INCIDENTS": table_details.incidents,
+        "OWNER": "owner",
+        "TAGS": lambda table: " ".join(tag_words(table["tags"])),
+        "PATH": "base_path",
+    }
+    is_narrowed = name is not None or path is not None or owner or tag
+    none = "No tables are registered. `groundskeeper tables add PATH` registers one."
+    out.listing(page, columns, empty="There are no such tables." if is_narrowed else none)
     if page["next_cursor"]:
         out.note(f"There are more than {limit}; --limit lists more.")
 

@@ -14,7 +14,7 @@ from service.cli.client.arguments import Since, Until
 from service.cli.client.command import Limit, Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
-from service.cli.client.output import Output, ago
+from service.cli.client.output import Columns, Output, age, ago
 from service.model.formatting import count
 
 app = typer.Typer(help="Send events to URLs and Kafka topics.", no_args_is_help=True)
@@ -58,46 +58,41 @@ def add(
 @command(app, "list")
 def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
     """List the webhooks, and why one fails."""
-    page = service.items(calls.list_webhooks(), limit)
-    out.document(page)
-    rows = [
-        (each["id"], _state(each), each["pending"], each["dead"], ", ".join(each["types"]), each["url"])
-        for each in page["items"]
-    ]
-    out.table(("ID", "STATE", "PENDING", "DEAD", "TYPES", "URL"), rows, empty="There are no webhooks.")
+    columns: Columns = {
+        "ID": "id",
+        "STATE": _state,
+        "PENDING": "pending",
+        "DEAD": "dead",
+        "TYPES": "types",
+        "URL": "url",
+    }
+    out.listing(service.items(calls.list_webhooks(), limit), columns, empty="There are no webhooks.")
 
 
 @command(app, "show")
 def show(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Show a webhook, and the deliveries that block others: `skip` gives one up."""
     found = service.send(calls.get_webhook(webhook))
-    out.document(found)
-    out.pairs(
-        [
-            ("id", found["id"]),
-            ("url", found["url"]),
-            ("description", found["description"]),
-            ("types", ", ".join(found["types"])),
-            ("tables", ", ".join(found["tables"])),
-            ("headers", ", ".join(found["headers"])),
-            ("state", _state(found)),
-            ("last success", ago(found["last_success_at"])),
-            ("pending", found["pending"]),
-            ("dead", found["dead"]),
-            ("old secret ends", ago(found["old_secret_until"])),
-        ]
+    out.details(
+        found,
+        "id",
+        "url",
+        "description",
+        "types",
+        "tables",
+        ("headers", ", ".join(found["headers"])),
+        ("state", _state(found)),
+        ("last success", ago(found["last_success_at"])),
+        "pending",
+        "dead",
+        ("old secret ends", ago(found["old_secret_until"])),
     )
     if found["blocked"]:
         out.say("")
         rows = [
-            (
-                each["delivery"]["id"],
-                each["delivery"]["event_type"],
-                each["waiting_behind"],
-                deliveries.last_answer(attempts),
-            )
+            (one["id"], one["event_type"], each["waiting_behind"], deliveries.last_answer(one["attempts"]))
             for each in found["blocked"]
-            for attempts in [each["delivery"]["attempts"]]
+            for one in [each["delivery"]]
         ]
         out.table(("BLOCKED", "EVENT", "BEHIND IT", "LAST ANSWER"), rows, empty="")
 
@@ -198,24 +193,16 @@ def list_deliveries(
 ) -> None:
     """List the deliveries to a webhook, newest first, with the last answer of the receiver."""
     page = service.items(calls.list_deliveries(webhook, state=state, since=since, until=until), limit)
-    out.document(page)
-    rows = [
-        (
-            each["id"],
-            each["event_type"],
-            each["state"],
-            ago(each["created_at"]),
-            len(each["attempts"]),
-            deliveries.last_answer(each["attempts"]),
-        )
-        for each in page["items"]
-    ]
-    out.table(("ID", "EVENT", "STATE", "CREATED", "ATTEMPTS", "LAST ANSWER"), rows, empty="There are none.")
+    attempts: Columns = {
+        "ATTEMPTS": lambda each: len(each["attempts"]),
+        "LAST ANSWER": lambda each: deliveries.last_answer(each["attempts"]),
+    }
+    columns: Columns = {"ID": "id", "EVENT": "event_type", "STATE": "state", "CREATED": age("created_at"), **attempts}
+    out.listing(page, columns, empty="There are none.")
 
 
 def _show_secret(out: Output, webhook: Json) -> None:
-    out.document(webhook)
-    out.pairs([("id", webhook["id"]), ("url", webhook["url"]), ("secret", webhook["secret"])])
+    out.details(webhook, "id", "url", "secret")
     out.note("The secret is not shown again.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from groundskeeper_client import calls
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection
-from service.cli.client.output import Output, ago
+from service.cli.client.output import Columns, Output, age
 from service.model.formatting import count
 
 
@@ -13,26 +13,19 @@ from service.model.formatting import count
 def workers(service: Connection, out: Output) -> None:
     """List the workers, what each one does, and how long the queue of each worker group is."""
     found = service.send(calls.list_workers())
-    out.document(found)
+    columns: Columns = {
+        "ID": "id",
+        "GROUP": "group",
+        "STATE": lambda each: each["state"] or "unknown",
+        "SLOTS": lambda each: f"{len(each['job_ids'])} of {each['slots'] or '?'}",
+        "SEEN": age("last_seen"),
+        "MASTER": "master",
+        "JOBS": "job_ids",
+    }
+    empty = "No worker was seen for a day. `groundskeeper worker --service URL` starts one."
+    out.listing(found, columns, empty=empty)
     if out.as_json:
         return
-    rows = [
-        (
-            each["id"],
-            each["group"],
-            each["state"] or "unknown",
-            f"{len(each['job_ids'])} of {each['slots'] or '?'}",
-            ago(each["last_seen"]),
-            each["master"] or "",
-            ", ".join(each["job_ids"]),
-        )
-        for each in found["items"]
-    ]
-    out.table(
-        ("ID", "GROUP", "STATE", "SLOTS", "SEEN", "MASTER", "JOBS"),
-        rows,
-        empty="No worker was seen for a day. `groundskeeper worker --service URL` starts one.",
-    )
     # If a worker is started again and again, each start reports the same error, which is printed once.
     reasons = (each["error"] for each in found["items"] if each["error"])
     for text in dict.fromkeys(f"{each['title']}: {each['detail'].rstrip('.')}. {each['hint']}" for each in reasons):

@@ -6,12 +6,10 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from service.cli.client.failure import CommandError, ExitCode
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST_BYTES = 4 * 1024 * 1024
 _DEEPEST = 20

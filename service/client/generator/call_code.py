@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from service.client.generator.model_code import Types
 from service.client.generator.names import docstring, error_name, identifier, refers_to, snake
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Schema = dict[str, Any]
 

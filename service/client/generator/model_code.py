@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from service.client.generator.names import constant, docstring, refers_to, snake
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Schema = dict[str, Any]
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from groundskeeper_client.errors import NoAnswerError
 from groundskeeper_client.model import described
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 T_co = TypeVar("T_co", covariant=True)
 

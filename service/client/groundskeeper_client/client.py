@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TypeVar
 from uuid import uuid4
 
 import httpx
 
 from groundskeeper_client import exchange
+from groundskeeper_client.call import Answer, Call, Page
 from groundskeeper_client.errors import JobEndedError, WaitedTooLongError
 from groundskeeper_client.event_stream import Event, Messages
-from groundskeeper_client.generated.models import JobState
+from groundskeeper_client.generated.models import JobDetail, JobOut, JobState
 from groundskeeper_client.retries import Retries
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
-
-    from groundskeeper_client.call import Answer, Call, Page
-    from groundskeeper_client.generated.models import JobDetail, JobOut
 
 T = TypeVar("T")
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import ssl
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 
 from groundskeeper_client.call import Answer, Call
 from groundskeeper_client.errors import ApiError, ClientError, NoAnswerError, UnreachableError
 from groundskeeper_client.generated import calls
-from groundskeeper_client.generated.models import JobState
+from groundskeeper_client.generated.models import JobDetail, JobOut, JobState
 from groundskeeper_client.generated.problems import BY_TYPE
 from groundskeeper_client.retries import Retries, is_passing, may_repeat
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from groundskeeper_client.generated.models import JobDetail, JobOut
 
 T = TypeVar("T")
 

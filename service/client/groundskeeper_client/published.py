@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
+from groundskeeper_client import Client
 from groundskeeper_client.call import Call
 from groundskeeper_client.questions import writes_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from groundskeeper_client import Client
 
 TYPE = "commit.published"
 MOST_COMMITS = 1000

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import datetime
+from typing import Any, Protocol
 
-from groundskeeper_client import ClientError, calls
+from groundskeeper_client import Call, Client, ClientError, calls
 from groundskeeper_client.generated.models import CommitOut, IncidentState, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from groundskeeper_client import Call, Client
 
 _WRITING = {"commit", "deltacommit", "replacecommit"}
 # Hudi's operations that ingest no rows (1.2).

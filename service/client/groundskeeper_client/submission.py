@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from groundskeeper_client.client import Client
 from groundskeeper_client.errors import ClientError, JobEndedError, NoAnswerError, UnreachableError
 from groundskeeper_client.exchange import ENDED
 from groundskeeper_client.generated import calls
-from groundskeeper_client.generated.models import JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from groundskeeper_client.client import Client
-    from groundskeeper_client.generated.models import JobOut
+from groundskeeper_client.generated.models import JobOut, JobState
 
 
 def submitted_once(

@@ -6,16 +6,12 @@ the same from its first message to its last.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from service.delivery.message import MessageState, cut
+from service.delivery.message import Message, MessageState, cut
 from service.delivery.targets.request import Request, as_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.delivery.message import Message
 
 REPEAT = timedelta(minutes=30)
 """Age at which an open alert is sent again."""

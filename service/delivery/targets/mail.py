@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from service.delivery.message import cut
+from service.delivery.message import Message, cut
 from service.delivery.targets.request import Request
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from service.delivery.message import Message
 
 _SUBJECT, _LINE, _TEXT = 200, 400, 2000
 _DOMAIN = "groundskeeper.invalid"

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from service.delivery.message import MessageState, cut
+from service.delivery.message import Message, MessageState, cut
 from service.delivery.targets.request import Request, as_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.delivery.message import Message
 
 URL = "https://events.pagerduty.com/v2/enqueue"
 _SEVERITIES = {"critical": "critical", "warning": "warning"}

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, assert_never
 from urllib.parse import urlsplit
 
 from jobs.redaction import MASK
 from service.delivery import headers as header_rules
+from service.delivery.guard import Guard
+from service.delivery.message import Message
 from service.delivery.targets import alertmanager, mail, pagerduty, slack, teams
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from service.delivery.guard import Guard
-    from service.delivery.message import Message
-    from service.delivery.targets.request import Request
+from service.delivery.targets.request import Request
 
 
 class Target(StrEnum):

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from service.delivery.message import MOST_FACTS, cut
+from service.delivery.message import MOST_FACTS, Entry, Fact, Message, cut
 from service.delivery.targets.request import Request, as_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.delivery.message import Entry, Fact, Message
 
 _HEADER, _NAME, _DETAIL, _COMMAND, _SECTION = 150, 300, 1400, 900, 3000
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

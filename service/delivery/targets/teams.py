@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from service.delivery.message import MOST_FACTS, cut
+from service.delivery.message import MOST_FACTS, Entry, Message, cut
 from service.delivery.targets.request import Request, as_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.delivery.message import Entry, Message
 
 _VERSION = "1.4"
 _SCHEMA = "http://adaptivecards.io/schemas/adaptive-card.json"

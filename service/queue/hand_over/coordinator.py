@@ -6,17 +6,24 @@ An operator stops the writer, or the service does, if the table's owner has regi
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, Engine
 
 from jobs.contract import WriterEngine
 from jobs.logs import log_context
 from service.catalog import decision_times, table_store, watch_store
+from service.catalog.registration import FlinkWriter, Registration
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.events.notifier import Notifier
 from service.lake.active_timeline import read_active_timeline
+from service.lake.reader_pool import Readers
+from service.lake.snapshot import Pending
 from service.model.bounded_pool import BoundedPool
+from service.model.clock import Clock
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.flink_restart import FlinkRestart, FlinkStateReturnsError
 from service.model.hand_over import HandOver, HandOverState
@@ -27,19 +34,7 @@ from service.queue.hand_over import policy, store
 from service.queue.hand_over.flink_hosts import check_allowed
 from service.queue.hand_over.flink_rest import FlinkRest
 from service.queue.hand_over.flink_stop import Stopping
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.catalog.registration import FlinkWriter, Registration
-    from service.events.notifier import Notifier
-    from service.lake.reader_pool import Readers
-    from service.lake.snapshot import Pending
-    from service.model.clock import Clock
-    from service.queue.job import Job
+from service.queue.job import Job
 
 log = logging.getLogger(__name__)
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from service.delivery.errors import UrlNotAllowedError
 from service.delivery.guard import parsed_url
 from service.model.table_errors import FlinkHostNotAllowedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _PORTS = {"http": 80, "https": 443}
 

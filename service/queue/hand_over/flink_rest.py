@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
 import httpx
 
 from service.model.table_errors import FlinkError
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _TERMINAL = frozenset({"FINISHED", "CANCELED", "FAILED"})
 _MOST_BYTES = 8 * 1024 * 1024

@@ -4,22 +4,17 @@ nothing."""
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from service.catalog.registration import FlinkWriter
 from service.lake.commit import WRITING_ACTIONS
+from service.lake.snapshot import Pending
+from service.model.clock import Clock
 from service.model.hand_over import FlinkStop, HandOver, HandOverState
 from service.model.table_errors import FlinkError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
-    from service.catalog.registration import FlinkWriter
-    from service.lake.snapshot import Pending
-    from service.model.clock import Clock
-    from service.queue.hand_over.flink_rest import FlinkRest
+from service.queue.hand_over.flink_rest import FlinkRest
 
 BY_SERVICE = "groundskeeper"
 """Value of `HandOver.by` when the service has stopped the writers itself."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
 
 from jobs.clustering_refusals import refusal
 from jobs.contract import JobKind, Problem, WriterEngine
@@ -11,16 +12,11 @@ from jobs.job_params import OnActiveWriters
 from jobs.kinds.registry import KINDS
 from jobs.kinds.words import HAND_OVER_SECONDS
 from jobs.problems.rescales import WRITERS_NOT_STOPPED
+from service.catalog.registration import Registration
+from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
 from service.model.hand_over import HandOver, HandOverState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from service.catalog.registration import Registration
-    from service.lake.engine_sighting import Sightings
-    from service.queue.job import Job
+from service.queue.job import Job
 
 
 def replaces_file_groups(kind: JobKind) -> bool:

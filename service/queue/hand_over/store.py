@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
+from jobs.contract import Problem
 from service.db import schema
+from service.model.hand_over import HandOver
 from service.queue.job import Job, JobState
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import Problem
-    from service.model.hand_over import HandOver
 
 _j = schema.jobs
 

@@ -6,21 +6,17 @@ detected in between.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from jobs.kinds.registry import RESCALES
 from service.catalog import commit_store, watch_store
+from service.catalog.registration import Registration
+from service.events.event import Event
 from service.queue import job_events
 from service.queue.hand_over import policy, store
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.catalog.registration import Registration
-    from service.events.event import Event
-    from service.queue.job import Job
+from service.queue.job import Job
 
 
 def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> Job:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.contract import Problem
-    from service.registration.registry import Declarations
+from jobs.contract import Problem
+from service.registration.registry import Declarations
 
 
 class CatalogKind(StrEnum):

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from jobs.contract import Problem  # noqa: TC001 - the record is read at run time
+from jobs.contract import Problem
 from jobs.spec import Spec
 from service.model.record import Record
-from service.registration.catalogs.catalog import OnDropped, OnMoved, OnNew
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from service.registration.catalogs.catalog import Catalog
-    from service.registration.catalogs.listing import Listed, Listing
-
+from service.registration.catalogs.catalog import Catalog, OnDropped, OnMoved, OnNew
+from service.registration.catalogs.listing import Listed, Listing
 
 _OF_PAUSE = 0.9  # Background syncs do not begin at the second.
 

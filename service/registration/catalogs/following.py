@@ -5,34 +5,28 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from jobs.storage.location import is_below
 from service.catalog import table_secrets, table_store
+from service.catalog.registration import Registration
 from service.db import audit_record
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.lake.location import canonical
 from service.model.errors import GroundskeeperError
 from service.model.storage_errors import ReaderCrashedError, ReadTimedOutError
 from service.model.table_errors import TableAlreadyRegisteredError
+from service.observation.lake_access import LakeAccess
 from service.policies import store as policy_store
 from service.registration import discovery, registry
 from service.registration.catalogs import store
-from service.registration.catalogs.comparison import Action, Finding, FindingKind, KnownTable, State, compare
+from service.registration.catalogs.catalog import Catalog
+from service.registration.catalogs.comparison import Action, Compared, Finding, FindingKind, KnownTable, State, compare
 from service.registration.catalogs.errors import CatalogError, CatalogUnavailableError
-from service.registration.catalogs.listing import named, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from service.catalog.registration import Registration
-    from service.events.database import Database
-    from service.observation.lake_access import LakeAccess
-    from service.registration.catalogs.catalog import Catalog
-    from service.registration.catalogs.comparison import Compared
-    from service.registration.catalogs.listing import Listed, Listing
-    from service.registration.registry import Declarations
+from service.registration.catalogs.listing import Listed, Listing, named, read
+from service.registration.registry import Declarations
 
 log = logging.getLogger(__name__)
 

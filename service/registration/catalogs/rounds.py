@@ -5,20 +5,17 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.model.errors import GroundskeeperError
+from service.observation.lake_access import LakeAccess
 from service.registration.catalogs import store
+from service.registration.catalogs.catalog import Catalog
 from service.registration.catalogs.errors import CatalogThrottledError
 from service.registration.catalogs.following import Report, counts, sync
-
-if TYPE_CHECKING:
-    from service.events.database import Database
-    from service.observation.lake_access import LakeAccess
-    from service.registration.catalogs.catalog import Catalog
 
 MOST_FINDINGS = 500
 """Most findings that are kept. The counts are of all."""

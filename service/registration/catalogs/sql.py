@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import sqlalchemy as sa
 
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from service.registration.catalogs.catalog import Source
+from service.registration.catalogs.catalog import Entry, Source
 
 _CONNECT_SECONDS = 5
 _LOGIN = ("password authentication failed", "access denied for user", "no password supplied")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import Problem
 from service.db import schema
 from service.db.upsert import insert
 from service.model.record import Record
 from service.registration.catalogs.comparison import KnownTable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from sqlalchemy import Connection
 
 _c = schema.catalogs
 _t = schema.catalog_tables

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from airflow.triggers.base import BaseTrigger
 
@@ -17,9 +18,6 @@ try:
     from airflow.sdk.exceptions import AirflowException
 except ImportError:  # before Airflow 3.1
     from airflow.exceptions import AirflowException
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "AirflowException",

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from groundskeeper_client import AsyncClient, Client, ClientError, calls
 from groundskeeper_client.airflow.bases import BaseHook, connection_of
-from groundskeeper_client.questions import id_of
-
-if TYPE_CHECKING:
-    from groundskeeper_client.questions import Question
+from groundskeeper_client.questions import Question, id_of
 
 
 class GroundskeeperHook(BaseHook):

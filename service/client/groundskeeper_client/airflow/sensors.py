@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from groundskeeper_client.airflow.bases import AirflowException, BaseSensorOperator, PokeReturnValue
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.airflow.triggers import QuestionTrigger
-from groundskeeper_client.questions import CommitSeen, TableHealthy
-
-if TYPE_CHECKING:
-    from groundskeeper_client.questions import Question
+from groundskeeper_client.questions import CommitSeen, Question, TableHealthy
 
 
 class _TableSensor(BaseSensorOperator):

@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import AsyncIterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.triggers.base import TriggerEvent
 
 from groundskeeper_client import ApiError, ClientError, calls, problems, published
 from groundskeeper_client.airflow.bases import TRIGGERS_ARE_KILLED, BaseTrigger, is_ended_by_a_person
 from groundskeeper_client.airflow.hook import GroundskeeperHook
-from groundskeeper_client.questions import CommitSeen, TableHealthy
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from groundskeeper_client.questions import Question
+from groundskeeper_client.questions import CommitSeen, Question, TableHealthy
 
 log = logging.getLogger(__name__)
 

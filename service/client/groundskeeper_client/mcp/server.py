@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import uvicorn
 from mcp.server import MCPServer
@@ -12,16 +14,11 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import ToolAnnotations
 
 import groundskeeper_client
+from groundskeeper_client.call import Call
 from groundskeeper_client.client import Client
 from groundskeeper_client.generated import calls
 from groundskeeper_client.mcp.tools import Tools, failing_as
 from groundskeeper_client.mcp.untrusted import as_data
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Sequence
-
-    from groundskeeper_client.call import Call
 
 _INSTRUCTIONS = """\
 Groundskeeper runs the table services of Apache Hudi tables: it compacts, cleans and clusters them, and expands their

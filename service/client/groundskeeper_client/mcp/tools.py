@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 import msgspec
 from mcp.server.mcpserver import Context  # noqa: TC002 - the server evaluates the annotations of tools
@@ -13,17 +14,20 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from groundskeeper_client.call import Call
+from groundskeeper_client.client import Client
 from groundskeeper_client.errors import ApiError, ClientError
 from groundskeeper_client.generated import calls
-from groundskeeper_client.generated.models import JobKind, JobState, JobVerdict, LogLevel, Severity, SimulateIn
+from groundskeeper_client.generated.models import (
+    JobDetail,
+    JobKind,
+    JobState,
+    JobVerdict,
+    LogLevel,
+    Severity,
+    SimulateIn,
+)
 from groundskeeper_client.mcp.untrusted import TooLargeError, as_data, text
 from groundskeeper_client.questions import id_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from groundskeeper_client.client import Client
-    from groundskeeper_client.generated.models import JobDetail
 
 DRY_RUN_HOURS = 1
 """Age of a dry run in hours up to which `run_job` accepts it; the table may have changed since."""
