@@ -78,7 +78,7 @@ def preview_policy(wanted: PreviewIn, database: DatabaseDep, queue: QueueDep, mo
         now = database.clock()
         policy = PatternPolicy(wanted.pattern, settings, now, now, wanted.policy.get("precedence", 0))
     found, number = policy_preview.of_pattern(
-        *(database, queue.planning, wanted.pattern, policy), limit=_MOST_PREVIEWED, forecaster=monitoring.forecaster
+        database, queue.planning, wanted.pattern, policy, limit=_MOST_PREVIEWED, forecaster=monitoring.forecaster
     )
     items = [
         made(PreviewTableOut, each, starts=[StartOut(kind=job.kind, because=job.because) for job in each.starts])
