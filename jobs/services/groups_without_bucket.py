@@ -137,9 +137,9 @@ def renew_ranges(table: HudiTable, lock: TableLock, wait_seconds: float, context
         refuse(_of_unknown([f"commits that made {partition}/{file_id}" for partition, file_id in sorted(left)]))
     with stray_row_writes.lock_without_writers(table, lock, wait_seconds, context):
         table.reload()
-        for left in hashing_metadata.dangling(table):
-            logger.warning("removing the hashing metadata of %s, which an earlier attempt has left", left)
-            hashing_metadata.forget(table, left)
+        for instant in hashing_metadata.dangling(table):
+            logger.warning("removing the hashing metadata of %s, which an earlier attempt has left", instant)
+            hashing_metadata.forget(table, instant)
         with WriteClient(table, UNDER_OUR_LOCK) as client:
             lock.verify()
             gone = hash_ranges.out_of_use(table, table.commits())

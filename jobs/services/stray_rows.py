@@ -209,7 +209,7 @@ def _wins(
 ) -> tuple[DataFrame, DataFrame]:
     joined, is_newer = strays.join(now, KEY, "left"), _is_newer(table)
     is_dropped = F.substring_index(FILE_NAME, "_", 1).isin(sorted(dropped))
-    was_there = now if is_visible else _keys_at(table, strays.where(~is_dropped), now, commits)
+    was_there = now if is_visible else _keys_at(table, strays.where(~is_dropped), now, commits, is_dropped)
     if is_visible:
         return joined.where(F.col(_NOW_AT).isNull() | is_newer), was_there
     with_past = joined.join(was_there, [*KEY, COMMIT_TIME], "left")
@@ -229,16 +229,19 @@ def _is_newer(table: HudiTable) -> Column:
     return F.col(_NOW_AT).isNotNull() & is_newer
 
 
-def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit]) -> DataFrame:
+def _keys_at(
+    table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit], is_dropped: Column
+) -> DataFrame:
     """Returns keys of stray rows that the table lacks now but had when the row's instant was committed, so that they
-    were deleted since. A delete that a repair has made since is not a later one if it repaired an earlier write."""
+    were deleted since. Rows that `is_dropped` finds were not, because only a repair took them out of use. A delete that
+    a repair has made since is not a later one if it repaired an earlier write."""
     absent = strays.join(now, KEY, "left_anti").select(*KEY, COMMIT_TIME, *_ordering(table)).cache()
     found: list[DataFrame] = []
     instants, _ = _instants(absent, COMMIT_TIME)
     for instant in instants:
         at = next((each.completed or each.write.instant for each in commits if each.write.instant == instant), instant)
         # The stray rows themselves may have been visible then, in file groups that are out of use now.
-        past = rows.current(table, as_of=at).where(F.col(COMMIT_TIME) != instant).select(*KEY)
+        past = rows.current(table, as_of=at).where((F.col(COMMIT_TIME) != instant) & ~is_dropped).select(*KEY)
         found.append(absent.where(F.col(COMMIT_TIME) == instant).join(past, KEY, "left_semi"))
     past_keys = reduce(lambda one, other: one.union(other), found) if found else absent.limit(0)
     last = max(instants, default="")

@@ -12,7 +12,7 @@ from jobs.errors import LeaseLostError
 from jobs.hudi import hashing_metadata
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
-from tests.integration.run import run_job
+from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import duplicates, rows, upsert
 from tests.integration.test_bucket_resize import SPLIT, resize
 from tests.integration.test_consistent_hashing import PARTITION, findings, write
@@ -65,7 +65,9 @@ def test_rows_that_went_to_replaced_file_groups_are_found_and_brought_back(
     replace_partition(spark, base, options, how)
     replacing = newest(base)
     has_rows = how.startswith("insert")
-    assert findings(spark, base).keys() == ({OUT_OF_USE, STRANGERS} if has_rows else {OUT_OF_USE})
+    assert findings(spark, base).keys() - {"rows-in-wrong-hash-range"} == (
+        {OUT_OF_USE, STRANGERS} if has_rows else {OUT_OF_USE}
+    )
     later = rows(spark, 50, 400, ts=9, partitions=2)
     upsert(later, base, options)
     assert spark.read.format("hudi").load(str(base)).where("ts = 9").count() < 350
@@ -112,7 +114,7 @@ def test_a_repair_that_died_while_it_renewed_ranges_is_continued(
         patched.setattr(hashing_metadata, "_save", die)
         with pytest.raises(LeaseLostError):
             run_job(spark, base, "repair", index=None)
-    assert "hashing-metadata-uncommitted" in findings(spark, base)
+    assert len(hashing_metadata.dangling(hudi_table(spark, base, None))) == 1
     # Hudi ignores the metadata, and the writer goes on with the old ones.
     upsert(rows(spark, 0, 400, ts=9, partitions=2), base, options)
     stale = newest(base)

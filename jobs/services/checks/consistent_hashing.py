@@ -41,7 +41,8 @@ def metadata(examined: Examined) -> Iterator[Finding]:
     table = examined.table
     if not table.has_consistent_hashing():
         return
-    missing, strangers = [], {}
+    missing: list[str] = []
+    strangers: dict[Group, str] = {}
     unknown: dict[str, list[str]] = {}
     damaged: dict[str, str] = {}
     file_ids: dict[str, list[str]] = {}
