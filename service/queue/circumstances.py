@@ -40,8 +40,8 @@ UNKNOWN = Circumstances()
 
 @dataclass(frozen=True, slots=True)
 class Slowness:
-    """By how much each class of circumstances makes jobs slower, as logarithms: `cold` by jobs before, `busy` by jobs
-    beside. `usual` is that of most attempts, which stands for unknown circumstances."""
+    """The factors by which circumstances make jobs slower, as logarithms for each class: `cold` by jobs before, `busy`
+    by jobs beside. `usual` is that of most attempts, which stands for unknown circumstances."""
 
     cold: tuple[float, ...] = (0.0,) * (len(_BEFORE) + 1)
     busy: tuple[float, ...] = (0.0,) * (len(_BESIDE) + 1)

@@ -94,8 +94,10 @@ def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
 
 def held(connection: Connection) -> list[HeldRow]:
     found = []
-    for *of_job, before, beside in connection.execute(_HELD):
-        found.append(HeldRow(*of_job, circumstances=Circumstances(before, beside)))
+    for row in connection.execute(_HELD):
+        values = row._asdict()
+        circumstances = Circumstances(values.pop("jobs_before"), values.pop("jobs_beside"))
+        found.append(HeldRow(**values, circumstances=circumstances))
     return found
 
 

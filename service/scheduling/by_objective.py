@@ -88,7 +88,7 @@ def _if_worth_it(timing: Timing, kind: JobKind, snapshot: TableSnapshot, context
     paid = f"readers have paid {worth:.2g} s for each second of its work"
     if objective.is_worth_it(kind, snapshot, context.now):
         return Timing(True, f"{timing.because}; {paid}")
-    # They pay as much in each further second, or more.
+    # Readers pay as much in each further second, or more.
     left = UNREAD_FOR.total_seconds() - age
     if worth > 0:
         left = min(left, max(age, 1.0) * (least / worth - 1))

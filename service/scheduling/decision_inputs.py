@@ -28,11 +28,11 @@ from service.scheduling.admission import Situation
 from service.scheduling.bucket_expansion import NOT_QUIET
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
+from service.scheduling.expected_costs import NO_COSTS, work_seconds
 from service.scheduling.job_history import JobHistory, history_of, one_sided_splits, withheld_plans
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.table_objectives import table_objective
 from service.scheduling.trigger_context import Calendar, TriggerContext
-from service.scheduling.worth import NO_COSTS, work_seconds
 from service.scheduling.writer_hazard import writer_hazard
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from service.queue.job import Job
     from service.scheduling.budgets import Budgets
     from service.scheduling.decision import Decision, Proposal
-    from service.scheduling.worth import Costs
+    from service.scheduling.expected_costs import Costs
 
 POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
     kind: import_module(f"service.scheduling.{kind.value}").propose for kind in DECIDED

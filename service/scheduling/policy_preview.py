@@ -12,7 +12,7 @@ from service.policies.policy import SECTIONS, PatternPolicy
 from service.policies.policy_registry import effective_of_all
 from service.scheduling import scheduler
 from service.scheduling.decision import Decision, Verdict
-from service.scheduling.worth import costs_of
+from service.scheduling.expected_costs import costs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from service.events.database import Database
     from service.policies.precedence import Effective
     from service.queue.forecaster import Forecaster
+    from service.scheduling.expected_costs import Costs
     from service.scheduling.scheduler import SchedulerConfig
-    from service.scheduling.worth import Costs
 
 
 @dataclass(frozen=True)

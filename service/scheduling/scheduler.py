@@ -33,7 +33,8 @@ from service.scheduling import budgets, decision_store, delegated
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import frozen_by, inputs_of, paused
-from service.scheduling.worth import NO_COSTS, RoundFacts, costs_of, renew, weighed
+from service.scheduling.expected_costs import NO_COSTS, costs_of
+from service.scheduling.worth import RoundFacts, renew, weighed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from service.queue.forecaster import Forecaster
     from service.scheduling.decision import Admission
     from service.scheduling.decision_inputs import DecisionInputs
-    from service.scheduling.worth import Costs
+    from service.scheduling.expected_costs import Costs
 
 BY_POLICY = "policy"
 """Value of `Job.requested_by` for a job that the service started by itself."""

@@ -3,39 +3,28 @@ for a slot are ordered by it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind
 from service.db.engine import reading
 from service.queue import job_store
-from service.queue.cost import DEFAULT_SECONDS, Cost
-from service.queue.forecaster import Planned
 from service.queue.job import JobState
 from service.scheduling import budgets
 from service.scheduling.budgets import Budgets
+from service.scheduling.expected_costs import NO_COSTS, Costs, costs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
 
     from service.outcome.gain import Gain
+    from service.queue.cost import Cost
     from service.queue.forecaster import Forecaster
     from service.queue.job import Job
     from service.scheduling.decision_inputs import DecisionInputs
-
-WEIGHED = (JobKind.COMPACTION, JobKind.CLUSTERING)
-"""The kinds that make reads cheaper. Jobs of other kinds start before them."""
-
-Costs = Mapping[tuple[str, JobKind], Cost]
-"""The known expected costs of jobs, by table and kind."""
-
-NO_COSTS: Costs = MappingProxyType({})
 
 LONGEST_WAIT = timedelta(days=1)
 """After this time a job starts before others of its priority, whatever it saves."""
@@ -72,18 +61,6 @@ class RoundFacts:
         with reading(engine) as connection:
             spent = budgets.read(connection, now, due, worker_hours_by_group)
         return cls(costs_of(engine, forecaster, due), spent)
-
-
-def costs_of(engine: Engine, forecaster: Forecaster | None, table_ids: Iterable[str]) -> Costs:
-    """Returns the known expected costs of the jobs of these tables that make reads cheaper."""
-    jobs = {(table_id, kind): Planned(table_id, kind.value) for table_id in table_ids for kind in WEIGHED}
-    return forecaster.costs(engine, jobs) if forecaster else NO_COSTS
-
-
-def work_seconds(costs: Costs, table_id: str) -> Mapping[JobKind, float]:
-    """Returns the expected seconds of the jobs of a table."""
-    found = ((kind, costs.get((table_id, kind))) for kind in WEIGHED)
-    return {kind: cost.seconds if cost else DEFAULT_SECONDS for kind, cost in found}
 
 
 def weighed(connection: Connection, job: Job, inputs: DecisionInputs, cost: Cost | None) -> Weighed:

@@ -1,4 +1,4 @@
-"""What a simulation is told about the cost of jobs."""
+"""The costs that a simulation expects of jobs."""
 
 from __future__ import annotations
 

@@ -21,10 +21,11 @@ from service.queue.job import Job
 from service.scheduling.admission import Situation, admit
 from service.scheduling.decision import Run, Skip, Wait
 from service.scheduling.decision_inputs import POLICIES, frozen_by, paused
+from service.scheduling.expected_costs import WEIGHED
 from service.scheduling.job_history import JobHistory
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import TriggerContext
-from service.scheduling.worth import LONGEST_WAIT, WEIGHED
+from service.scheduling.worth import LONGEST_WAIT
 from service.scheduling.writer_hazard import NO_HAZARD
 from service.simulation.counted import COUNTED, SIMULATED, counts, stays_due, stays_proposed
 from service.simulation.open_windows import OpenWindows

@@ -16,7 +16,7 @@ from service.queue.job import mutates
 from service.queue.lease_order import NEVER, Candidate, turn
 from service.queue.slot_use import AT_LEAST, used_after
 from service.scheduling.admission import Limits, Load
-from service.scheduling.worth import WEIGHED
+from service.scheduling.expected_costs import WEIGHED
 from service.simulation.counted import SIMULATED
 from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, percentile
 from service.simulation.simulated_table import SimulatedTable

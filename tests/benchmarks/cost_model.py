@@ -4,7 +4,7 @@
     python tests/benchmarks/cost_model.py --read jobs.json
 
 Each table, a copy of one of several shapes, gets a compaction, a clustering, an expansion and a cleaning, one job after
-the other, by a daemon with a worker of one slot: 200 jobs. With more `--slots`, as many tables get their jobs beside
+the other, by a daemon with a worker of one slot: 200 jobs. More `--slots` give as many tables their jobs beside
 each other. The model learns from the attempts as the service has stored them. Errors are those for tables held out: a
 fifth of the tables of each shape (`of_tables`), or all tables of a shape, whose size is then new to the model
 (`of_shapes`). `without circumstances` is the first of these if the model does not know how warm and how busy the worker

@@ -81,7 +81,7 @@ NAMING = {
     "service/dashboard/upkeep.js": "the sentence about its policy",
     "service/cli/client/catalogs.py": "the command of this name for catalogs",
     "jobs/hudi/hive_sync.py": "Hudi's tool that it drives, with a method of that name",
-    "service/simulation/simulated_table.py": "the kinds that a simulation leaves out",
+    "service/simulation/counted.py": "the kinds that a simulation leaves out",
     "service/lake/avro_file.py": "the marker between blocks of an Avro file",
     "jobs/hudi/client.py": "the part of Hudi's client that it drives",
     "jobs/hudi/partition_ttl.py": "the part of Hudi's client that it drives",
