@@ -48,6 +48,9 @@ def main() -> None:
         plain = [spark.read.format("hudi").load(table.path).select("id", f"v{table.buckets}") for table in tables]
         ways: dict[str, Any] = {
             "join, buckets": lambda: bucketed.join(spark, *tables, ["id"], columns=(["v8"], ["v16"])).rows,
+            "join, buckets, one side in memory": lambda: (
+                bucketed.join(spark, *tables, ["id"], columns=(["v8"], ["v16"]), in_memory="right").rows
+            ),
             "join, Spark": lambda: plain[0].join(plain[1], "id"),
             "group, buckets": lambda: bucketed.group_by(spark, tables[0], ["id"], [F.sum("v8")]).rows,
             "group, Spark": lambda: plain[0].groupBy("id").agg(F.sum("v8")),

@@ -1,7 +1,7 @@
 """Compares the indexes of Hudi's writers: the load of a table, upserts, look-ups of single keys, a scan and a join.
 
     python tests/benchmarks/index_comparison.py [--sizes 1,4,16] [--updated 1,10,50] [--type MERGE_ON_READ]
-        [--chart .docs/indexes.svg]
+        [--indexes bucket,record] [--chart .docs/indexes.svg]
 
 For each size and index, Hudi loads the same rows into as many files, in one run and one warm Spark session; only ratios
 of one run mean anything. Without a bucket index the rows are ordered by a column that is not the key, so each file has
@@ -165,10 +165,12 @@ def _consume(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def compare(spark: SparkSession, folder: Path, sizes: list[int], updated: list[int], table_type: str) -> list[Measured]:
+def compare(
+    spark: SparkSession, folder: Path, sizes: list[int], updated: list[int], *, table_type: str, indexes: list[str]
+) -> list[Measured]:
     found = []
     for rows in [WARM_UP_ROWS, *sizes]:
-        for index in INDEXES:
+        for index in indexes:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 for each in Bench(spark, Path(place), index, rows, table_type=table_type).run(
                     updated if rows in sizes else updated[:1]
@@ -184,6 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", default="1,4,16", help="million rows, separated by commas")
     parser.add_argument("--updated", default="1,10,50", help="percent of the rows, separated by commas")
+    parser.add_argument("--indexes", default=",".join(INDEXES), help="names, separated by commas")
     parser.add_argument("--type", default=_TYPE, choices=[_TYPE, "MERGE_ON_READ"])
     parser.add_argument("--json", action="store_true", help="prints the result as JSON on the last line")
     parser.add_argument("--chart", type=Path, help="draws the CPU seconds of the largest size as an SVG")
@@ -191,7 +194,8 @@ def main() -> None:
     sizes = [int(float(each) * 1_000_000) for each in options.sizes.split(",")]
     spark = start_session(driver_memory="4g", conf={"spark.sql.autoBroadcastJoinThreshold": "-1"})
     with tempfile.TemporaryDirectory(prefix="indexes-") as folder:
-        found = compare(spark, Path(folder), sizes, [int(each) for each in options.updated.split(",")], options.type)
+        updated, indexes = [int(each) for each in options.updated.split(",")], options.indexes.split(",")
+        found = compare(spark, Path(folder), sizes, updated, table_type=options.type, indexes=indexes)
     spark.stop()
     if options.chart:
         options.chart.write_text(_drawn(found, max(sizes), options.type))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from groundskeeper_spark import Result
 
 JOINS = ["inner", "left", "right", "full", "semi", "anti"]
+SIDES = [None, "left", "right"]
 _numbers = count()
 _outcomes: dict[str, int] = {}
 
@@ -33,9 +34,9 @@ _outcomes: dict[str, int] = {}
 @pytest.mark.exhaustive
 @pytest.mark.timeout(0 if EXAMPLES else 600)
 @generated
-@given(history=histories(), how=st.sampled_from(JOINS), narrowed=st.booleans())
+@given(history=histories(), how=st.sampled_from(JOINS), narrowed=st.booleans(), side=st.sampled_from(SIDES))
 def test_a_generated_table_is_read_by_buckets_as_by_spark(
-    spark: SparkSession, tmp_path: Path, history: History, how: str, narrowed: bool
+    spark: SparkSession, tmp_path: Path, history: History, how: str, narrowed: bool, side: str | None
 ) -> None:
     folder = tmp_path / f"g{next(_numbers)}"
     (operation, rows), *_ = history.batches
@@ -62,7 +63,8 @@ def test_a_generated_table_is_read_by_buckets_as_by_spark(
         sides = [
             each.where(only).select(*keys, *chosen) for each, only, chosen in zip(sides, where, columns, strict=True)
         ]
-    joined = bucketed.join(spark, *tables, keys, how, columns=columns, where=where)
+    in_memory = "right" if side and how in ("semi", "anti") else side
+    joined = bucketed.join(spark, *tables, keys, how, columns=columns, where=where, in_memory=in_memory)
     _require(joined, sides[0].join(sides[1], keys, how), history, "join")
     aggregates = [F.count("*").alias("n"), F.max("ts").alias("newest")]
     grouped = bucketed.group_by(spark, tables[0], keys, aggregates)

@@ -12,7 +12,7 @@ from tests.integration.cluster_worker import ClusterWorker, service_without_work
 from tests.integration.test_spark_cluster import JOBS, Scene
 from tests.support import packed_environment, yarn_cluster
 from tests.support.spark_cluster import CONF as STANDALONE
-from tests.support.spark_cluster import SPARK, children, command_line
+from tests.support.spark_cluster import SPARK, children, command_line, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,3 +186,34 @@ def test_executors_that_are_allocated_dynamically_come_with_the_first_task(
         assert worker.end() == 0
         # Ivy's jars are listed twice, which YARN's client would tell of each.
         assert "Same path resource" not in worker.log.read_text()
+
+
+# Two queues, each with half of the cluster; one may take all of it while the other is empty.
+QUEUES = {
+    "yarn.scheduler.capacity.root.queues": "tables,others",
+    **{
+        f"yarn.scheduler.capacity.root.{queue}.{name}": value
+        for queue in ("tables", "others")
+        for name, value in (("capacity", "50"), ("maximum-capacity", "100"), ("user-limit-factor", "2"))
+    },
+    # The share of application masters, a quarter of 4096 MB, has room for one of 640 MB.
+    "yarn.scheduler.capacity.maximum-am-resource-percent": "0.25",
+}
+
+
+def test_a_worker_starts_when_its_queue_has_room_for_its_application_master(
+    spark: SparkSession, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
+) -> None:
+    """Spark waits within its start, before it asks for any executor."""
+    scene = Scene(spark, daemon, lake / "one-at-a-time", "compaction")
+    with yarn_cluster.running(tmp_path / "yarn", scheduler=yarn_cluster.CAPACITY, capacity=QUEUES) as cluster:
+        queue = {"spark.yarn.queue": "tables", "spark.executor.instances": "1"}
+        with start(cluster, tmp_path / "first", "--group", "first", **queue) as first:
+            first.wait_until("ready", executors=1)
+            with start(cluster, tmp_path / "second", **queue) as second:
+                second.wait_until("starting")
+                wait_for(lambda: bool(cluster.applications("ACCEPTED")), 60, tmp_path)
+                scene.submit()
+                assert first.end() == 0
+                second.wait_until("ready", executors=1)
+                scene.prove()

@@ -37,10 +37,16 @@ FIFO = "fifo.FifoScheduler"
 
 class Cluster:
     """The resource manager and its node managers. `conf_folder` is the value of HADOOP_CONF_DIR for drivers. `options`
-    are further options of YARN."""
+    are further options of YARN, and `capacity` of its capacity scheduler."""
 
     def __init__(
-        self, folder: Path, nodes: int = 2, *, scheduler: str = FIFO, options: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        nodes: int = 2,
+        *,
+        scheduler: str = FIFO,
+        options: Mapping[str, str] | None = None,
+        capacity: Mapping[str, str] | None = None,
     ) -> None:
         self._folder = folder
         self.conf_folder = folder / "conf"
@@ -69,6 +75,7 @@ class Cluster:
         _write(self.conf_folder / "yarn-site.xml", self._options)
         # Staged files go to a folder that all processes see; it stands for HDFS.
         _write(self.conf_folder / "core-site.xml", {"fs.defaultFS": "file:///", "hadoop.tmp.dir": f"{folder}/tmp"})
+        _write(self.conf_folder / "capacity-scheduler.xml", capacity or {})
         self.manager = self._start("resourcemanager", "resourcemanager.ResourceManager", self.conf_folder)
         self.nodes: list[subprocess.Popen[bytes]] = []
         self._wait_for(lambda: self.call("/cluster/info") is not None)

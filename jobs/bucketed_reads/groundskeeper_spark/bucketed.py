@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _JOINS = {"inner", "left", "right", "full", "semi", "anti"}
+_SIDES = ("left", "right")
 _MOST_KEYS = 10_000
 _LONGEST_REASON = 300
 
@@ -47,13 +48,18 @@ def join(
     *,
     columns: tuple[Sequence[str], Sequence[str]] | None = None,
     where: tuple[Column | None, Column | None] = (None, None),
+    in_memory: str | None = None,
 ) -> Result:
     """Joins by the key `on`. `columns` and `where` are those of each table, before the join; keys stay in any case.
+    `in_memory` is `left` or `right` if the wanted rows of each bucket of that table fit into the memory of a task: then
+    Spark puts them into a hash map and sorts no table. A task whose rows do not fit fails.
 
-    Raises ValueError for another kind of join.
+    Raises ValueError for another kind of join, or a side that such a join cannot have in memory.
     """
     if how not in _JOINS:
         raise ValueError(f"how is one of {', '.join(sorted(_JOINS))}, not {how!r}")
+    if in_memory not in (None, *_SIDES) or (in_memory == "left" and how in ("semi", "anti")):
+        raise ValueError(f"in_memory is left or right, and right for semi and anti joins, not {in_memory!r}")
     keys = list(on)
     chosen = columns or (None, None)
     narrowed = [_narrowed(keys, each, only) for each, only in zip(chosen, where, strict=True)]
@@ -73,7 +79,9 @@ def join(
             raise NotColocatedError(f"no number of buckets is a multiple of the other: {numbers[0]} and {numbers[1]}")
         scans = [scan(spark, session, table, modulus, of) for table, of in zip(tables, narrowed, strict=True)]
         sides = [declared(spark, session, found) for found in scans]
-        return _result(spark, sides[0].hint("merge").join(sides[1], keys, how), scans)
+        at = _SIDES.index(in_memory) if in_memory else 0
+        sides[at] = sides[at].hint("shuffle_hash" if in_memory else "merge")
+        return _result(spark, sides[0].join(sides[1], keys, how), scans)
 
     def by_spark() -> DataFrame:
         sides = [of(read(spark, spark._jsparkSession, table)) for table, of in zip(tables, narrowed, strict=True)]
