@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 # Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else.
 _LISTENING = 1
 _LEAST_POOL = 4
+# Those of the process for work on very many tables. Decisions and the search for problems take one each for seconds.
 FLEET_CONNECTIONS = 4
-"""Connections of the process for work that covers very many tables. Decisions and the search for problems may each take
-one for seconds."""
 
 
 class Settings(StorageSettings):

@@ -12,8 +12,8 @@ distributions, drawn independently. Variants:
 - `open_house`: the same daemon and worker; OpenHouse's rule (`beside/open_house.py`) selects the compactions, our
   default thresholds the cleanings.
 - `objective`: the same daemon and worker, which decide by an objective: `least_worth`, and `read_overhead` and
-  `storage_overhead` if given. The owners declare how often the tables are read, in place of the history of reads that the
-  service would have after some days; with `--lineage` each query is reported instead.
+  `storage_overhead` if given. The owners declare how often the tables are read, in place of the history of reads that
+  the service would have after some days; with `--lineage` each query is reported instead.
 - `none`: no services at all, for comparison.
 
 The cost of a daemon is the CPU time of all its processes until the last job has ended, after jobs on other tables have
