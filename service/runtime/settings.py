@@ -22,11 +22,9 @@ from service.runtime.storage_settings import StorageSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else.
-_LISTENING = 1
-_LEAST_POOL = 4
-# Those of the process for work on very many tables. Decisions and the search for problems take one each for seconds.
-FLEET_CONNECTIONS = 4
+# Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else. In the
+# process for work on very many tables, decisions and the search for problems take one each for seconds.
+_LISTENING, _LEAST_POOL, FLEET_CONNECTIONS = 1, 4, 4
 
 
 class Settings(StorageSettings):
