@@ -50,7 +50,7 @@ _MOST_ROUNDS = 4
 
 def writes_to_them(table: HudiTable, commits: Sequence[Commit], instants: Collection[str]) -> list[StaleWrite]:
     """Returns all writes to such file groups if there is one in a partition to which these instants wrote, because a
-    repair cannot write their rows there before. With consistent hashing writers go on beside such file groups, and add
+    repair cannot write their rows there before. Writers with consistent hashing go on beside such file groups, and add
     second rows of their keys."""
     if table.has_consistent_hashing():
         without = hash_ranges.strangers(table)
@@ -130,7 +130,7 @@ def renew_ranges(table: HudiTable, lock: TableLock, wait_seconds: float, context
     commits = table.commits()
     if not (hash_ranges.out_of_use(table, commits) or hashing_metadata.dangling(table)):
         return
-    # Their rows would be there twice as soon as a writer follows the new ranges.
+    # The rows of other file groups would be there twice as soon as a writer follows the new ranges.
     writes = writes_to_them(table, commits, ())
     refuse(of_other_rows(table, writes))
     if left := hash_ranges.strangers(table) - {group for write in writes for group in write.groups}:

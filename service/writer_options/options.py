@@ -97,8 +97,8 @@ _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 # the next commit there, filters miss the partition's other rows; so does an `UPDATE` with a filter.
 _NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
 # `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, even if these are
-# replaced. Without optimized writes they compute the buckets when they write, as every upsert does. With consistent
-# hashing they would also have no effect once there is a newer base file (`jobs.services.checks.statements`).
+# replaced. Without optimized writes they compute the buckets when they write, as every upsert does. Statements on
+# consistent hashing also have no effect once there is a newer base file (`jobs.services.checks.statements`).
 _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 

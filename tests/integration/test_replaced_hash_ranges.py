@@ -83,7 +83,7 @@ def test_rows_that_went_to_replaced_file_groups_are_found_and_brought_back(
     assert (done.outcome, stale[0] in done.details["repaired"]) == (Outcome.SUCCEEDED, True)
     kept = [rows(spark, 0, 50, ts=5, partitions=1)] if has_rows else []
     other = rows(spark, 0, 50, partitions=2).where(f"dt != '{PARTITION}'")
-    # These keys are in both partitions, because the overwrite had keys of the other one.
+    # Odd keys are in both partitions, because the overwrite had keys of the other one.
     kept += [rows(spark, 50, 100, ts=5, partitions=1).where("substring(id, 2) % 2 = 1")] if has_rows else []
     found, wanted = texts(spark, base, later, *kept, *([] if how == "insert_overwrite_table" else [other]))
     assert (found, misplaced_by_hudi(spark, base, "id")) == (wanted, [])
