@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.format.hashing_config import BASELINE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 SUFFIX = ".hashing_meta"

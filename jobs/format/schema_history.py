@@ -6,12 +6,10 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 Columns = dict[int, tuple[str, str]]
 """Full name and type of each column, also inside structs, arrays and maps, by its id."""

@@ -3,20 +3,16 @@ files can be examined before the commit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from jobs.hudi import hashing_metadata, plan_firewall, write_stats
 from jobs.hudi.clustering_groups import SORT_AND_SIZE, ClusteringGroups
 from jobs.hudi.indexes import require_state
 from jobs.hudi.jvm import translated
+from jobs.hudi.table import HudiTable
+from jobs.hudi.write_stats import WriteStat
 from jobs.tracing import span
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from jobs.hudi.table import HudiTable
-    from jobs.hudi.write_stats import WriteStat
-
 
 _NO_INSTANT = "99991231235959999"
 

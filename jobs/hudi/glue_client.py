@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.errors import MetastoreError, MetastoreUnavailableError
+from jobs.errors import JobError, MetastoreError, MetastoreUnavailableError
 from jobs.format import glue_errors, paging
 from jobs.format.server_addresses import GLUE, glue_endpoint, glue_region
+from jobs.storage.aws_session import Credentials
 from jobs.storage_errors import StorageDeniedError, StorageLoginError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jobs.errors import JobError
-    from jobs.storage.aws_session import Credentials
 
 CONNECT_SECONDS = 3
 SILENCE_SECONDS = 20

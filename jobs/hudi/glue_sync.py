@@ -14,25 +14,20 @@ calls are made by `boto3`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.format.partition_values import values_of
+from jobs.format.partition_values import PartitionChanges, values_of
 from jobs.hudi.glue_client import GlueClient
 from jobs.hudi.hadoop import storage_of
-from jobs.hudi.metastore_table import LAST_SYNCED, Definition, MetastoreTable
+from jobs.hudi.metastore_table import LAST_SYNCED, Definition, MetastoreTable, Target
+from jobs.hudi.table import HudiTable
 from jobs.job_params import SyncStrategy
 from jobs.storage import s3
 from jobs.storage.aws_session import Credentials
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from jobs.format.partition_values import PartitionChanges
-    from jobs.hudi.metastore_table import Target
-    from jobs.hudi.table import HudiTable
 
 _CREATED_AT_ONCE, _DELETED_AT_ONCE = 100, 25
 _LISTS_FILES = "hudi.metadata-listing-enabled"

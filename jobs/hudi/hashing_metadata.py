@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 from uuid import uuid4
 
 from jobs.errors import FileMissingError, HudiError
@@ -27,12 +28,8 @@ from jobs.format.hashing_config import BASELINE
 from jobs.hudi import hashing_config
 from jobs.hudi.file_listing import listed_below
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from jobs.hudi.opened_table import OpenedTable
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.opened_table import OpenedTable
+from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 

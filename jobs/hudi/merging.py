@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.errors import HudiError
 from jobs.format import schema_history
+from jobs.format.schema_history import SchemaHistory
 from jobs.hudi.jvm import translated
-
-if TYPE_CHECKING:
-    from jobs.format.schema_history import SchemaHistory
-    from jobs.hudi.table import HudiTable
+from jobs.hudi.table import HudiTable
 
 _INFERRED_BELOW = 8
 

@@ -3,26 +3,21 @@ any plan unchecked, whoever made it and whatever has happened since."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
 
+from jobs.contract import Problem
 from jobs.errors import refuse
 from jobs.format import plan_files
+from jobs.format.plan_files import File, Group
+from jobs.hudi.clean_plan import CleanPlan
 from jobs.hudi.merging import history_of
 from jobs.hudi.plan_paths import check_paths
-from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
+from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, Plan, pending_plans
 from jobs.hudi.savepoints import savepoints_of
+from jobs.hudi.table import HudiTable
 from jobs.problems.plans import PLAN_UNREADABLE
 from jobs.problems.tables import COLUMNS_CHANGED
 from jobs.table_errors import PlanOfAnotherPathError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from jobs.contract import Problem
-    from jobs.format.plan_files import File, Group
-    from jobs.hudi.clean_plan import CleanPlan
-    from jobs.hudi.plans import Plan
-    from jobs.hudi.table import HudiTable
 
 
 def check_compaction(table: HudiTable, instant: str) -> None:

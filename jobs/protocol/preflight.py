@@ -6,17 +6,28 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from jobs.contract import Problem, WorkOrder
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError, StaleWriterError
 from jobs.format import lock_providers
-from jobs.format.bucket_rules import not_a_divisor, not_a_multiple, too_unlike
+from jobs.format.bucket_rules import (
+    BucketChange,
+    BucketRules,
+    Scale,
+    Selection,
+    not_a_divisor,
+    not_a_multiple,
+    too_unlike,
+)
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hash_ranges, merging, rows
 from jobs.hudi.hadoop import storage_of
+from jobs.hudi.records import Commit, FileSlice
+from jobs.hudi.table import HudiTable
 from jobs.problems.plans import PENDING_PLAN
 from jobs.problems.rescales import NUM_BUCKETS_UNCHANGED, WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
 from jobs.problems.tables import (
@@ -40,15 +51,7 @@ from jobs.problems.tables import (
     SOFT_DELETES,
 )
 from jobs.protocol import older_hudi, writer_engines
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection
-    from jobs.hudi.records import Commit, FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.storage.paths import Storage
+from jobs.storage.paths import Storage
 
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?$")

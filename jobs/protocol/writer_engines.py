@@ -11,15 +11,10 @@ wherever the bucket index prunes (`PartitionBucketIndexSupport.computeCandidateF
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from jobs.contract import Problem, WriterEngine
+from jobs.contract import Problem, WorkOrder, WriterEngine
 from jobs.hudi import hashing_config
+from jobs.hudi.table import HudiTable
 from jobs.problems.rescales import FLINK_MAY_BE_RUNNING, SQL_STATEMENTS_LOSE_ROWS
-
-if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
 
 PRUNING = "hoodie.bucket.index.query.pruning"
 # `WriteOperationType`s of statements that carry the locations of the rows they have read.

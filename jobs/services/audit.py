@@ -6,18 +6,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.audit import AuditParams, AuditResult, RowsOfReaders, StaleWrite
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import CheckNotMade, Examination, KindResult
@@ -36,17 +37,10 @@ from jobs.services.checks import (
     table_parts,
     timeline,
 )
-from jobs.services.checks.examination import examine
+from jobs.services.checks.examination import Check, examine
 from jobs.services.checks.finding import Examined
-from jobs.services.checks.row_counts import count_rows
+from jobs.services.checks.row_counts import PartitionRows, count_rows
 from jobs.table_errors import DamagedFileError, MetadataTableError, PartitionValuesError
-
-if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.services.checks.examination import Check
-    from jobs.services.checks.row_counts import PartitionRows
 
 PROOFS: dict[str, Check] = {
     "timeline files": timeline.files,

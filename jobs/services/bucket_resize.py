@@ -12,18 +12,22 @@ The new hashing metadata are written with the lock held, right before the commit
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Result, WriterEngine
+from jobs.contract import Outcome, Problem, Result, WorkOrder, WriterEngine
 from jobs.errors import WritersActiveError, refuse
 from jobs.format.bucket_rules import Selection
+from jobs.format.stale_writes import Group
 from jobs.hudi import hashing_metadata, rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.bucket_resize import BucketResizeParams, BucketResizeResult
+from jobs.kinds.results import KindResult
 from jobs.problems.bucket_resizes import (
     HASH_FIELDS_NOT_PROVED,
     HASHING_METADATA_NOT_SOUND,
@@ -38,20 +42,11 @@ from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.protocol.writers import alone
 from jobs.services import repair, resize_plan
 from jobs.services.checks import consistent_hashing
+from jobs.services.checks.consistent_hashing import Placed
 from jobs.services.checks.finding import Examined
 from jobs.services.group_rewrite import HOLDING
 from jobs.services.held_groups import Held
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from jobs.contract import Problem, WorkOrder
-    from jobs.format.stale_writes import Group
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds.results import KindResult
-    from jobs.services.checks.consistent_hashing import Placed
-    from jobs.services.resize_plan import ResizePlan
+from jobs.services.resize_plan import ResizePlan
 
 logger = logging.getLogger(__name__)
 

@@ -4,21 +4,16 @@ one. Writes nothing."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, WorkOrder
 from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.diagnosis import DiagnosisParams, DiagnosisResult
 from jobs.services.audit import PROOFS
 from jobs.services.checks import buckets, columns, indexes, metadata_table, plans, remains, table_parts, timeline
-from jobs.services.checks.examination import examine
-
-if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
-    from jobs.job_context import JobContext
-    from jobs.services.checks.examination import Check
+from jobs.services.checks.examination import Check, examine
 
 CHECKS: dict[str, Check] = {
     **PROOFS,

@@ -12,49 +12,41 @@ all of them, except those whose file groups an owner's overwrite replaced.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from jobs.contract import Outcome, Result, converted
+from jobs.contract import Outcome, Result, WorkOrder, converted
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketChange
-from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, StaleWrite, stale_writes
+from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, CompletedWrite, Doubt, Group, StaleWrite, stale_writes
+from jobs.format.written_file import WrittenFile
 from jobs.hudi import hash_ranges
 from jobs.hudi.client import WriteClient
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.records import Commit, FileSlice
 from jobs.hudi.stale_slices import lost_deletes
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.kinds.repair import RepairParams, RepairResult
 from jobs.kinds.results import ReplacementResult
+from jobs.kinds.words import ReplacingParams
 from jobs.protocol import preflight, recovery
-from jobs.protocol.replacement import Replacement
+from jobs.protocol.file_group_change import Switch
+from jobs.protocol.replacement import Replacement, Rewriter
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.protocol.stale_writer_watch import StaleWriterWatch
-from jobs.protocol.writers import Writers
+from jobs.protocol.stale_writer_watch import KnownInstants, StaleWriterWatch
+from jobs.protocol.writers import Fenced, Writers
 from jobs.services import groups_without_bucket, remove_leftovers, stray_row_writes, stray_rows
 from jobs.services.checks import deletes as past_deletes
 from jobs.services.checks import statements
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from jobs.contract import WorkOrder
-    from jobs.format.stale_writes import CompletedWrite, Group
-    from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import Commit, FileSlice
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.kinds.words import ReplacingParams
-    from jobs.protocol.file_group_change import Switch
-    from jobs.protocol.replacement import Rewriter
-    from jobs.protocol.stale_writer_watch import KnownInstants
-    from jobs.protocol.writers import Fenced
-    from jobs.services.stray_rows import Decided, Misplaced
+from jobs.services.stray_rows import Decided, Misplaced
 
 Replacing = TypeVar("Replacing", bound=ReplacementResult)
 

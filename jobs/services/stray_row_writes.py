@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,22 +15,17 @@ from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.jvm import translated
 from jobs.hudi.keyed_writes import keyed_write_options
+from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import INGESTION, REPLACE
+from jobs.hudi.records import INGESTION, REPLACE, Instant
+from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.protocol.replacement import POLL_SECONDS
 from jobs.protocol.writers import dead_writes
-from jobs.services.stray_rows import INSTANT, KEY, without
+from jobs.services.stray_rows import INSTANT, KEY, Decided, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from pyspark.sql import DataFrame
-
-    from jobs.hudi.lock import TableLock
-    from jobs.hudi.records import Instant
-    from jobs.hudi.table import HudiTable
-    from jobs.job_context import JobContext
-    from jobs.services.stray_rows import Decided
 
 
 @contextmanager

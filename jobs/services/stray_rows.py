@@ -5,6 +5,7 @@ existed when the stray row was committed, but does not exist now, was deleted si
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -14,22 +15,18 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.format.meta_columns import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
-from jobs.format.stale_writes import dated
+from jobs.format.stale_writes import Group, dated
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
-from jobs.hudi.stale_slices import deleted_keys
+from jobs.hudi.records import Commit
+from jobs.hudi.stale_slices import DeletedKey, deleted_keys
+from jobs.hudi.table import HudiTable
 from jobs.services import keys_elsewhere
 from jobs.services.checks import row_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from pyspark.sql import Column, DataFrame
 
-    from jobs.format.stale_writes import Group
-    from jobs.hudi.records import Commit
-    from jobs.hudi.stale_slices import DeletedKey
-    from jobs.hudi.table import HudiTable
 
 KEY = [PARTITION_PATH, RECORD_KEY]
 # Columns that only a repair has. No table has a column with this prefix.

@@ -5,32 +5,27 @@ Each row has running totals, so the sum over a period is the difference of two r
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
+from jobs.contract import JobKind
+from jobs.kinds.results import KindResult
 from jobs.spec import Documented, Spec
 from service.db import schema
 from service.db.upsert import insert_into
 from service.delivery import outbox
 from service.outcome.gain import saved_by
 from service.queue import circumstance_store, cost_store, gain_store, worker_store
+from service.queue.circumstances import Circumstances
 from service.queue.cost import Ended
-from service.queue.job import AttemptOutcome
+from service.queue.job import AttemptOutcome, Job
 from service.queue.job_tally import amount
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from sqlalchemy import Connection
-
-    from jobs.contract import JobKind
-    from jobs.kinds.results import KindResult
-    from service.queue.circumstances import Circumstances
-    from service.queue.job import Job
 
 _f = schema.attempt_figures
 _t = schema.figure_totals

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobs.kinds.results import NO_WORK, Work
 from service.model.formatting import duration, size
 from service.queue.circumstances import UNKNOWN, Circumstances
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 DEFAULT_SECONDS = 30.0
 

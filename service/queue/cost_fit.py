@@ -4,20 +4,19 @@ it works on, and by which factor circumstances change that."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jobs.kinds.results import Work
 from service.queue.circumstances import UNKNOWN, Circumstances, Slowness, slowness
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from jobs.kinds.results import Work
 
 _GIB = 2.0**30
 _STEPS = 10

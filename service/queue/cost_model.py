@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobs.kinds.results import Work
 from service.queue.circumstances import UNKNOWN, Circumstances
-from service.queue.cost import DEFAULT_SECONDS, Basis, Cost, CostPart, Range
+from service.queue.cost import DEFAULT_SECONDS, Basis, Cost, CostPart, Ended, Range
 from service.queue.cost_fit import Fit, Observation, fitted, fitted_as, fitted_with_circumstances
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from service.queue.cost import Ended
 
 # The numbers of latest jobs from which the fit of a kind, the factor of a shape and the factor of a table are made.
 _MOST_OF_KIND, _MOST_OF_SHAPE, _MOST_OF_TABLE = 300, 40, 5

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import JobKind
 from jobs.kinds.results import Work
 from service.catalog import snapshot_store
 from service.db import schema
+from service.lake.snapshot import Totals
 from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import Cost, CostPart, Ended
 from service.queue.cost_model import CostModel
 from service.queue.workload import work_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.lake.snapshot import Totals
 
 _c = schema.attempt_costs
 _t = schema.tables

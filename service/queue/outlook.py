@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from service.model.formatting import count, duration
-from service.queue.circumstances import UNKNOWN
+from service.queue.circumstances import UNKNOWN, Circumstances
+from service.queue.cost import Cost
 from service.queue.forecast import HeldSlot, course, wanted_slots
 from service.queue.held_attempts import is_window
 from service.queue.lease_order import Candidate
+from service.queue.outlook_store import HeldRow, QueuedRow
 from service.queue.slot_use import since
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from service.queue.circumstances import Circumstances
-    from service.queue.cost import Cost
-    from service.queue.outlook_store import HeldRow, QueuedRow
-    from service.queue.worker import Worker
+from service.queue.worker import Worker
 
 _YET = 0.1
 """The expected remaining time of a job that already takes longer than expected, as a share of its time so far."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.queue import lock_sighting_store
 from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.job import HELD, JobState
 from service.queue.lock_sighting import FRESH
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _a = schema.job_attempts
 _j = schema.jobs

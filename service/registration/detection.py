@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from jobs.contract import BucketIndex
 from jobs.format.consistent_hashing import RANGES_STAY
 from service.lake.engine_marks import marks_of_table
+from service.lake.engine_sighting import Mark
 from service.lake.file_slices import read_snapshot
 from service.lake.hashing_config import HashingConfigs, read_hashing_configs
 from service.lake.index_options import index_options
 from service.lake.location import canonical
 from service.lake.storage import open_storage
-from service.lake.table import BucketIndexKind, TableProfile
+from service.lake.table import BucketIndexKind, BucketLayout, TableProfile
 from service.lake.table_config import TableConfig, read_table_config
 from service.lake.timeline import Timeline, read_timeline
 from service.registration.bucket_index import CONSISTENT_HASHING_FOLDER, Evidence, Finding, detect, verify
 from service.registration.key_sample import Sample, read_sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from jobs.contract import BucketIndex
-    from service.lake.engine_sighting import Mark
-    from service.lake.table import BucketLayout
 
 
 @dataclass(frozen=True)

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from service.lake.snapshot import PartitionState, TableSnapshot
 from service.model.formatting import count, size
+from service.policies.bucket_settings import ExpansionSettings
 from service.policies.settings import Mode
-from service.scheduling.bucket_growth import AHEAD, MAX_FACTOR, local
-from service.scheduling.decision import Run, Skip, Suggest
-from service.scheduling.trigger_context import by_calendar
+from service.scheduling.bucket_growth import AHEAD, MAX_FACTOR, BucketGrowth, local
+from service.scheduling.decision import Proposal, Run, Skip, Suggest
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import TriggerContext, by_calendar
 from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from service.lake.snapshot import PartitionState, TableSnapshot
-    from service.policies.bucket_settings import ExpansionSettings
-    from service.scheduling.bucket_growth import BucketGrowth
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
 
 _UNEVEN = 4
 """A bucket is uneven if it is too large although the average bucket is below the target divided by this. The rows of

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from statistics import median
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from jobs.spec import Documented, Spec
+from service.catalog.sample import Sample
 from service.model.formatting import size
 from service.policies import windows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from service.catalog.sample import Sample
-    from service.policies.policy import Policy
+from service.policies.policy import Policy
 
 AHEAD = timedelta(days=90)
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from jobs.contract import JobKind
+from service.lake.snapshot import TableSnapshot
 from service.model.formatting import duration
 from service.outcome.objective import storage_overhead
-from service.outcome.table_objective import UNREAD_FOR
-from service.scheduling.trigger_context import Timing
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.lake.snapshot import TableSnapshot
-    from service.outcome.table_objective import TableObjective
-    from service.scheduling.trigger_context import TriggerContext
+from service.outcome.table_objective import UNREAD_FOR, TableObjective
+from service.scheduling.trigger_context import Timing, TriggerContext
 
 
 def of_logs(snapshot: TableSnapshot, context: TriggerContext) -> Timing:

@@ -3,22 +3,16 @@ files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout
+from service.lake.snapshot import TableSnapshot
 from service.model.formatting import count, size
+from service.policies.settings import ClusteringSettings
 from service.scheduling.by_objective import of_small_files, within_budget
-from service.scheduling.decision import Run, Skip
+from service.scheduling.decision import Proposal, Run, Skip
 from service.scheduling.pending_plans import plans_of
-from service.scheduling.trigger_context import Timing, by_calendar
-
-if TYPE_CHECKING:
-    from service.lake.snapshot import TableSnapshot
-    from service.policies.settings import ClusteringSettings
-    from service.scheduling.decision import Proposal
-    from service.scheduling.policy_inputs import PolicyInputs
-    from service.scheduling.trigger_context import TriggerContext
+from service.scheduling.policy_inputs import PolicyInputs
+from service.scheduling.trigger_context import Timing, TriggerContext, by_calendar
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

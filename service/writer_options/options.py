@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from jobs.format import lock_providers
@@ -14,11 +14,7 @@ from service.lake.table import TableType
 from service.writer_options import flink_notes, spark_notes
 from service.writer_options.known_options import known, table_version_of
 from service.writer_options.statements import creating
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.writer_options.written_table import Callback, Target
+from service.writer_options.written_table import Callback, Target
 
 
 @dataclass(frozen=True)

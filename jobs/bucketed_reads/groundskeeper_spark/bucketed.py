@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,6 @@ from groundskeeper_spark.grouped_scan import declared, key_types, own_session, r
 from groundskeeper_spark.table import NotColocatedError, Table, java_hash, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _log = logging.getLogger(__name__)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.format import glue_errors, paging
 from jobs.format.server_addresses import glue_endpoint, glue_region
 from jobs.storage import aws_session
 from jobs.storage.store import LoginError
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from service.registration.catalogs.catalog import Source
+from service.registration.catalogs.catalog import Broken, Entry, Source
 
 _CONNECT_SECONDS, _SILENCE_SECONDS, _ATTEMPTS = 3, 10, 5
 

@@ -6,16 +6,12 @@ instead of the 60 000 lines that Thrift generates.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from jobs.format.server_addresses import metastores
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from service.registration.catalogs.catalog import Source
+from service.registration.catalogs.catalog import Broken, Entry, Source
 
 _CONNECT_SECONDS, _SILENCE_SECONDS = 3.0, 20.0
 # Tables of one request. The metastore reads all parts of each from its database.

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from jobs.redaction import redacted
 from service.catalog.ownership import MOST_TAGS, OWNER, TAG_KEY, TAG_VALUE
 from service.lake.location import canonical
 from service.model.errors import GroundskeeperError
-from service.registration.catalogs.catalog import Broken, CatalogKind, Entry
+from service.registration.catalogs.catalog import Broken, CatalogKind, Entry, Source
 from service.registration.catalogs.errors import CatalogError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from service.registration.catalogs.catalog import Source
 
 _MOST_NAME, _MOST_LOCATION, _MOST_BROKEN = 400, 4096, 200
 _HUDI = "hudi"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import msgspec
 
 from jobs.format import paging
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from service.registration.catalogs.catalog import Source
+from service.registration.catalogs.catalog import Broken, Entry, Source
 
 _PATH = "/api/2.1/unity-catalog/"
 _TIMEOUT = httpx.Timeout(10.0, connect=3.0)
