@@ -94,23 +94,22 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "stitching": ("clustering", {}, {"num_buckets": None}),
 }
 CASES = [
-    (kind, change, on_read, table_type, version)
+    (kind, change, on_read, table_type)
     for kind in KINDS
     for change in (WIDENED, INSIDE)
     for on_read in (False, True)
     for table_type in (MOR, COW)
-    for version in (9,)
     if not (kind in ("resize", "compaction") and table_type == COW)
 ]
-QUICK = ("bucket count", WIDENED, False, MOR, 9)
+QUICK = ("bucket count", WIDENED, False, MOR)
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "on_read", "table_type", "version"),
+    ("kind", "change", "on_read", "table_type"),
     [each if each == QUICK else pytest.param(*each, marks=pytest.mark.exhaustive) for each in CASES],
 )
 def test_rows_with_changed_columns_are_the_same_for_all_readers(
-    request: pytest.FixtureRequest, kind: str, change: str, on_read: bool, table_type: str, version: int
+    request: pytest.FixtureRequest, kind: str, change: str, on_read: bool, table_type: str
 ) -> None:
     spark: SparkSession = request.getfixturevalue("spark")
     base: Path = request.getfixturevalue("tmp_path") / "trips"
@@ -118,7 +117,7 @@ def test_rows_with_changed_columns_are_the_same_for_all_readers(
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", str(change != INSIDE).lower())
     request.addfinalizer(lambda: spark.conf.unset("spark.sql.parquet.enableVectorizedReader"))
     job, params, shape = KINDS[kind]
-    options = write(spark, base, change, on_read, table_type=table_type, version=version, **shape)
+    options = write(spark, base, change, on_read, table_type=table_type, **shape)
     buckets = shape.get("num_buckets", 4) and job != "bucket_resize"
     index = BucketIndex(4, ("id",)) if buckets else None
     before = by_readers(spark, base)
