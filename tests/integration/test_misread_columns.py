@@ -148,6 +148,26 @@ def test_the_old_columns_of_such_files_heal_the_table(
     assert found(spark, base) == {}
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("on_read", ["true", "false"])
+def test_a_clustering_of_hudi_loses_the_values_of_a_renamed_column_without_schema_on_read(
+    spark: SparkSession, tmp_path: Path, on_read: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=40, table_type=COW, partitioned=False, num_buckets=None)
+    altering(spark, base, RENAME)()
+    right = values(spark, base, "town")
+    inline = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
+    alone = {**inline, ON_READ: on_read, "hoodie.parquet.small.file.limit": "0"}
+    more = tables.rows(spark, 100, 110).withColumnRenamed("city", "town")
+    tables.upsert(more, base, {**options, **alone})
+
+    kept = set(right) <= set(values(spark, base, "town"))
+    seen = found(spark, base, index=None)
+    assert (kept, seen.keys()) == ((True, set()) if on_read == "true" else (False, {LOST}))
+    assert kept or seen[LOST].endswith(": town (10 for 50)")
+
+
 EVOLUTION = [
     "ADD COLUMNS (tip double)",
     RENAME,
