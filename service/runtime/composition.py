@@ -17,7 +17,7 @@ from jobs.local_process import ids_of_process
 from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
 from service.api import overview
-from service.api.app import complete_routes, create_app
+from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.db.engine import checkpoint
 from service.db.timekeeping import Timekeeping
@@ -166,7 +166,6 @@ class Composition:
             simulator=self._simulators.isolated(Replayer.of(self.engine, queue.planning.limits, chosen.poll_seconds)),
         )
         app = create_app(context)
-        threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
         threading.Thread(target=overview.prepare, args=(context,), name="overview", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),
