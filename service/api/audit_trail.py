@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 
 from jobs.logs import request_id
 from service.access import audit_store
@@ -132,19 +132,17 @@ class CallRecord:
 class AuditTrail:
     """Decides which calls are recorded, and limits the entries of refused calls."""
 
-    def __init__(self, database: Database, routes: Sequence[APIRoute]) -> None:
+    def __init__(self, database: Database, routes: Sequence[BaseRoute]) -> None:
         self._database = database
-        self._routes: dict[str, list[APIRoute]] = {}
-        for route in routes:
-            for method in route.methods or ():
-                self._routes.setdefault(method, []).append(route)
+        self._routes = routes
         self._refusals = Refusals()
 
     def begin(self, scope: Scope) -> CallRecord | None:
         """Returns the record of a call; None for a call that only reads."""
-        for route in self._routes.get(scope["method"], ()):
-            match, found = route.matches(scope)
+        for each in self._routes:
+            match, found = each.matches(scope)
             if match is Match.FULL:
+                route = found["route"]
                 if route.operation_id in _READING:
                     return None
                 return CallRecord(self._database, route, scope, found.get("path_params", {}))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from jobs.contract import JobKind, LogLevel, Problem
 from service.api.answers import Declared, Shown
 from service.api.problems import problem_uri
-from service.api.structs import made
+from service.api.structs import made, struct_of
 from service.model.hand_over import HandOver
 from service.queue.breaker import Breaker, BreakerState
 from service.queue.cost import Basis, Cost, CostPart
@@ -130,7 +130,7 @@ class CostOut(BaseModel):
 
     @classmethod
     def of(cls, cost: Cost | None) -> CostOut | None:
-        return made(cls, None, text=cost.text, **_members(cost)) if cost else None
+        return struct_of(cls)(text=cost.text, **_members(cost)) if cost else None
 
 
 def _members(cost: Cost) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _members(cost: Cost) -> dict[str, Any]:
         "learned_from": cost.basis,
         "is_guess": cost.is_guess,
         "amounts": [
-            AmountOut(of=part, **{name: round(each, 3) for name, each in found._asdict().items()})
+            struct_of(AmountOut)(of=part, **{name: round(each, 3) for name, each in found._asdict().items()})
             for part, found in cost.further.items()
         ],
     }
@@ -167,9 +167,7 @@ class ForecastOut(CostOut):
         # Since the outlook was made, the job may have been leased, or put back into the queue.
         if outlook is None or found is None or found.is_held != job.state.is_held:
             return None
-        return made(
-            cls,
-            None,
+        return struct_of(cls)(
             starts_at=_after(outlook.as_of, found.start),
             ends_at=_after(outlook.as_of, found.end),
             held_back_by=found.held_back,

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
-from fastapi import APIRouter, Depends
-from starlette.routing import Match
+from fastapi import APIRouter, Depends, params
 
 from service.access.token import Role
 from service.api.answers import written
 from service.api.dependencies import needs
+from service.api.query_parameters import only_known
 from service.api.statuses import documented
 from service.model import errors as problems
 from service.model import job_errors, table_errors
-
-if TYPE_CHECKING:
-    from starlette.types import Scope
 
 _Operation = TypeVar("_Operation", bound=Callable[..., Any])
 
@@ -33,13 +30,8 @@ _OF_IDS = {
 
 
 class Routes(APIRouter):
-    _starts: tuple[str, ...] = ()
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Compares the beginning of the path first, so that most calls need not be compared with every route."""
-        if not scope.get("root_path") and not scope["path"].startswith(self._starts):
-            return Match.NONE, {}
-        return super().matches(scope)
+    def __init__(self, *, dependencies: Sequence[params.Depends] = (), **more: Any) -> None:
+        super().__init__(dependencies=[Depends(only_known), *dependencies], **more)
 
     def on(
         self,
@@ -58,7 +50,6 @@ class Routes(APIRouter):
         in camel case. `also` describes other statuses with the same answer. `of_tables` is as in `needs`. The status is
         by default 204 for an operation that returns nothing, and 200 for any other."""
         method, path = call.split(" ")
-        self._starts = (*self._starts, f"{self.prefix}{path}".partition("{")[0])
         of_ids = [error for part, error in _OF_IDS.items() if part in self.prefix + path]
         if role is not None:
             more["dependencies"] = [Depends(needs(role, of_tables=of_tables))]

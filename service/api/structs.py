@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING
 from functools import cache, reduce
 from operator import or_
 from types import UnionType
@@ -40,10 +41,15 @@ def _struct(model: Any) -> Any:
 def made(model: type[_Model], source: object, **members: Any) -> _Model:
     """Returns the struct of the model with the attributes of a dataclass or named tuple; `members` replace some of
     them, or add those that `source` lacks. Raises msgspec.ValidationError for values of other types."""
-    struct, kind = _struct(model), cast("Any", type(source))
-    given = source.__dict__ if hasattr(source, "__dict__") else {}
-    others = {name: getattr(source, name) for name in _others(struct, kind) if name not in members}
-    return converted({**given, **others, **members}, struct, from_attributes=True)  # type: ignore[no-any-return]
+    struct = _struct(model)
+    kind: Any = type(source)
+    defaults, others = _others(struct, kind)
+    given = source.__dict__ if kind.__dictoffset__ else {}
+    values = {**defaults, **given, **members}
+    for name in others:
+        if name not in members:
+            values[name] = getattr(source, name)
+    return converted(values, struct, from_attributes=True)  # type: ignore[no-any-return]
 
 
 def as_json(answer: object) -> bytes:
@@ -84,10 +90,12 @@ _encoder = msgspec.json.Encoder(enc_hook=_members_of)
 
 
 @cache
-def _others(struct: Any, source: Any) -> Sequence[str]:
-    """Returns the names of the members that instances of the source have, but not in their dictionary."""
-    own = getattr(source, "__dataclass_fields__", ()) if source.__dictoffset__ else ()
-    return [name for name in struct.__struct_fields__ if name not in own and hasattr(source, name)]
+def _others(struct: Any, source: Any) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """Returns the defaults of the dataclass, which instances that msgspec has made do not have in their dictionary, and
+    the names of the members that no instance has there."""
+    own = getattr(source, "__dataclass_fields__", {}) if source.__dictoffset__ else {}
+    defaults = {name: field.default for name, field in own.items() if field.default is not MISSING}
+    return defaults, [name for name in struct.__struct_fields__ if name not in own and hasattr(source, name)]
 
 
 def _member(name: str, field: Any) -> tuple[str, Any] | tuple[str, Any, Any]:

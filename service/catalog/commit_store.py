@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.page import Cursor, Page, PageRequest, page_of
+from service.db.documents import Documents, together
+from service.db.page import Page, PageRequest, Shape, page_of
 from service.lake.commit import CLEAN, COMPACTION, SERVICE_OPERATIONS, UPSERT, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _c = schema.commits
+_commits = Documents(Commit, _c)
 
 # The same condition as `Commit.ingests`.
 _INGESTS = sa.and_(
@@ -27,7 +30,6 @@ _INGESTS = sa.and_(
     sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS)),
     _c.c.file_groups > 0,
 )
-_ANY: tuple[str | None, ...] = (None,)
 # The order of the timeline is that of completion times; table versions before 8 have none, so there the requested time
 # counts.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
@@ -39,11 +41,10 @@ _INSERTS = {
     for name, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
 }
 _INSERT = _c.insert()
-_NAMES = [each.name for each in _c.c]
 _OF_TABLE = _c.c.table_id == sa.bindparam("of_table")
 _KNOWN = sa.select(_c.c.requested_time, _c.c.action).where(_OF_TABLE, _c.c.requested_time >= sa.bindparam("since"))
 _NEWEST = sa.select(sa.func.max(_c.c.requested_time)).where(_OF_TABLE)
-_WRITES = sa.select(_c).where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS)).limit(1)
+_WRITES = _commits.select().where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS)).limit(1)
 _FIRST, _LAST = _WRITES.order_by(_c.c.id), _WRITES.order_by(_c.c.id.desc())
 _LAST_RUN = {
     column: sa.select(_c.c.requested_time, _c.c.completed_at)
@@ -122,26 +123,25 @@ def page(
 ) -> Page[Commit]:
     """Returns a page of commits, latest completion first. Empty `actions` select all; `since` and `until` are
     completion times."""
-    conditions = asked.within(_c.c.completed_at)
-    if table_id is not None:
-        conditions.append(_c.c.table_id == table_id)
-    if asked.cursor:
-        after = Cursor.parse(asked.cursor)
-        same_moment = sa.and_(_c.c.completed_at == after.created_at, _c.c.id < after.number)
-        # The second condition is enough; the first one lets the index be searched.
-        conditions += [_c.c.completed_at <= after.created_at, sa.or_(_c.c.completed_at < after.created_at, same_moment)]
-    most = asked.limit + 1
+    query = _page(asked.shape, table_id is not None, tuple(sorted(set(actions))))
+    found = _commits.many(connection, query, {**asked.given(_c.c.id), "of_table": table_id})
+    return page_of(found, asked.limit, lambda commit: (commit.completed_at, str(commit.id)))
+
+
+@lru_cache(maxsize=100)
+def _page(shape: Shape, of_table: bool, actions: tuple[str, ...]) -> sa.Select[Any]:
+    conditions = shape.conditions(_c.c.completed_at, _c.c.id) + ([_OF_TABLE] if of_table else [])
     latest = (_c.c.completed_at.desc(), _c.c.id.desc())
-    # An index finds the next commit of each action in one step, however rare the action is.
-    parts = [
-        sa.select(_c.c.id).where(*conditions, *([_c.c.action == each] if each else [])).order_by(*latest).limit(most)
-        for each in sorted(set(actions)) or _ANY
-    ]
-    ids = parts[0] if len(parts) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in parts))
-    rows = [
-        _commit(row) for row in connection.execute(sa.select(_c).where(_c.c.id.in_(ids)).order_by(*latest).limit(most))
-    ]
-    return page_of(rows, asked.limit, lambda commit: (commit.completed_at, str(commit.id)))
+    most: sa.BindParameter[int] = sa.bindparam("most")
+    if len(actions) > 1:
+        # An index finds the next commit of each action in one step, however rare the action is.
+        parts = [
+            sa.select(_c.c.id).where(*conditions, _c.c.action == each).order_by(*latest).limit(most) for each in actions
+        ]
+        conditions = [_c.c.id.in_(sa.union_all(*(sa.select(each.subquery()) for each in parts)))]
+    elif actions:
+        conditions.append(_c.c.action == actions[0])
+    return together(_commits.select().where(*conditions).order_by(*latest).limit(most))
 
 
 def since_run(connection: Connection, table_id: str, run: str) -> Since:
@@ -186,8 +186,8 @@ def since_run_among(commits: Sequence[Commit], run: str) -> Since:
 
 def first_and_last(connection: Connection, table_id: str) -> tuple[Commit | None, Commit | None]:
     """Returns the first and the last commit that wrote or replaced rows."""
-    first, last = (connection.execute(each, {"of_table": table_id}).one_or_none() for each in (_FIRST, _LAST))
-    return _commit(first) if first else None, _commit(last) if last else None
+    first, last = (_commits.one(connection, each, {"of_table": table_id}) for each in (_FIRST, _LAST))
+    return first, last
 
 
 def completed_between(
@@ -228,7 +228,3 @@ def _values(commit: Commit, seen_at: datetime) -> dict[str, Any]:
     values = {**vars(commit), "seen_at": seen_at, "partitions": list(commit.partitions)}
     del values["id"]
     return values
-
-
-def _commit(row: sa.Row[Any]) -> Commit:
-    return Commit(**dict(zip(_NAMES, row, strict=True)) | {"partitions": tuple(row.partitions)})

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from jobs.contract import converted, json_of
 from service.db import schema
+from service.db.documents import Pairs
 from service.lake.backlog import extended
 from service.lake.snapshot import (
     Bucket,
@@ -54,14 +55,12 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, T
 
 def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
     """Returns the `clock` of the snapshots of these tables, without the tables that have none."""
-    rows = connection.execute(_CLOCKS, {"of_tables": list(table_ids)})
-    return {table_id: clock for table_id, clock in rows if clock}
+    return _CLOCKS.read(connection, {"of_tables": list(table_ids)})
 
 
 def totals(connection: Connection, table_ids: Collection[str]) -> dict[str, Totals]:
     """Returns the totals of these tables, as far as they have been polled."""
-    rows = connection.execute(_TOTALS_OF_TABLES, {"of_tables": list(table_ids)})
-    return {table_id: converted(found, Totals) for table_id, found in rows if found}
+    return _TOTALS_OF_TABLES.read(connection, {"of_tables": list(table_ids)})
 
 
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
@@ -194,9 +193,11 @@ _SKEW = sa.cast(_LARGEST * _number("num_buckets"), sa.Float) / sa.func.nullif(
 _TOTALS = _totals()
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 _OF_TABLES = sa.select(_s).where(schema.among(_s.c.table_id, "of_tables"))
+_CLOCKS: Pairs[Mapping[str, Any]]
+_TOTALS_OF_TABLES: Pairs[Totals]
 _CLOCKS, _TOTALS_OF_TABLES = (
-    sa.select(_s.c.table_id, _s.c.summary[name].label(name)).where(schema.among(_s.c.table_id, "of_tables"))
-    for name in ("clock", "totals")
+    Pairs(kind, sa.select(_s.c.table_id, _s.c.summary[name]).where(schema.among(_s.c.table_id, "of_tables")))
+    for name, kind in (("clock", dict[str, Any]), ("totals", Totals))
 )
 _INSERT, _INSERT_PARTITIONS = _s.insert(), _p.insert()
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -10,7 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from jobs.contract import TableLock
 from service.catalog.registration import Readers, Registration
 from service.db import schema
-from service.db.page import Page, PageRequest, is_at_or_below, matches, paged
+from service.db.documents import Documents, Pairs, together
+from service.db.page import Page, PageRequest, Shape, is_at_or_below, matches, page_of
 from service.db.violation import violated
 from service.model.table_errors import TableAlreadyRegisteredError, TableNotFoundError
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from service.catalog.ownership import TableSelection
 
 _t = schema.tables
+_tables = Documents(Registration, _t)
 
 
 def register(connection: Connection, table: Registration) -> None:
@@ -45,10 +48,10 @@ def register(connection: Connection, table: Registration) -> None:
 
 
 # Every poll executes this statement, so it is built once.
-_GET = sa.select(_t).where(_t.c.id == sa.bindparam("of_table"))
+_GET = _tables.select().where(_t.c.id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update()
-_GET_ALL = sa.select(_t).where(schema.among(_t.c.id, "of_tables"))
-_NAMES = sa.select(_t.c.id, _t.c.name).where(schema.among(_t.c.id, "of_tables"))
+_GET_ALL = together(_tables.select().where(schema.among(_t.c.id, "of_tables")))
+_NAMES: Pairs[str] = Pairs(str, sa.select(_t.c.id, _t.c.name).where(schema.among(_t.c.id, "of_tables")))
 _PROFILE = sa.select(_t.c.profile).where(_t.c.id == sa.bindparam("of_table"))
 _UPDATE = _t.update().where(_t.c.id == sa.bindparam("of_table"))
 
@@ -56,15 +59,15 @@ _UPDATE = _t.update().where(_t.c.id == sa.bindparam("of_table"))
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Registration:
     """Returns a table. Raises TableNotFoundError. `for_update` keeps others from changing the table, and from adding
     jobs to it, until the transaction ends."""
-    row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
-    if row is None:
+    table = _tables.one(connection, _GET_LOCKED if for_update else _GET, {"of_table": table_id})
+    if table is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
-    return Registration.of_row(row)
+    return table
 
 
 def get_all(connection: Connection, table_ids: Collection[str]) -> dict[str, Registration]:
     """Returns the tables with these ids, by id; unknown ids are left out."""
-    return {row.id: Registration.of_row(row) for row in connection.execute(_GET_ALL, {"of_tables": list(table_ids)})}
+    return {table.id: table for table in _tables.many(connection, _GET_ALL, {"of_tables": list(table_ids)})}
 
 
 def find(connection: Connection, base_path: str) -> str | None:
@@ -95,13 +98,20 @@ def page(
 ) -> Page[Registration]:
     """Returns a page of tables in the order of their registration. `name` is a glob, `path` a base path or a folder
     above; the times are those of the registration."""
-    query = sa.select(_t).where(*asked.within(_t.c.created_at), *_selected(selection))
+    query = _page(asked.shape, name, path, None if selection is None or selection.is_open else selection)
+    tables = _tables.many(connection, query, asked.given(_t.c.id))
+    return page_of(tables, asked.limit, lambda table: (table.created_at, table.id))
+
+
+@lru_cache(maxsize=100)
+def _page(shape: Shape, name: str | None, path: str | None, selection: TableSelection | None) -> sa.Select[Any]:
+    conditions = shape.conditions(_t.c.created_at, _t.c.id, ascending=True) + _selected(selection)
     if name is not None:
-        query = query.where(matches(_t.c.name, name))
+        conditions.append(matches(_t.c.name, name))
     if path is not None:
-        query = query.where(is_at_or_below(_t.c.base_path, path))
-    registered = (_t.c.created_at, _t.c.id)
-    return paged(connection, query, Registration.of_row, *registered, asked=asked, ascending=True)
+        conditions.append(is_at_or_below(_t.c.base_path, path))
+    query = _tables.select().where(*conditions).order_by(_t.c.created_at, _t.c.id)
+    return together(query.limit(sa.bindparam("most")))
 
 
 def is_selected(table_id: sa.ColumnElement[str], selection: TableSelection | None) -> list[sa.ColumnElement[bool]]:
@@ -160,8 +170,7 @@ def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, Table
 
 def names(connection: Connection, table_ids: Collection[str]) -> dict[str, str]:
     """Returns the names of these tables by id."""
-    rows = connection.execute(_NAMES, {"of_tables": list(table_ids)}) if table_ids else ()
-    return dict(tuple(row) for row in rows)
+    return _NAMES.read(connection, {"of_tables": list(table_ids)}) if table_ids else {}
 
 
 def change(connection: Connection, table: Registration) -> None:

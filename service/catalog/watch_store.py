@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from jobs.contract import Problem, TableLock
+from jobs.contract import Problem, TableLock, WriterEngine
 from service.catalog.watch import Watch
 from service.db import schema
+from service.db.documents import Pairs
 from service.lake import engine_sighting
+from service.lake.engine_sighting import Sighting
 from service.lake.table_lock import PolledLock
 from service.model.table_errors import TableNotFoundError
 
@@ -133,8 +135,7 @@ def record_failure(
 
 def engines(connection: Connection, table_ids: Collection[str]) -> dict[str, Sightings]:
     """Returns the engine sightings of these tables, without the tables that are not watched."""
-    rows = connection.execute(_ENGINES, {"of_tables": list(table_ids)})
-    return {row.table_id: engine_sighting.from_json(row.engines) for row in rows}
+    return _ENGINES.read(connection, {"of_tables": list(table_ids)})
 
 
 def engines_of(connection: Connection, table_id: str) -> Sightings:
@@ -169,7 +170,10 @@ _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
 _CLAIMED = _joined().where(schema.among(_w.c.table_id, "claimed"))
 _CLAIMED_LOCKED = _CLAIMED.order_by(_w.c.table_id).with_for_update(of=_w)
-_ENGINES = sa.select(_w.c.table_id, _w.c.engines).where(schema.among(_w.c.table_id, "of_tables"))
+_ENGINES: Pairs[Sightings] = Pairs(
+    dict[WriterEngine, Sighting],
+    sa.select(_w.c.table_id, _w.c.engines).where(schema.among(_w.c.table_id, "of_tables")),
+)
 _ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
 _LOCK = [_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder")]
 _SEEN_LOCK = sa.select(*_LOCK).where(_s.c.table_id == sa.bindparam("of_table"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -41,6 +41,39 @@ class PageRequest:
     def within(self, column: sa.ColumnElement[Any]) -> list[sa.ColumnElement[bool]]:
         """Returns the conditions that a time is in the period."""
         return within(column, self.since, self.until)
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.since is not None, self.until is not None, bool(self.cursor))
+
+    def given(self, row_id: sa.Column[Any]) -> dict[str, Any]:
+        """Returns the parameters of a statement that was built for this shape. Raises ParamsInvalidError."""
+        found: dict[str, Any] = {"most": self.limit + 1}
+        if self.since is not None:
+            found["since"] = self.since
+        if self.until is not None:
+            found["until"] = self.until
+        if self.cursor:
+            found["after_at"], found["after_id"] = _last(self.cursor, row_id)
+        return found
+
+
+class Shape(NamedTuple):
+    """The parts of a `PageRequest` that are set. All requests of one shape share a statement, because building one
+    takes longer than executing it. Its parameters are `since`, `until`, `after_at`, `after_id` and `most`."""
+
+    since: bool
+    until: bool
+    cursor: bool
+
+    def conditions(
+        self, at: sa.Column[datetime], row_id: sa.Column[Any], *, ascending: bool = False
+    ) -> list[sa.ColumnElement[bool]]:
+        """Returns the conditions that a row is in the period and comes after the cursor."""
+        since: sa.BindParameter[Any] | None = sa.bindparam("since") if self.since else None
+        until: sa.BindParameter[Any] | None = sa.bindparam("until") if self.until else None
+        last = [_beyond(at, row_id, sa.bindparam("after_at"), sa.bindparam("after_id"), ascending=ascending)]
+        return within(at, since, until) + (last if self.cursor else [])
 
 
 @dataclass(frozen=True)
@@ -94,7 +127,9 @@ def is_at_or_below(column: sa.ColumnElement[str], path: str) -> sa.ColumnElement
 
 
 def within(
-    column: sa.ColumnElement[Any], since: datetime | None, until: datetime | None
+    column: sa.ColumnElement[Any],
+    since: datetime | sa.BindParameter[Any] | None,
+    until: datetime | sa.BindParameter[Any] | None,
 ) -> list[sa.ColumnElement[bool]]:
     """Returns the conditions that a time is `since` or later, and before `until`; None sets no limit."""
     return [*([] if since is None else [column >= since]), *([] if until is None else [column < until])]
@@ -111,13 +146,21 @@ def behind(
 ) -> list[sa.ColumnElement[bool]]:
     """Returns the condition that a row comes after the cursor in the order of a time and the id: newest first, unless
     `ascending`. Raises ParamsInvalidError."""
-    if not cursor:
-        return []
+    return [_beyond(at, row_id, *_last(cursor, row_id), ascending=ascending)] if cursor else []
+
+
+def _last(cursor: str, row_id: sa.Column[Any]) -> tuple[datetime, Any]:
     last = Cursor.parse(cursor)
-    last_id = last.number if isinstance(row_id.type, sa.Integer) else last.id
-    if ascending:
-        return [sa.or_(at > last.created_at, sa.and_(at == last.created_at, row_id > last_id))]
-    return [sa.or_(at < last.created_at, sa.and_(at == last.created_at, row_id < last_id))]
+    return last.created_at, last.number if isinstance(row_id.type, sa.Integer) else last.id
+
+
+def _beyond(
+    at: sa.Column[datetime], row_id: sa.Column[Any], last_at: Any, last_id: Any, *, ascending: bool
+) -> sa.ColumnElement[bool]:
+    is_beyond, is_next = (at > last_at, row_id > last_id) if ascending else (at < last_at, row_id < last_id)
+    # The second condition is enough; the first one lets an index be searched.
+    same_moment = sa.and_(at == last_at, is_next)
+    return sa.and_(at >= last_at if ascending else at <= last_at, sa.or_(is_beyond, same_moment))
 
 
 def paged(

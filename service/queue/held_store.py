@@ -12,6 +12,7 @@ from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
 from service.db import schema
 from service.queue import job_store
 from service.queue.job import HELD, Job, JobState
+from service.queue.job_store import JOBS
 
 _j = schema.jobs
 
@@ -61,8 +62,8 @@ def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
     """Returns the queued jobs of these tables that take the table's lock, the oldest first."""
     if not table_ids:
         return []
-    query = sa.select(_j).where(_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
-    return [Job.of_row(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
+    query = JOBS.select().where(_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
+    return JOBS.many(connection, query.order_by(_j.c.created_at, _j.c.id))
 
 
 def begun_or_locked_out(

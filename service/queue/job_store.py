@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -12,7 +13,8 @@ from jobs.contract import TABLE_LOCKED, JobKind
 from jobs.kinds.registry import KINDS
 from service.catalog import table_store
 from service.db import schema
-from service.db.page import Page, PageRequest, behind, page_of
+from service.db.documents import Documents, together
+from service.db.page import Page, PageRequest, Shape, page_of
 from service.db.violation import FOREIGN_KEY, violated
 from service.model.job_errors import JobConflictError, JobNotFoundError
 from service.model.table_errors import TableNotFoundError
@@ -31,15 +33,17 @@ _j = schema.jobs
 _a = schema.job_attempts
 
 _ANY: tuple[str | None, ...] = (None,)
+JOBS = Documents(Job, _j)
 # Every decision or job executes these statements, so they are built once.
-_GET = sa.select(_j).where(_j.c.id == sa.bindparam("of_job"))
+_GET = JOBS.select().where(_j.c.id == sa.bindparam("of_job"))
 _GET_LOCKED = _GET.with_for_update()
 _RECENT = (
-    sa.select(_j)
+    JOBS.select()
     .where(_j.c.table_id == sa.bindparam("of_table"), sa.not_(_j.c.dry_run))
     .order_by(_j.c.created_at.desc(), _j.c.id.desc())
     .limit(sa.bindparam("most"))
 )
+_RECENT_TOGETHER = together(_RECENT)
 _COUNT_ACTIVE = (
     sa.select(_j.c.kind, _j.c.worker_group, sa.func.count())
     .where(_j.c.state.in_([state.value for state in ACTIVE]), sa.not_(_j.c.dry_run))
@@ -78,10 +82,10 @@ def submit(connection: Connection, job: Job) -> Job:
 
 def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job:
     """Raises JobNotFoundError."""
-    row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_job": job_id}).one_or_none()
-    if row is None:
+    job = JOBS.one(connection, _GET_LOCKED if for_update else _GET, {"of_job": job_id})
+    if job is None:
         raise JobNotFoundError(f"There is no job {job_id}.")
-    return Job.of_row(row)
+    return job
 
 
 def state_of(connection: Connection, job_id: str) -> JobState:
@@ -108,24 +112,42 @@ def page(
     selection: TableSelection | None = None,
 ) -> Page[Job]:
     """Returns a page of jobs, newest first. Empty `kinds` and `states` select all; the times are those of creation."""
-    conditions = asked.within(_j.c.created_at) + behind(asked.cursor, _j.c.created_at, _j.c.id)
-    conditions += table_store.is_selected(_j.c.table_id, selection)
-    if table_id is not None:
-        conditions.append(_j.c.table_id == table_id)
+    query = _page(
+        asked.shape,
+        table_id is not None,
+        tuple(sorted({each.value for each in kinds})),
+        tuple(sorted({each.value for each in states})),
+        None if selection is None or selection.is_open else selection,
+    )
+    jobs = JOBS.many(connection, query, {**asked.given(_j.c.id), "of_table": table_id})
+    return page_of(jobs, asked.limit, lambda job: (job.created_at, job.id))
+
+
+@lru_cache(maxsize=100)
+def _page(
+    shape: Shape,
+    of_table: bool,
+    kinds: tuple[str, ...],
+    states: tuple[str, ...],
+    selection: TableSelection | None,
+) -> sa.Select[Any]:
+    conditions = shape.conditions(_j.c.created_at, _j.c.id) + table_store.is_selected(_j.c.table_id, selection)
+    if of_table:
+        conditions.append(_j.c.table_id == sa.bindparam("of_table"))
     newest = (_j.c.created_at.desc(), _j.c.id.desc())
-    # Each pair of kind and state is a query of its own, which reads only its own jobs by an index.
+    most: sa.BindParameter[int] = sa.bindparam("most")
     pairs = [
-        sa.select(_j.c.id)
-        .where(*conditions, *([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else []))
-        .order_by(*newest)
-        .limit(asked.limit + 1)
-        for kind in sorted({each.value for each in kinds}) or _ANY
-        for state in sorted({each.value for each in states}) or _ANY
+        [*([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else [])]
+        for kind in kinds or _ANY
+        for state in states or _ANY
     ]
-    ids = pairs[0] if len(pairs) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in pairs))
-    query = sa.select(_j).where(_j.c.id.in_(ids)).order_by(*newest).limit(asked.limit + 1)
-    rows = [Job.of_row(row) for row in connection.execute(query)]
-    return page_of(rows, asked.limit, lambda job: (job.created_at, job.id))
+    if len(pairs) == 1:
+        conditions += pairs[0]
+    else:
+        # Each pair of kind and state is a query of its own, which reads only its own jobs by an index.
+        parts = [sa.select(_j.c.id).where(*conditions, *each).order_by(*newest).limit(most) for each in pairs]
+        conditions = [_j.c.id.in_(sa.union_all(*(sa.select(each.subquery()) for each in parts)))]
+    return together(JOBS.select().where(*conditions).order_by(*newest).limit(most))
 
 
 def active(connection: Connection, table_id: str) -> list[str]:
@@ -136,14 +158,13 @@ def active(connection: Connection, table_id: str) -> list[str]:
 
 def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
     """Returns the table's last `limit` jobs without dry runs, newest first."""
-    rows = connection.execute(_RECENT, {"of_table": table_id, "most": limit})
-    return [Job.of_row(row) for row in rows]
+    return JOBS.many(connection, _RECENT_TOGETHER, {"of_table": table_id, "most": limit})
 
 
 def succeeded(connection: Connection, table_id: str, kind: JobKind, limit: int) -> list[Job]:
     """Returns the table's last `limit` successful jobs of a kind, without dry runs, newest first."""
     chosen = _RECENT.where(_j.c.kind == kind.value, _j.c.state == JobState.SUCCEEDED.value)
-    return [Job.of_row(row) for row in connection.execute(chosen, {"of_table": table_id, "most": limit})]
+    return JOBS.many(connection, together(chosen), {"of_table": table_id, "most": limit})
 
 
 def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
@@ -198,26 +219,25 @@ def active_retry(connection: Connection, job_id: str) -> Job | None:
     """Returns the active job that repeats this job, if there is one. Locks this job, so that concurrent calls find each
     other's new job. Raises JobNotFoundError."""
     get(connection, job_id, for_update=True)
-    query = sa.select(_j).where(_j.c.retry_of == job_id, is_active()).order_by(_j.c.created_at).limit(1)
-    row = connection.execute(query).one_or_none()
-    return Job.of_row(row) if row else None
+    query = JOBS.select().where(_j.c.retry_of == job_id, is_active()).order_by(_j.c.created_at).limit(1)
+    return JOBS.one(connection, query)
 
 
 def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) -> list[Job]:
     """Locks and returns the table's queued jobs of these kinds, without dry runs. A job that is being leased at this
     moment is skipped."""
-    query = sa.select(_j).where(
+    query = JOBS.select().where(
         _j.c.table_id == table_id,
         _j.c.kind.in_([kind.value for kind in kinds]),
         _j.c.state == JobState.QUEUED.value,
         sa.not_(_j.c.dry_run),
     )
-    return [Job.of_row(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
+    return JOBS.many(connection, query.with_for_update(skip_locked=True))
 
 
 # Every poll executes these statements, so they are built once.
 _UNKNOWN = (
-    sa.select(_j)
+    JOBS.select()
     .where(_j.c.table_id == sa.bindparam("of_table"), schema.JOB_IS_UNKNOWN)
     .order_by(_j.c.created_at)
     .with_for_update()
@@ -227,7 +247,7 @@ _WITH_UNKNOWN = sa.select(_j.c.table_id).where(schema.among(_j.c.table_id, "of_t
 
 def unknown(connection: Connection, table_id: str) -> list[Job]:
     """Returns the table's jobs of unknown outcome, the oldest first, and locks them."""
-    return [Job.of_row(row) for row in connection.execute(_UNKNOWN, {"of_table": table_id})]
+    return JOBS.many(connection, _UNKNOWN, {"of_table": table_id})
 
 
 def with_unknown(connection: Connection, table_ids: Collection[str]) -> set[str]:
@@ -240,10 +260,10 @@ def begun(connection: Connection, table_ids: Collection[str] | None = None) -> l
     unknown outcome, and those that are queued again because they found their table's lock held."""
     states = [JobState.UNKNOWN.value, *(state.value for state in HELD)]
     locked_out = sa.and_(_j.c.state == JobState.QUEUED.value, _j.c.error["type"].as_string() == TABLE_LOCKED)
-    query = sa.select(_j).where(sa.or_(_j.c.state.in_(states), locked_out)).order_by(_j.c.created_at, _j.c.id)
+    query = JOBS.select().where(sa.or_(_j.c.state.in_(states), locked_out)).order_by(_j.c.created_at, _j.c.id)
     if table_ids is not None:
         query = query.where(_j.c.table_id.in_(table_ids))
-    return [Job.of_row(row) for row in connection.execute(query)]
+    return JOBS.many(connection, together(query))
 
 
 def is_known(connection: Connection, job_id: str) -> bool:
@@ -302,15 +322,13 @@ def _new_values(job: Job) -> dict[str, Any]:
 
 
 def _with_key(connection: Connection, table_id: str, key: str) -> Job | None:
-    query = sa.select(_j).where(_j.c.table_id == table_id, _j.c.idempotency_key == key)
-    row = connection.execute(query).one_or_none()
-    return Job.of_row(row) if row else None
+    return JOBS.one(connection, JOBS.select().where(_j.c.table_id == table_id, _j.c.idempotency_key == key))
 
 
 def _excluding(connection: Connection, job: Job) -> Job | None:
     """Returns the active job of the same kind, or else another active rewriting job; None if there is neither."""
-    query = sa.select(_j).where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
-    others = [Job.of_row(row) for row in connection.execute(query)]
+    query = JOBS.select().where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
+    others = JOBS.many(connection, query)
     same_kind = [other for other in others if other.kind is job.kind]
     rewriting = [other for other in others if KINDS[other.kind].rewrites and KINDS[job.kind].rewrites]
     return next(iter(same_kind + rewriting), None)

@@ -14,11 +14,13 @@ from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import Heartbeat, Problem
 from service.db import schema
+from service.db.documents import together
 from service.db.violation import violated
 from service.model.job_errors import LeaseLostError
-from service.queue import circumstance_store, lock_sighting_store, repeat_store, slot_use
+from service.queue import circumstance_store, job_store, lock_sighting_store, repeat_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
+from service.queue.job_store import JOBS
 from service.queue.lock_sighting import FRESH
 
 _j = schema.jobs
@@ -70,7 +72,7 @@ def take(
         found = connection.execute(query, _due_now(now, group)).scalar_one_or_none()
         if found is None:
             return None
-        job = Job.of_row(connection.execute(_OF_ID, {"of_job": found}).one())
+        job = job_store.get(connection, found)
         if not may_start(job):
             passed_over.append(job.id)
             continue
@@ -129,8 +131,7 @@ def next_due(connection: Connection, now: datetime, group: str, limit: int) -> l
 def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
     """Returns the job that this attempt holds, locked until the transaction ends. Raises LeaseLostError if the attempt
     or the holder does not have the lease."""
-    row = connection.execute(_HELD, {"of_job": job_id, "of_attempt": attempt}).one_or_none()
-    job = Job.of_row(row) if row is not None else None
+    job = JOBS.one(connection, _HELD, {"of_job": job_id, "of_attempt": attempt})
     if job is None or not job.is_leased_to(holder):
         raise LeaseLostError(f"Attempt {attempt} does not hold job {job_id}.")
     return job
@@ -203,7 +204,7 @@ def put_back(
 def on_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, list[Job]]:
     """Returns the jobs that workers hold, dry runs included, by table id, the earliest taken first."""
     found: dict[str, list[Job]] = {table_id: [] for table_id in table_ids}
-    for job in map(Job.of_row, connection.execute(_ON_TABLES, {"of_tables": list(table_ids)})):
+    for job in JOBS.many(connection, _ON_TABLES, {"of_tables": list(table_ids)}):
         found[job.table_id].append(job)
     return found
 
@@ -215,13 +216,13 @@ def is_any_run_out(connection: Connection, now: datetime) -> bool:
 def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
     """Locks and returns held jobs whose deadline has passed; skips those that another replica has locked."""
     query = (
-        sa.select(_j)
+        JOBS.select()
         .where(_IS_HELD, _j.c.lease_deadline < now)
         .order_by(_j.c.lease_deadline)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    return [Job.of_row(row) for row in connection.execute(query)]
+    return JOBS.many(connection, query)
 
 
 def give_up(connection: Connection, worker_ids: str, token_id: str, at: datetime) -> int:
@@ -289,9 +290,8 @@ def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[A
 
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
 _IS_OF_ATTEMPT = sa.and_(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
-_OF_ID = sa.select(_j).where(_j.c.id == sa.bindparam("of_job"))
-_HELD = sa.select(_j).where(_IS_OF_ATTEMPT).with_for_update()
-_ON_TABLES = sa.select(_j).where(schema.among(_j.c.table_id, "of_tables"), _IS_HELD).order_by(_j.c.leased_at)
+_HELD = JOBS.select().where(_IS_OF_ATTEMPT).with_for_update()
+_ON_TABLES = together(JOBS.select().where(schema.among(_j.c.table_id, "of_tables"), _IS_HELD).order_by(_j.c.leased_at))
 _WRITE = _j.update().where(_IS_OF_ATTEMPT)
 _ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
 _NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from service.db import schema
 from service.queue.job import HELD, AttemptOutcome, Holder, Job
+from service.queue.job_store import JOBS
 
 _j = schema.jobs
 _a = schema.job_attempts
@@ -17,8 +18,7 @@ _a = schema.job_attempts
 
 def leased_with(connection: Connection, request_id: str, holder: Holder) -> Job | None:
     """Returns the job that was leased by this request of this holder; None once the lease has ended."""
-    row = connection.execute(_LEASED_WITH, {"of_request": request_id}).one_or_none()
-    job = Job.of_row(row) if row is not None else None
+    job = JOBS.one(connection, _LEASED_WITH, {"of_request": request_id})
     return job if job is not None and job.is_leased_to(holder) else None
 
 
@@ -31,16 +31,15 @@ def extend(connection: Connection, job: Job, deadline: datetime) -> bool:
 def reported(connection: Connection, job_id: str, attempt: int, outcome: AttemptOutcome, holder: Holder) -> Job | None:
     """Returns the job if this attempt of this worker has ended by a report with this outcome; else None."""
     ended = {"of_job": job_id, "of_attempt": attempt, "of_worker": holder.worker_id, "ended_as": outcome.value}
-    row = connection.execute(_REPORTED, ended).one_or_none()
-    return Job.of_row(row) if row is not None else None
+    return JOBS.one(connection, _REPORTED, ended)
 
 
 # States are literals, because SQLite uses the partial index only with literals.
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
-_LEASED_WITH = sa.select(_j).where(_IS_HELD, _j.c.lease_request == sa.bindparam("of_request"))
+_LEASED_WITH = JOBS.select().where(_IS_HELD, _j.c.lease_request == sa.bindparam("of_request"))
 _EXTEND = _j.update().where(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
 _REPORTED = (
-    sa.select(_j)
+    JOBS.select()
     .join(_a, _a.c.job_id == _j.c.id)
     .where(
         _j.c.id == sa.bindparam("of_job"),

@@ -16,7 +16,7 @@ from jobs.format.spark_options import is_local
 from jobs.local_process import ids_of_process
 from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
-from service.api.app import complete_routes, create_app
+from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.db.engine import checkpoint
 from service.db.timekeeping import Timekeeping
@@ -164,7 +164,6 @@ class Composition:
             simulator=self._simulators.isolated(Replayer.of(self.engine, queue.planning.limits, chosen.poll_seconds)),
         )
         app = create_app(context)
-        threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
         threading.Thread(target=self._fleet.prepare, name="fleet", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),

@@ -122,7 +122,7 @@ def _serve(asked: socket.socket) -> None:
     from tests.support.contexts import context_of
 
     # FastAPI takes half a CPU second to prepare the routes, which then stay prepared.
-    app.complete_routes(app.create_app(context_of(sa.create_engine("sqlite://"))))
+    app.create_app(context_of(sa.create_engine("sqlite://")))
     gc.collect()
     gc.freeze()
     woken, waking = os.pipe()

@@ -194,8 +194,7 @@ def test_every_kind_of_job_has_a_schema_of_its_result(document: dict[str, Any]) 
 
 def models(app: FastAPI) -> Iterator[tuple[str, Any, Any]]:
     """Yields each call with a model as its answer, the model, and the example in the document."""
-    routes = [each for outer in app.routes for each in getattr(outer, "effective_candidates", list)()]
-    for route in (getattr(each, "original_route", each) for each in routes):
+    for route in app.routes:
         if isinstance(route, APIRoute) and isinstance(model := route.response_model, type):
             (method,) = route.methods
             answers = app.openapi()["paths"][route.path_format][method.lower()]["responses"]

@@ -12,13 +12,14 @@ from jobs.contract import Problem
 from service.db import schema
 from service.model.hand_over import HandOver
 from service.queue.job import Job, JobState
+from service.queue.job_store import JOBS
 
 _j = schema.jobs
 
 
 def waiting(connection: Connection) -> list[Job]:
     """Returns all waiting jobs, oldest first."""
-    return [Job.of_row(row) for row in connection.execute(_waiting().order_by(_j.c.created_at, _j.c.id))]
+    return JOBS.many(connection, _waiting().order_by(_j.c.created_at, _j.c.id))
 
 
 def begin(connection: Connection, job: Job, hand_over: HandOver) -> None:
@@ -31,8 +32,7 @@ def claim(connection: Connection, job_id: str, *, now: datetime, until: datetime
 
     The claim replaces a row lock, because the steps that follow call external systems.
     """
-    row = connection.execute(_waiting().where(_j.c.id == job_id).with_for_update(skip_locked=True)).one_or_none()
-    job = Job.of_row(row) if row else None
+    job = JOBS.one(connection, _waiting().where(_j.c.id == job_id).with_for_update(skip_locked=True))
     if job is None or job.hand_over is None or (job.hand_over.claimed_until and job.hand_over.claimed_until > now):
         return None
     claimed = job.hand_over.evolve(claimed_until=until)
@@ -67,8 +67,8 @@ def give_up(connection: Connection, job_id: str, hand_over: HandOver, *, error: 
 
 
 def _is_as_claimed(connection: Connection, job: Job) -> bool:
-    row = connection.execute(_waiting().where(_j.c.id == job.id).with_for_update()).one_or_none()
-    current = Job.of_row(row).hand_over if row else None
+    found = JOBS.one(connection, _waiting().where(_j.c.id == job.id).with_for_update())
+    current = found.hand_over if found else None
     return current is not None and job.hand_over is not None and current.claimed_until == job.hand_over.claimed_until
 
 
@@ -80,4 +80,4 @@ def _update(connection: Connection, job_id: str, hand_over: HandOver, *, waits: 
 def _waiting() -> sa.Select[Any]:
     # The state is a literal, because SQLite uses the small partial index of queued jobs only with a literal.
     queued: sa.BindParameter[str] = sa.bindparam("queued", JobState.QUEUED.value, literal_execute=True)
-    return sa.select(_j).where(_j.c.state == queued, _j.c.waits_for_writers)
+    return JOBS.select().where(_j.c.state == queued, _j.c.waits_for_writers)

@@ -52,7 +52,7 @@ SELECT id, 1, 'w1', started_at, finished_at, state FROM jobs;
 INSERT INTO commits (table_id, requested_time, action, completion_time, completed_at, seen_at, operation, rows_written,
                      rows_deleted, bytes_written, partitions, file_groups, schema_changed, is_news)
 SELECT 'tbl_' || (n % {TABLES}), to_char(at, 'YYYYMMDDHH24MISSMS'), 'deltacommit', to_char(at, 'YYYYMMDDHH24MISSMS'),
-       at, at, 'upsert', 100, 0, 10000, '{{}}', 4, false, true
+       at, at, 'upsert', 100, 0, 10000, '[]', 4, false, true
 FROM (SELECT n, now() - ({COMMITS} - n) * interval '0.09 s' AS at FROM generate_series(1, {COMMITS}) n) each;
 INSERT INTO events (id, type, at, table_id, data)
 SELECT 'evt_' || lpad(to_hex(n), 16, '0'), (ARRAY['commit.published', 'job.succeeded'])[1 + n % 2],

@@ -1,0 +1,180 @@
+"""Reads rows as dataclasses, through JSON that the database writes.
+
+The database writes all rows as one document, which is decoded in one step. SQLAlchemy would convert each value on its
+own, and Python's driver of SQLite would give up the interpreter at each row, and wait for its next turn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.visitors import InternalTraversal
+
+from service.db.schema.core import UtcDateTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sqlalchemy import Connection
+    from sqlalchemy.sql.compiler import SQLCompiler
+
+T = TypeVar("T")
+
+# A parameter would be written into the statement at each execution.
+_COMMA: Any = sa.literal_column("','", sa.Text())
+
+
+class Documents(Generic[T]):
+    """Reads rows of a table as instances of `kind`, a dataclass whose fields have the names of columns. A null becomes
+    the default of its field, if the field has one. Methods that read raise ValueError for values of other types."""
+
+    def __init__(self, kind: type[T], table: sa.Table) -> None:
+        self._table = table
+        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+        columns = [(table.c[each.name], _has_default(each)) for each in fields]
+        self._row = _Row(f"{table.name} as {kind.__name__}", columns)
+        self._one, self._many = _Decoder(kind), _Decoder(list[kind])  # type: ignore[valid-type]  # computed
+
+    def select(self) -> sa.Select[Any]:
+        """Returns a statement that selects each row of the table as a document."""
+        return sa.select(self._row.label("document")).select_from(self._table)
+
+    def one(self, connection: Connection, query: sa.Select[Any], given: Mapping[str, Any] | None = None) -> T | None:
+        """Returns the only row of a query made of `select`; None if there is none."""
+        found = connection.execute(query, given).scalar_one_or_none()
+        return None if found is None else self._one(found)
+
+    def many(self, connection: Connection, query: sa.Select[Any], given: Mapping[str, Any] | None = None) -> list[T]:
+        """Returns the rows of a query made of `select`; it is faster if the query was passed through `together`."""
+        found = connection.execute(query, given).scalars().all()
+        rows: list[T] = self._many(f"[{','.join(filter(None, found))}]")
+        return rows
+
+
+def together(query: sa.Select[Any]) -> sa.Select[Any]:
+    """Returns a statement that selects all rows of the query at once, in their order."""
+    document = query.subquery().c.document
+    return sa.select(sa.func.aggregate_strings(document, _COMMA))
+
+
+class Pairs(Generic[T]):
+    """Reads the two columns of a query as a dictionary. The first one has texts that are not null; the values of the
+    second one become instances of `kind`, and nulls are left out."""
+
+    def __init__(self, kind: Any, query: sa.Select[Any]) -> None:
+        key, value = (_Json(each) for each in query.subquery().c)
+        self._statement = sa.select(sa.func.aggregate_strings(key.concat(":").concat(value), _COMMA))
+        self._decode = _Decoder(dict[str, kind])
+
+    def read(self, connection: Connection, given: Mapping[str, Any] | None = None) -> dict[str, T]:
+        found = connection.execute(self._statement, given).scalar_one()
+        pairs: dict[str, T] = {} if found is None else self._decode(f"{{{found}}}")
+        return pairs
+
+
+class _Decoder:
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        # Decoders are made while modules are imported: see `jobs.contract.converted`.
+        self._decode = msgspec.json.Decoder(kind, strict=False).decode
+
+    def __call__(self, document: str) -> Any:
+        try:
+            return self._decode(document)
+        except msgspec.MsgspecError:
+            # Python's decoder reads more, as in `service.db.engine.decoded`.
+            return msgspec.convert(json.loads(document), self._kind, strict=False)
+
+
+class _Row(sa.ColumnElement[str]):
+    """A row of a table as a JSON object. The columns that have a default are left out if they are null.
+
+    The `name` alone identifies a row among SQLAlchemy's compiled statements: a comparison of all columns would take
+    longer than the decoding of the row.
+    """
+
+    _traverse_internals = [("name", InternalTraversal.dp_string)]  # noqa: RUF012 - as in the base class
+    type = sa.Text()
+
+    def __init__(self, name: str, columns: Sequence[tuple[sa.Column[Any], bool]]) -> None:
+        self.name, self.columns = name, columns
+
+
+class _Json(sa.sql.expression.FunctionElement[str]):
+    """An expression as JSON; null for null."""
+
+    inherit_cache = True
+    type = sa.Text()
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+
+
+@compiles(_Row, "sqlite")
+def _row_of_sqlite(element: _Row, compiler: SQLCompiler, **_: Any) -> str:
+    members = _members(element, compiler, _of_sqlite)
+    return f"printf('{{{'%s' * len(members)}}}', {', '.join(members)})"
+
+
+@compiles(_Row, "postgresql")
+def _row_of_postgresql(element: _Row, compiler: SQLCompiler, **_: Any) -> str:
+    return f"concat('{{', {', '.join(_members(element, compiler, _of_postgresql))}, '}}')"
+
+
+def _members(
+    element: _Row, compiler: SQLCompiler, value_of: Callable[[sa.ColumnElement[Any], str], str]
+) -> Sequence[str]:
+    found: list[str] = []
+    for column, has_default in element.columns:
+        value = value_of(column, compiler.process(column))
+        value = value if has_default else f"coalesce({value}, 'null')"
+        comma = "," if found else ""
+        found.append(f"'{comma}\"{column.name}\":' || {value}")
+    return found
+
+
+@compiles(_Json, "sqlite")
+def _json_of_sqlite(element: _Json, compiler: SQLCompiler, **more: Any) -> str:
+    (value,) = element.clauses
+    return _of_sqlite(value, compiler.process(value, **more))
+
+
+@compiles(_Json, "postgresql")
+def _json_of_postgresql(element: _Json, compiler: SQLCompiler, **more: Any) -> str:
+    (value,) = element.clauses
+    return _of_postgresql(value, compiler.process(value, **more))
+
+
+def _of_sqlite(value: sa.ColumnElement[Any], name: str) -> str:
+    match value.type:
+        case sa.JSON():
+            return f"nullif({name}, 'null')"
+        case sa.Boolean():
+            return f"CASE {name} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END"
+        case UtcDateTime():
+            return f"'\"' || {name} || 'Z\"'"
+        case sa.Float():
+            # This function keeps all digits, unlike `json_quote`.
+            return f"CASE WHEN {name} IS NOT NULL THEN quote({name}) END"
+        case sa.Integer():
+            return name
+        case _:
+            return f"CASE WHEN {name} IS NOT NULL THEN json_quote({name}) END"
+
+
+def _of_postgresql(value: sa.ColumnElement[Any], name: str) -> str:
+    match value.type:
+        case sa.JSON():
+            return f"nullif({name}::text, 'null')"
+        case UtcDateTime():
+            return f"""'"' || to_char({name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') || 'Z"'"""
+        case sa.Boolean() | sa.Float() | sa.Integer():
+            return f"{name}::text"
+        case _:
+            return f"to_json({name})::text"
