@@ -160,7 +160,7 @@ def _of_sqlite(value: sa.ColumnElement[Any], name: str) -> str:
         case UtcDateTime():
             return f"'\"' || {name} || 'Z\"'"
         case sa.Float():
-            # This function keeps all digits, unlike `json_quote`.
+            # `quote` keeps all digits; `json_quote` does not.
             return f"CASE WHEN {name} IS NOT NULL THEN quote({name}) END"
         case sa.Integer():
             return name

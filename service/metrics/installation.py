@@ -1,5 +1,5 @@
-"""Answers about all tables: what they are computed from, and where. With very many tables that is a process of their
-own (`service.runtime.fleet_process`), so that no other call shares an interpreter with them."""
+"""Answers about all tables: what they are computed from, and where. `service.runtime.fleet_process` computes those
+about very many tables, so that no other call shares an interpreter with them."""
 
 from __future__ import annotations
 

@@ -261,8 +261,8 @@ class FleetUnavailableError(GroundskeeperError):
     title = "The process for all tables gives no answer"
     hint = "Try again in a moment. If it lasts, see the service's log, and whether the machine has enough memory."
     why = (
-        "With more than 500 tables, a process of its own computes the overview, the problems and the metrics. It has"
-        " ended, perhaps because memory ran out, or has not answered within a minute. The service starts it again."
+        "A service with more than 500 tables computes the overview, the problems and the metrics in another process. It"
+        " has ended, perhaps because memory ran out, or has not answered within a minute. The service starts it again."
     )
     example = "The process that computes the answer ended twice."
 

@@ -55,11 +55,8 @@ BY_POLICY = "policy"
 
 _AT_LEAST_EVERY = timedelta(hours=1)
 """Longest time between two decisions about a table, even if nothing wakes it."""
-
 _AFTER_ERROR = timedelta(minutes=10)
-
-_GIVEN_WAY_SECONDS = 0.02
-"""Longest time that each decision waits for calls that are being answered."""
+_GIVEN_WAY_SECONDS = 0.02  # Each decision waits at most so long for calls that are being answered.
 
 log = logging.getLogger(__name__)
 
