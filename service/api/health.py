@@ -196,7 +196,7 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
 )
 async def get_metrics(request: Request) -> Response:
     """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
-    calls in between get the last one."""
+    calls get the last one if it is at most two seconds old."""
     made: asyncio.Future[bytes] | None = await _done(request.app.state.scrapes.latest())
     if made is None:
         raise NotReadyError(_SLOW)

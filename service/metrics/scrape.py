@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from service.metrics import database_metrics
 from service.model.errors import GroundskeeperError
-from service.model.paced import Paced
+from service.model.paced import SECOND, Paced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +33,10 @@ class Scrapes:
     def __init__(self, process: ProcessMetrics, fleet: FleetWork) -> None:
         self._process = process
         self._fleet = fleet
-        self._text = Paced(self._make, "metrics")
+        self._text = Paced(self._make, "metrics", beyond=SECOND)
 
     def latest(self) -> Future[bytes]:
-        """Returns the text of the last second, or a new one. If the database is unavailable, the text has only the
+        """Returns the text of the last two seconds, or a new one. If the database is unavailable, the text has only the
         metrics of the process, and `groundskeeper_database_up` is 0."""
         return self._text.latest()
 

@@ -15,13 +15,21 @@ SECOND = 1.0
 
 class Paced(Generic[_Value]):
     """Computes the value in a thread of its own, so that no thread of the calls is occupied. Thread-safe. A value is
-    kept for `rest(seconds)`, where `seconds` is the time that its computation took."""
+    kept for `rest(seconds)`, where `seconds` is the time that its computation took. For `beyond` seconds after that,
+    callers get it while the next one is computed."""
 
     def __init__(
-        self, make: Callable[[], _Value], name: str, rest: Callable[[float], float] = lambda _: SECOND
+        self,
+        make: Callable[[], _Value],
+        name: str,
+        rest: Callable[[float], float] = lambda _: SECOND,
+        *,
+        beyond: float = 0.0,
     ) -> None:
         self._make = make
         self._rest = rest
+        self._beyond = beyond
+        self._before: Future[_Value] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._guard = threading.Lock()
         self._latest: Future[_Value] | None = None
@@ -29,10 +37,12 @@ class Paced(Generic[_Value]):
 
     def latest(self) -> Future[_Value]:
         """Returns the present value, or the one that is being computed."""
+        now = time.monotonic()
         with self._guard:
-            if self._latest is None or (self._latest.done() and time.monotonic() >= self._stands_until):
-                self._latest = self._thread.submit(self._made)
-            return self._latest
+            if self._latest is None or (self._latest.done() and now >= self._stands_until):
+                self._before, self._latest = self._latest, self._thread.submit(self._made)
+            is_recent = now < self._stands_until + self._beyond
+            return self._before if self._before and is_recent and not self._latest.done() else self._latest
 
     def _made(self) -> _Value:
         started = time.monotonic()

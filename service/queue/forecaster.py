@@ -32,7 +32,7 @@ _MOST_AGE = timedelta(seconds=10)
 # A computation waits at most this long for the calls that are being answered.
 _GIVEN_WAY_SECONDS = 1.0
 # Up to this length of the queue, the outlook always includes a job that has just been submitted.
-_SHORT = 200
+_SHORT = 50
 _SHAPE_SECONDS = 3600.0
 
 

@@ -730,7 +730,7 @@ def get_metrics() -> Call[str]:
     """Show the metrics in the text format of Prometheus.
 
     Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
-    calls in between get the last one.
+    calls get the last one if it is at most two seconds old.
 
     Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
     """
