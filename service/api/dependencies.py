@@ -84,8 +84,8 @@ Simulator = Callable[[Edit, Period], WhatIf]
 class AppContext:
     """The objects and settings that the calls of the API use, made by `service.runtime.composition`. `guard` knows
     which addresses webhooks may have. `identity` is None without an OpenID provider; `simulator` is None if simulations
-    need no process of their own. `catalogs` are those of the settings. `fleet` computes
-    answers about all tables; None means in this process."""
+    need no process of their own. `catalogs` are those of the settings. `fleet` computes answers about all tables; None
+    means in this process."""
 
     database: Database
     lake: LakeAccess

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from jobs.contract import Problem
+from service.registration.catalogs import errors
 from service.registration.registry import Declarations
+
+_Table = TypeVar("_Table")
 
 
 class CatalogKind(StrEnum):
@@ -98,6 +102,21 @@ class Broken:
 
     name: str
     problem: Problem
+
+
+def tables_of(
+    database: str, pages: Iterable[Sequence[_Table]], entry: Callable[[str, _Table], Entry]
+) -> Iterator[Entry | Broken | None]:
+    """Yields the tables of a database, and None after each page. An error that concerns this database alone makes it
+    `Broken`: others may be allowed, and a database that was dropped meanwhile is not listed the next time."""
+    try:
+        for page in pages:
+            yield None
+            yield from (entry(database, table) for table in page)
+    except errors.OF_ALL:
+        raise
+    except errors.CatalogError as error:
+        yield Broken(f"{database}.*", error.problem())
 
 
 def _selects(patterns: Sequence[str], name: str) -> bool:

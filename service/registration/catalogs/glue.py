@@ -13,7 +13,7 @@ from jobs.format.server_addresses import glue_endpoint, glue_region
 from jobs.storage import aws_session
 from jobs.storage.store import LoginError
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry, Source
+from service.registration.catalogs.catalog import Broken, Entry, Source, tables_of
 
 _CONNECT_SECONDS, _SILENCE_SECONDS, _ATTEMPTS = 3, 10, 5
 
@@ -25,16 +25,8 @@ def entries(source: Source) -> Iterator[Entry | Broken | None]:
         for page in _pages(client, "get_databases", "DatabaseList", **account):
             yield None
             for database in filter(source.wants_database, (str(each["Name"]) for each in page)):
-                try:
-                    for tables in _pages(client, "get_tables", "TableList", DatabaseName=database, **account):
-                        yield None
-                        yield from (_entry(database, table) for table in tables)
-                except errors.OF_ALL:
-                    raise
-                except errors.CatalogError as error:
-                    # Others may be allowed, for Lake Formation decides about each database. A database that was dropped
-                    # meanwhile is not listed the next time.
-                    yield Broken(f"{database}.*", error.problem())
+                tables = _pages(client, "get_tables", "TableList", DatabaseName=database, **account)
+                yield from tables_of(database, tables, _entry)
     finally:
         client.close()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.format.server_addresses import metastores
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry, Source
+from service.registration.catalogs.catalog import Broken, Entry, Source, tables_of
 
 _CONNECT_SECONDS, _SILENCE_SECONDS = 3.0, 20.0
 # Tables of one request. The metastore reads all parts of each from its database.
@@ -27,20 +27,17 @@ def entries(source: Source) -> Iterator[Entry | Broken | None]:
     metastore = _Metastore(source.address)
     try:
         for database in filter(source.wants_database, metastore.call("get_all_databases")):
-            try:
-                listed = metastore.call("get_all_tables", database)
-                yield None
-                names = [each for each in listed if source.wants(f"{database}.{each}")]
-                for first in range(0, len(names), _PAGE):
-                    page = metastore.call("get_table_objects_by_name", database, names[first : first + _PAGE])
-                    yield None
-                    yield from (_entry(database, table) for table in page)
-            except errors.CatalogUnavailableError:
-                raise
-            except errors.CatalogError as error:
-                yield Broken(f"{database}.*", error.problem())
+            yield from tables_of(database, _pages(metastore, source, database), _entry)
     finally:
         metastore.close()
+
+
+def _pages(metastore: _Metastore, source: Source, database: str) -> Iterator[list[dict[int, Any]]]:
+    """Yields an empty page after the names."""
+    names = [each for each in metastore.call("get_all_tables", database) if source.wants(f"{database}.{each}")]
+    yield []
+    for first in range(0, len(names), _PAGE):
+        yield metastore.call("get_table_objects_by_name", database, names[first : first + _PAGE])
 
 
 def _entry(database: str, table: dict[int, Any]) -> Entry:

@@ -11,7 +11,7 @@ import msgspec
 
 from jobs.format import paging
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry, Source
+from service.registration.catalogs.catalog import Broken, Entry, Source, tables_of
 
 _PATH = "/api/2.1/unity-catalog/"
 _TIMEOUT = httpx.Timeout(10.0, connect=3.0)
@@ -32,14 +32,8 @@ def entries(source: Source) -> Iterator[Entry | Broken | None]:
             database = ".".join(schema)
             if not source.wants_database(database):
                 continue
-            try:
-                for tables in _pages(client, "tables", catalog_name=schema[0], schema_name=schema[1]):
-                    yield None
-                    yield from (_entry(database, table) for table in tables)
-            except errors.OF_ALL:
-                raise
-            except errors.CatalogError as error:
-                yield Broken(f"{database}.*", error.problem())
+            tables = _pages(client, "tables", catalog_name=schema[0], schema_name=schema[1])
+            yield from tables_of(database, tables, _entry)
 
 
 def _schemas(client: httpx.Client) -> Iterator[tuple[str, str] | None]:
