@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 
 from msgspec import UNSET
 
@@ -25,7 +25,7 @@ from service.lake.commit import Commit
 from service.lake.instant_metadata import InstantMetadata
 from service.lake.table_config import TableConfig
 from service.observation import other_index
-from service.observation.snapshot_refresh import Files, Rescale
+from service.observation.snapshot_refresh import Files, Layout, Rescale
 from service.observation.timeline_diff import ObservedInstant
 
 MANY_ROWS = 20
@@ -43,7 +43,7 @@ def replacing(new_instants: Iterable[ObservedInstant], files: Files) -> set[str]
     """Returns the instants, seen in earlier polls, that replaced file groups to which the new instants wrote, or, on a
     table with a bucket index, file groups without a bucket."""
     written = {group for seen in new_instants for group in seen.write.written}
-    adopted = _adopted(files.replaced_before.items()) if written and files.layout.index else ()
+    adopted = _adopted(files.replaced_before.items(), files.layout) if written and files.layout.index else ()
     return {*hits_by(written, files.replaced_before).values(), *(instant for _, instant in adopted)}
 
 
@@ -108,7 +108,7 @@ def _misplacing(
         return
     later = {seen.instant.requested_time for seen in new_instants}
     replaced = {group for seen in new_instants for group in seen.write.replaced}
-    adopted = dict(_adopted(each for each in files.replaced_before.items() if each[1] not in repairs))
+    adopted = dict(_adopted((each for each in files.replaced_before.items() if each[1] not in repairs), layout))
     hashes_keys = {*layout.index.hash_fields} == {*config.fields("hoodie.table.recordkey.fields")}
 
     def is_recent(instant: str, change: str) -> bool:
@@ -121,7 +121,7 @@ def _misplacing(
         # The commit of a repair is not suspected, even if the rows that it moved belong in a few buckets.
         if not seen.write.brings_rows or metadata.is_repair:
             if not metadata.is_repair:
-                adopted.update(_adopted((group, instant) for group in seen.write.replaced))
+                adopted.update(_adopted(((group, instant) for group in seen.write.replaced), layout))
             continue
         suspected = []
         for path, into in metadata.written.items():
@@ -143,9 +143,17 @@ def _misplacing(
             yield _suspicion(seen, suspected)
 
 
-def _adopted(replaced: Iterable[tuple[Group, str]]) -> Iterable[tuple[str, str]]:
-    """Yields the partitions, with the replacing instants, in which file groups without a bucket were replaced."""
-    return ((path, instant) for (path, file_id), instant in replaced if bucket_of(file_id) is None)
+def _adopted(replaced: Iterable[tuple[Group, str]], layout: Layout) -> Iterable[tuple[str, str]]:
+    """Yields the partitions, with the replacing instants, in which file groups without a bucket were replaced. A random
+    file id may have the form of one with a bucket, but its number is larger than the partition's buckets ever were."""
+
+    @cache
+    def most_buckets(path: str) -> int:
+        return max([layout.num_buckets_for(path), *(each.before for each in layout.rescales_of(path))])
+
+    for (path, file_id), instant in replaced:
+        if (bucket := bucket_of(file_id)) is None or bucket >= most_buckets(path):
+            yield path, instant
 
 
 def _by_old_number(

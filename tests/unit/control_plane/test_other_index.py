@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.contract import BucketIndex
 from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import InstantMetadata
 from service.observation.other_index import rows_of_other_index, rows_too_close
+from service.observation.snapshot_refresh import Files, Layout
+from service.observation.stale_commits import replacing
 from service.observation.timeline_diff import ObservedInstant
 
 INSTANT = "20260101000000000"
@@ -62,3 +65,18 @@ def test_a_base_file_that_a_delta_commit_wrote_anew_is_one_of_another_index() ->
     assert rows_of_other_index(seen(found, "commit"), "p", 4, ()) == 0
     # A later adoption of the bucket index has rewritten these rows.
     assert rows_of_other_index(seen(found, "deltacommit"), "p", 4, {("p", bucket(1))}) == 0
+
+
+@pytest.mark.parametrize(
+    ("file_id", "is_adopted"),
+    [
+        ("9f3a01bc-1ff5-4431-a5df-6a3f7dc1c040-0", True),
+        (bucket(12_628_430), True),
+        (bucket(4), True),
+        (bucket(3), False),
+    ],
+)
+def test_a_replaced_random_file_id_of_eight_digits_shows_an_adoption(file_id: str, is_adopted: bool) -> None:
+    files = Files(None, (), Layout(BucketIndex(4, ("id",))), {("p", file_id): "20250101000000000"})
+    written = InstantMetadata(operation="upsert", written={"p": {bucket(0): 5}})
+    assert replacing([seen(written, "commit")], files) == ({"20250101000000000"} if is_adopted else set())
