@@ -6,8 +6,11 @@ from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
 from service.api.answers import ListOf
-from service.api.dependencies import DatabaseDep, MonitoringDep
+from service.api.dependencies import FleetDep
 from service.api.routes import Routes
+from service.api.structs import answered
+from service.metrics.installation import Installation
+from service.model.errors import FleetUnavailableError
 from service.queue.cost import CostPart
 from service.queue.cost_fit import Fit
 from service.queue.cost_model import Accuracy, Learned
@@ -73,11 +76,15 @@ class LearnedCostOut(BaseModel):
         return cls(kind=JobKind(learned.kind), dry_run=learned.dry_run, amounts=amounts)
 
 
-@router.reader("GET /cost", "Show what is learned about the cost of jobs, and its error by kind")
-def get_cost_model(database: DatabaseDep, monitoring: MonitoringDep) -> ListOf[LearnedCostOut]:
+@router.reader("GET /cost", "Show what is learned about the cost of jobs, and its error by kind", FleetUnavailableError)
+def get_cost_model(fleet: FleetDep) -> ListOf[LearnedCostOut]:
     """The model learns from the last 50 000 attempts, and is the same after a restart."""
+    return answered(fleet, learned_costs)
+
+
+def learned_costs(installation: Installation) -> ListOf[LearnedCostOut]:
     known = {each.value for each in JobKind}
-    learned = monitoring.forecaster.learned(database.engine)
+    learned = installation.monitoring.forecaster.learned(installation.database.engine)
     return ListOf[LearnedCostOut].of([each for each in learned if each.kind in known], LearnedCostOut.of)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Body, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -15,7 +16,7 @@ from sqlalchemy import Connection
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
 from service.api.answers import PageOf
-from service.api.dependencies import CallerDep, DatabaseDep, ExposureDep, LakeDep, MonitoringDep, QueueDep
+from service.api.dependencies import CallerDep, DatabaseDep, ExposureDep, FleetDep, LakeDep, QueueDep
 from service.api.errors import TooManyWaitsError
 from service.api.held_calls import MOST_SECONDS, JobWaits
 from service.api.job_models import AttemptOut, JobDetail, JobLog, JobOut, Prospects, SpentOut, as_text
@@ -24,22 +25,28 @@ from service.api.query_parameters import Asked, Limit, OfKinds, OfOwners, OfTabl
 from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, REPEATED
+from service.api.structs import answered
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
+from service.db.page import PageRequest
 from service.events.database import Database
-from service.metrics.monitoring import Monitoring
+from service.metrics.installation import FleetWork, InProcess, Installation
 from service.model import errors, job_errors, storage_errors, table_errors
 from service.model.flink_restart import FlinkStateReturnsError
 from service.queue import job_log, job_store
 from service.queue import submission as submitting
+from service.queue.cost import Cost
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
 from service.queue.forecaster import Planned
 from service.queue.hand_over import coordinator
 from service.queue.job import Job, JobState, JobVerdict
+from service.queue.outlook import Outlook
 from service.queue.submission import JobRequest
 from service.queue.waiting import waits_of
+
+log = logging.getLogger(__name__)
 
 router = Routes(prefix="/v1", tags=["jobs"])
 
@@ -77,7 +84,7 @@ def submit_job(
     database: DatabaseDep,
     lake: LakeDep,
     queue: QueueDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     caller: CallerDep,
     response: Response,
     idempotency_key: IdempotencyKey = None,
@@ -98,13 +105,12 @@ def submit_job(
             requested_by=caller.name,
         ),
     )
-    return _submitted(database, monitoring, submission, response)
+    return _submitted(database, fleet, submission, response)
 
 
-@router.reader("GET /jobs", "List jobs, newest first")
+@router.reader("GET /jobs", "List jobs, newest first", errors.FleetUnavailableError)
 def list_jobs(
-    database: DatabaseDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     *,
     table_id: OfTable = None,
     kind: OfKinds = [],
@@ -115,10 +121,15 @@ def list_jobs(
     asked: Asked,
 ) -> PageOf[JobOut]:
     """`since` and `until` are times of submission."""
+    return answered(fleet, page_of, asked, table_id=table_id, kinds=kind, states=state, selection=selection)
+
+
+def page_of(installation: Installation, /, asked: PageRequest, **wanted: Any) -> PageOf[JobOut]:
+    database = installation.database
     with reading(database.engine) as connection:
-        page = job_store.page(connection, asked, table_id=table_id, kinds=kind, states=state, selection=selection)
+        page = job_store.page(connection, asked, **wanted)
         prospects = _prospects(connection, page.items, database.clock())
-    prospects = _foreseen(database, monitoring, page.items, prospects)
+    prospects = _foreseen(InProcess(installation), page.items, prospects)
     return PageOf[JobOut].of_page(page, lambda job: JobOut.of(job, prospects))
 
 
@@ -127,7 +138,7 @@ async def get_job(
     job_id: JobId,
     *,
     database: DatabaseDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     caller: CallerDep,
     exposure: ExposureDep,
     request: Request,
@@ -141,10 +152,10 @@ async def get_job(
     if wait_seconds:
         waits: JobWaits = request.app.state.job_waits
         await waits.until_end(job_id, wait_seconds, request=request, database=database, caller=caller)
-    return await run_in_threadpool(_detail, database, monitoring, job_id, exposure.spark_ui_url)
+    return await run_in_threadpool(_detail, database, fleet, job_id, exposure.spark_ui_url)
 
 
-def _detail(database: Database, monitoring: Monitoring, job_id: str, spark_ui_url: str | None) -> JobDetail:
+def _detail(database: Database, fleet: FleetWork, job_id: str, spark_ui_url: str | None) -> JobDetail:
     now = database.clock()
     with reading(database.engine) as connection:
         job = job_store.get(connection, job_id)
@@ -152,16 +163,16 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str, spark_ui_ur
         attempts = job_store.attempts(connection, job_id)
     return JobDetail.of(
         job,
-        _foreseen(database, monitoring, [job], prospects),
+        _foreseen(fleet, [job], prospects),
         attempts=[AttemptOut.of(attempt, spark_ui_url) for attempt in attempts],
         spent=SpentOut.of(job.spent(attempts, now)),
     )
 
 
 @router.operator("POST /jobs/{job_id}/cancel", "Cancel a job", job_errors.JobNotCancellableError, status_code=ACCEPTED)
-def cancel_job(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
+def cancel_job(job_id: JobId, database: DatabaseDep, fleet: FleetDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
-    return _out(database, monitoring, submitting.cancel(database, job_id))
+    return _out(database, fleet, submitting.cancel(database, job_id))
 
 
 @router.operator(
@@ -179,7 +190,7 @@ def retry_job(
     database: DatabaseDep,
     lake: LakeDep,
     queue: QueueDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     caller: CallerDep,
     response: Response,
     idempotency_key: IdempotencyKey = None,
@@ -193,7 +204,7 @@ def retry_job(
         job, max_attempts=queue.planning.max_attempts, idempotency_key=idempotency_key, requested_by=caller.name
     )
     submission = submitting.submit(database, lake.permissions, asked)
-    return _submitted(database, monitoring, submission, response)
+    return _submitted(database, fleet, submission, response)
 
 
 @router.reader(
@@ -251,7 +262,7 @@ def confirm_writers_stopped(
     *,
     database: DatabaseDep,
     lake: LakeDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     caller: CallerDep,
     confirmation: WritersStopped | None = None,
 ) -> JobOut:
@@ -268,36 +279,49 @@ def confirm_writers_stopped(
         restart=stopped.restart,
     )
     lake.poll_requests.ask(job.table_id)
-    return _out(database, monitoring, job)
+    return _out(database, fleet, job)
 
 
-def _submitted(
-    database: Database, monitoring: Monitoring, submission: submitting.Submission, response: Response
-) -> JobOut:
+def _submitted(database: Database, fleet: FleetWork, submission: submitting.Submission, response: Response) -> JobOut:
     if not submission.is_new:
         response.status_code = REPEATED
     response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return _out(database, monitoring, submission.job)
+    return _out(database, fleet, submission.job)
 
 
-def _out(database: Database, monitoring: Monitoring, job: Job) -> JobOut:
+def _out(database: Database, fleet: FleetWork, job: Job) -> JobOut:
     with reading(database.engine) as connection:
         prospects = _prospects(connection, [job], database.clock())
-    return JobOut.of(job, _foreseen(database, monitoring, [job], prospects))
+    return JobOut.of(job, _foreseen(fleet, [job], prospects))
 
 
 def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Prospects:
     return Prospects(table_store.names(connection, {job.table_id for job in jobs}), waits_of(connection, jobs, now))
 
 
-def _foreseen(database: Database, monitoring: Monitoring, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
+def _foreseen(fleet: FleetWork, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
     """Adds the forecast of active jobs, and the expected cost of what dry runs have planned."""
-    forecaster = monitoring.forecaster
-    if active := [job.id for job in jobs if job.state.is_active]:
-        prospects = replace(prospects, outlook=forecaster.outlook(database.engine, database.clock, active))
+    active = [job.id for job in jobs if job.state.is_active]
     planned = {
         job.id: Planned(job.table_id, job.kind.value, job.parsed_result.work)
         for job in jobs
         if job.dry_run and job.verdict is JobVerdict.READY
     }
-    return replace(prospects, costs=forecaster.costs(database.engine, planned))
+    if not active and not planned:
+        return prospects
+    try:
+        outlook, costs = fleet.run(forecast, active, planned)
+    except errors.FleetUnavailableError as error:
+        # The call has changed the job already, or shows it, and a forecast may be missing.
+        log.warning("Answered without a forecast: %s", error)
+        return prospects
+    return replace(prospects, outlook=outlook, costs=costs)
+
+
+def forecast(
+    installation: Installation, active: Sequence[str], planned: Mapping[str, Planned]
+) -> tuple[Outlook | None, dict[str, Cost]]:
+    """Returns the outlook of active jobs, and the expected cost of planned ones."""
+    database, forecaster = installation.database, installation.monitoring.forecaster
+    outlook = forecaster.outlook(database.engine, database.clock, active).only(active) if active else None
+    return outlook, forecaster.costs(database.engine, planned)

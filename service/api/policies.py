@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Body, Path, Response
 
 from service.api.answers import ListOf
-from service.api.dependencies import CallerDep, DatabaseDep, MonitoringDep, QueueDep
+from service.api.dependencies import CallerDep, DatabaseDep, FleetDep, QueueDep
 from service.api.entity_tags import set_tag
 from service.api.policy_models import (
     EXAMPLES,
@@ -26,14 +26,16 @@ from service.api.policy_models import (
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.statuses import CREATED
-from service.api.structs import made, struct_of
+from service.api.structs import answered, made, struct_of
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
+from service.metrics.installation import Installation
 from service.model import errors
 from service.policies import pause_store, policy_registry, store
 from service.policies.policy import PatternPolicy
 from service.scheduling import pausing, policy_preview
+from service.scheduling.scheduler import SchedulerConfig
 
 router = Routes(prefix="/v1", tags=["policies"])
 
@@ -68,17 +70,27 @@ def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
         return ListOf[ListedPolicyOut].of(store.every(connection), shown)
 
 
-@router.reader("POST /policy-preview", "Show the effect of an edit of a pattern's policy", errors.PolicyNotFoundError)
-def preview_policy(wanted: PreviewIn, database: DatabaseDep, queue: QueueDep, monitoring: MonitoringDep) -> PreviewOut:
+@router.reader(
+    "POST /policy-preview",
+    "Show the effect of an edit of a pattern's policy",
+    errors.PolicyNotFoundError,
+    errors.FleetUnavailableError,
+)
+def preview_policy(wanted: PreviewIn, fleet: FleetDep, queue: QueueDep) -> PreviewOut:
     """Shows the tables whose policy would change, and the jobs that would start there now. Starts nothing and stores
     nothing."""
+    return answered(fleet, preview_of, wanted, queue.planning)
+
+
+def preview_of(installation: Installation, wanted: PreviewIn, config: SchedulerConfig) -> PreviewOut:
+    database, forecaster = installation.database, installation.monitoring.forecaster
     policy = None
     if wanted.policy is not None:
         settings = {name: value for name, value in wanted.policy.items() if name != "precedence"}
         now = database.clock()
         policy = PatternPolicy(wanted.pattern, settings, now, now, wanted.policy.get("precedence", 0))
     found, number = policy_preview.of_pattern(
-        database, queue.planning, wanted.pattern, policy, limit=_MOST_PREVIEWED, forecaster=monitoring.forecaster
+        database, config, wanted.pattern, policy, limit=_MOST_PREVIEWED, forecaster=forecaster
     )
     items = [
         made(PreviewTableOut, each, starts=[StartOut(kind=job.kind, because=job.because) for job in each.starts])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import datetime
 from typing import Annotated
 
@@ -10,12 +11,14 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.api.answers import Declared, ListOf
-from service.api.dependencies import DatabaseDep, MonitoringDep
+from service.api.dependencies import DatabaseDep, FleetDep
 from service.api.job_models import JobProblem
 from service.api.query_parameters import AnyOf, Since, Until
 from service.api.routes import Routes
-from service.api.structs import made, struct_of
+from service.api.structs import answered, made, struct_of
 from service.db.engine import reading
+from service.metrics.installation import Installation
+from service.model.errors import FleetUnavailableError
 from service.policies.policy import GROUP_PATTERN
 from service.queue import demand, demand_store, worker_store
 from service.queue.demand import Demand
@@ -138,22 +141,26 @@ def list_workers(
     return ListOf[WorkerOut].of(wanted, WorkerOut.of)
 
 
-@router.reader("GET /demand", "Show the demand of each worker group, for a scaler")
+@router.reader("GET /demand", "Show the demand of each worker group, for a scaler", FleetUnavailableError)
 def get_demand(
-    database: DatabaseDep,
-    monitoring: MonitoringDep,
+    fleet: FleetDep,
     group: Groups = None,
 ) -> DemandByGroup:
     """A `group` in the query is listed even if it has neither jobs nor workers. A scaler derives the number of workers
     from a group's `wanted_slots`, with the slots of one worker as the target."""
+    return answered(fleet, demand_of, {DEFAULT_GROUP, *(group or ())})
+
+
+def demand_of(installation: Installation, groups: Set[str]) -> DemandByGroup:
+    database = installation.database
     now = database.clock()
-    outlook = monitoring.forecaster.outlook(database.engine, database.clock, is_scaled=True)
+    outlook = installation.monitoring.forecaster.outlook(database.engine, database.clock, is_scaled=True)
     with reading(database.engine) as connection:
         found = demand.demand(
             demand_store.queued(connection, now),
             demand_store.running(connection),
             worker_store.every(connection),
-            groups={DEFAULT_GROUP, *(group or ())},
+            groups=groups,
             now=now,
         )
     return struct_of(DemandByGroup)(

@@ -120,6 +120,10 @@ class Outlook:
     jobs: Mapping[str, JobOutlook] = field(default_factory=dict)
     groups: Mapping[str, GroupOutlook] = field(default_factory=dict)
 
+    def only(self, job_ids: Iterable[str]) -> Outlook:
+        """Returns the outlook of these jobs alone."""
+        return Outlook(self.as_of, self.goals, {each: self.jobs[each] for each in job_ids if each in self.jobs})
+
     def group(self, name: str) -> GroupOutlook:
         """Returns the outlook of a group, even if it has neither jobs nor workers."""
         return self.groups.get(name) or GroupOutlook(goal_seconds=self.goals.of(name))

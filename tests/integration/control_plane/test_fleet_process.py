@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -221,3 +222,44 @@ def test_the_calls_of_the_api_use_the_process(app_context: AppContext, fleet: Fl
         assert (refused.status_code, refused.json()["type"].rpartition("/")[2]) == (503, "fleet-unavailable")
         time.sleep(2.1)  # A recent text would be shown.
         assert "groundskeeper_database_up 0.0" in api.get("/metrics").text
+
+
+def test_jobs_and_decisions_are_the_same_with_the_process(
+    app_context: AppContext, engine: sa.Engine, fleet: FleetProcess
+) -> None:
+    paths = ["/v1/jobs", "/v1/jobs?state=queued&limit=1", "/v1/workers/demand?group=etl", "/v1/models/cost"]
+    paths += ["/v1/tables/tbl_0/decisions", "/v1/tables/tbl_0/decisions?current=true"]
+    context, headers = changed(app_context, engine=engine), {"Content-Type": "application/json"}
+    preview = {"pattern": "*", "policy": {"compaction": {"commits": 2}}}
+
+    def answers(context: AppContext, job: str) -> list[Any]:
+        with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as api:
+            found = [api.get(path).raise_for_status().json() for path in (*paths, f"/v1/jobs/{job}")]
+            found.append(api.post("/v1/tables/tbl_0/evaluate").raise_for_status().json())
+            found.append(api.post("/v1/policy-preview", json=preview).raise_for_status().json())
+            refused = [api.get("/v1/tables/none/decisions"), api.get("/v1/jobs?cursor=no")]
+            return [*found, *([each.status_code, each.json()["type"]] for each in refused)]
+
+    with TestClient(create_app(changed(context, fleet=fleet)), base_url="http://127.0.0.1") as api:
+        job = api.post("/v1/tables/tbl_0/jobs", json={"kind": "audit"}).raise_for_status().json()
+        api.post("/v1/tables/tbl_1/jobs", json={"kind": "cleaning", "dry_run": True}).raise_for_status()
+    assert job["forecast"]
+    by_process = answers(changed(context, fleet=fleet), job["id"])
+    assert [len(by_process[0]["items"]) > 2, len(by_process[1]["items"])] == [True, 1]
+    assert untimed(by_process) == untimed(answers(context, job["id"]))
+
+
+def untimed(answer: Any) -> str:
+    """Returns the answer without its times, which differ by milliseconds."""
+    return re.sub(r'"[\d-]+T[\d:.]+Z"|"oldest_seconds": [\d.e-]+', "", json.dumps(answer))
+
+
+def test_a_job_is_submitted_and_shown_without_the_process(
+    app_context: AppContext, engine: sa.Engine, fleet: FleetProcess
+) -> None:
+    fleet.close()
+    with TestClient(create_app(changed(app_context, engine=engine, fleet=fleet)), base_url="http://127.0.0.1") as api:
+        job = api.post("/v1/tables/tbl_0/jobs", json={"kind": "audit"}).raise_for_status().json()
+        assert job["forecast"] is None
+        assert api.get(f"/v1/jobs/{job['id']}").raise_for_status().json()["state"] == "queued"
+        assert api.get("/v1/jobs").status_code == 503

@@ -521,8 +521,8 @@ def evaluate_table(table_id: str) -> Call[EvaluationOut]:
 
     Starts nothing and stores nothing.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call("POST", f"/v1/tables/{segment(table_id)}/evaluate", EvaluationOut)
 
@@ -597,7 +597,8 @@ def get_cost_model() -> Call[LearnedCostList]:
 
     The model learns from the last 50 000 attempts, and is the same after a restart.
 
-    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
+    UnauthenticatedError.
     """
     return Call("GET", "/v1/models/cost", LearnedCostList)
 
@@ -619,7 +620,8 @@ def get_demand(*, group: list[str] | None = None) -> Call[DemandByGroup]:
 
     `group`: Worker group; may be repeated
 
-    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
+    UnauthenticatedError.
     """
     return Call("GET", "/v1/workers/demand", DemandByGroup, query={"group": group})
 
@@ -1268,8 +1270,8 @@ def list_decisions(
 
     `cursor`: `next_cursor` of the previous page
 
-    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
-    UnauthenticatedError.
+    Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
+    TableNotFoundError, UnauthenticatedError.
     """
     return Call(
         "GET",
@@ -1492,7 +1494,8 @@ def list_jobs(
 
     `cursor`: `next_cursor` of the previous page
 
-    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
+    UnauthenticatedError.
     """
     return Call(
         "GET",
@@ -1798,8 +1801,8 @@ def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
     Shows the tables whose policy would change, and the jobs that would start there now. Starts nothing and
     stores nothing.
 
-    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("POST", "/v1/policy-preview", PreviewOut, body=body)
 
