@@ -9,6 +9,7 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from multiprocessing import forkserver
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,7 @@ from service.events.database import Database
 from service.health import problem_store
 from service.health.overview import Filter, Order
 from service.health.problems import Wanted
+from service.lake import reader_pool
 from service.metrics.installation import InProcess, Installation
 from service.model.errors import DatabaseUnavailableError, FleetUnavailableError, GroundskeeperError
 from service.runtime import fleet_process
@@ -45,6 +47,14 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock
 
 TABLES = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forked_from_an_import() -> None:
+    """Lets the processes be forked from one that has imported the service, as a service does. Each would take three
+    CPU seconds to import it. A server process of earlier tests has not imported it, and is ended."""
+    reader_pool.preload(fleet_process.__name__, __name__)
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -101,6 +111,7 @@ def of_fleet(fleet: FleetWork) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.mostly_sqlite
 def test_a_small_installation_has_no_such_process(here: Installation) -> None:
     fleet = FleetProcess(here, few=TABLES)
     fleet.prepare()
@@ -119,12 +130,14 @@ def test_the_process_answers_as_the_service_itself_would(fleet: FleetProcess, he
     assert of_fleet(InProcess(here)) == of_fleet(fleet)
 
 
+@pytest.mark.mostly_sqlite
 def test_its_clock_is_that_of_the_service(fleet: FleetProcess, clock: FakeClock) -> None:
     for seconds in (0, 100_000, -50_000):
         clock.advance(seconds)
         assert abs(fleet.run(time_of) - clock().timestamp()) < 10
 
 
+@pytest.mark.mostly_sqlite
 def test_a_slow_call_does_not_delay_others(fleet: FleetProcess) -> None:
     process = fleet.run(process_of)
     with ThreadPoolExecutor() as threads:
@@ -171,6 +184,7 @@ def test_writers_of_two_processes_take_turns(sqlite: sa.Engine, clock: FakeClock
     fleet.close()
 
 
+@pytest.mark.mostly_sqlite
 def test_errors_keep_their_type_and_others_tell_no_secrets(fleet: FleetProcess) -> None:
     with pytest.raises(DatabaseUnavailableError, match="away"):
         fleet.run(lose_database)
@@ -179,6 +193,7 @@ def test_errors_keep_their_type_and_others_tell_no_secrets(fleet: FleetProcess) 
     assert "secret" not in str(caught.value.problem())
 
 
+@pytest.mark.mostly_sqlite
 def test_a_killed_process_is_replaced_and_the_call_repeated(
     fleet: FleetProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +206,7 @@ def test_a_killed_process_is_replaced_and_the_call_repeated(
         assert slow.result() == fleet.run(process_of) != first
 
 
+@pytest.mark.mostly_sqlite
 def test_a_process_that_ends_again_and_again_is_reported(fleet: FleetProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_process, "_RESTART_SECONDS", 600)
     fleet.run(process_of)
@@ -198,6 +214,7 @@ def test_a_process_that_ends_again_and_again_is_reported(fleet: FleetProcess, mo
         fleet.run(end_at_once)
 
 
+@pytest.mark.mostly_sqlite
 def test_a_call_that_ends_the_process_twice_is_refused(fleet: FleetProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_process, "_RESTART_SECONDS", 0)
     with pytest.raises(FleetUnavailableError, match="twice"):
