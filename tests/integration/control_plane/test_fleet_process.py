@@ -36,7 +36,7 @@ from service.runtime.fleet_process import FleetProcess
 from service.scheduling import decision_store
 from service.scheduling.decision import DECIDED
 from service.scheduling.scheduler import SchedulerConfig
-from tests.integration.control_plane.test_overview import ill
+from tests.integration.control_plane.test_problems_of_many import ill
 from tests.support.contexts import changed
 
 if TYPE_CHECKING:
