@@ -18,7 +18,7 @@ from tests.support.small_table import base_file, bucket_id, log_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.dashboard.fleet import Fleet
+    from tests.dashboard.fleet import Fleet, Table
 
     # A scene causes a problem of one object, yields the object's name on the page, and repairs it.
     Scene = Callable[[Fleet], Iterator[str]]
@@ -103,14 +103,23 @@ def lock_held_long(fleet: Fleet) -> Iterator[str]:
 
 
 def compaction_behind(fleet: Fleet) -> Iterator[str]:
+    table = piled_up(fleet)
+    yield table.name
+    compact(table, table.instant())
+
+
+def piled_up(fleet: Fleet) -> Table:
+    """Returns a table whose compaction is behind."""
     table = fleet.table("piled_up")
     table.commit({base_file(A, "1"): 10})
     for number in range(14):
         table.commit({log_file(A, "1", number + 1): 10})
-    yield table.name
-    plan = table.instant()
-    table.files.begin(plan, "compaction")
-    table.commit({base_file(A, plan): 10}, instant=plan, action="commit", operation="COMPACT")
+    return table
+
+
+def compact(table: Table, instant: str) -> None:
+    table.files.begin(instant, "compaction")
+    table.commit({base_file(A, instant): 10}, instant=instant, action="commit", operation="COMPACT")
 
 
 def backlog_growing(fleet: Fleet) -> Iterator[str]:
