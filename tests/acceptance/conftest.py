@@ -28,7 +28,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("lake")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
     by_policy = {"automatic": "true", "plan_seconds": "0.2", "poll_seconds": NO_POLLING}
     with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **SETTINGS, **by_policy) as running:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     OpenPage = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Starts one service for all files. Tests leave the tables and the running job behind as they were."""
+    """Starts one service for all files of the folder. Tests leave the tables and the running job behind as they were."""
     made = Installation(tmp_path_factory.mktemp("dashboard"))
     yield made
     made.close()

@@ -1,0 +1,1 @@
+"""Tests of the dashboard in a browser. The folder is a package, so that its service ends with its last test."""
