@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="package")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Starts one service for all files of the folder. Tests leave the tables and the running job behind as they were."""
+    """Starts one service for the folder. Tests leave the tables and the running job behind as they were."""
     made = Installation(tmp_path_factory.mktemp("dashboard"))
     yield made
     made.close()
