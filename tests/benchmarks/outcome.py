@@ -129,7 +129,8 @@ class Bench:
     ) -> tuple[list[Took], float]:
         """Does what the schedule says; returns the cost of each event, and how late the last one was. `after` is called
         after each event, and with None while nothing is due."""
-        began, took, minute = time.monotonic(), [], 0
+        took: list[Took] = []
+        began, minute = time.monotonic(), 0
         for event in events:
             if (at := time.monotonic() - began) >= 60 * (minute + 1):
                 minute = int(at // 60)
