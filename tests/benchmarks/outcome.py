@@ -201,6 +201,7 @@ class Bench:
 
     def _copies(self, name: str) -> list[Path]:
         found = []
+        shutil.rmtree(self._folder / name, ignore_errors=True)  # A variant that failed has left its tables.
         for number in range(self._given.tables):
             target = self._folder / name / f"orders_{number}"
             found.append(Path(shutil.copytree(self._model(number), target)))

@@ -196,7 +196,7 @@ def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
         assert inputs is not None
         proposal = inputs.proposals[JobKind.CLEANING]
         planned = run_job(spark, base, "cleaning", {"retain": retain}, index=INDEX, dry_run=True)
-        assert isinstance(proposal, Run) == (not planned.details.nothing_to_do), f"{number}: {proposal}"
+        assert isinstance(proposal, Run) == (not planned.details["nothing_to_do"]), f"{number}: {proposal}"
         codes.append("run" if isinstance(proposal, Run) else getattr(proposal, "code", ""))
         real.upsert(real.rows(spark, 0, 50, ts=10 + number), base, options)
     assert codes[0] == "all-kept"
