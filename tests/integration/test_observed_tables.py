@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,10 +25,12 @@ from service.model.clock import utc_now
 from service.observation.lake_access import LakeAccess
 from service.observation.poll import poll_table
 from service.observation.table_read import TableReader
+from service.outcome import read_store
+from service.outcome.reads import ReadSource
 from service.policies import policy_registry
 from service.registration import registry
 from service.registration.detection import examine
-from service.scheduling.decision import Run
+from service.scheduling.decision import Run, Skip
 from service.scheduling.decision_inputs import inputs_of
 from tests.integration import tables as real
 from tests.integration.control_plane.databases import open_sqlite
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from service.lake.file_slices import FileSlice
     from service.lake.snapshot import PartitionDetail
     from service.lake.timeline import Timeline
+    from service.scheduling.decision import Proposal
 
 INDEX = BucketIndex(2, ("id",))
 SMALL = 100 * 1024 * 1024
@@ -201,6 +205,41 @@ def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
         real.upsert(real.rows(spark, 0, 50, ts=10 + number), base, options)
     assert codes[0] == "all-kept"
     assert codes[-1] == "run"
+
+
+def test_a_compaction_waits_until_reads_have_paid_for_it(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = real.write_table(spark, base, count=100, updates=2, num_buckets=2)
+    observer = Observer(spark, tmp_path, base, INDEX)
+    observer.poll()
+    policy_registry.put_table(observer.engine, utc_now, "t", {"objective": {"least_worth": 1.0}})
+    with writing(observer.engine) as connection:
+        read_store.count(connection, {"t": 20_000}, ReadSource.LINEAGE, utc_now())
+
+    def proposal(now: datetime) -> Proposal:
+        with reading(observer.engine) as connection:
+            inputs = inputs_of(connection, "t", now)
+        assert inputs is not None
+        return inputs.proposals[JobKind.COMPACTION]
+
+    waiting = proposal(utc_now())
+    assert isinstance(waiting, Skip), waiting
+    assert re.search("but readers have paid .* s for each second of its work, at least 1", waiting.because)
+    assert waiting.until is not None
+    # Reads count less as time goes by, so that it may be a little later than it was foreseen.
+    length = waiting.until - utc_now()
+    assert isinstance(proposal(waiting.until - length / 2), Skip)
+    due = proposal(waiting.until + length / 2)
+    assert isinstance(due, Run), due
+    assert re.search("readers have paid .* s for each second of its work$", due.because)
+    before = real.snapshot(spark, base)
+    run_job(spark, base, "compaction", index=INDEX)
+    assert observer.poll() == ["COMPACT"]
+    assert real.snapshot(spark, base) == real.snapshot(spark, base, metadata=False) == before
+    assert isinstance(proposal(waiting.until + length / 2), Skip)
+    real.upsert(real.rows(spark, 0, 50, ts=9), base, options)
+    observer.poll()
+    assert isinstance(proposal(utc_now()), Skip)
 
 
 @pytest.mark.exhaustive
