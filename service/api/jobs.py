@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Body, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -25,14 +25,12 @@ from service.api.query_parameters import Asked, Limit, OfKinds, OfOwners, OfTabl
 from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, REPEATED
-from service.api.structs import answered
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
-from service.db.page import PageRequest
 from service.events.database import Database
-from service.metrics.installation import FleetWork, InProcess, Installation
+from service.metrics.installation import FleetWork, Installation
 from service.model import errors, job_errors, storage_errors, table_errors
 from service.model.flink_restart import FlinkStateReturnsError
 from service.queue import job_log, job_store
@@ -108,8 +106,9 @@ def submit_job(
     return _submitted(database, fleet, submission, response)
 
 
-@router.reader("GET /jobs", "List jobs, newest first", errors.FleetUnavailableError)
+@router.reader("GET /jobs", "List jobs, newest first")
 def list_jobs(
+    database: DatabaseDep,
     fleet: FleetDep,
     *,
     table_id: OfTable = None,
@@ -121,15 +120,10 @@ def list_jobs(
     asked: Asked,
 ) -> PageOf[JobOut]:
     """`since` and `until` are times of submission."""
-    return answered(fleet, page_of, asked, table_id=table_id, kinds=kind, states=state, selection=selection)
-
-
-def page_of(installation: Installation, /, asked: PageRequest, **wanted: Any) -> PageOf[JobOut]:
-    database = installation.database
     with reading(database.engine) as connection:
-        page = job_store.page(connection, asked, **wanted)
+        page = job_store.page(connection, asked, table_id=table_id, kinds=kind, states=state, selection=selection)
         prospects = _prospects(connection, page.items, database.clock())
-    prospects = _foreseen(InProcess(installation), page.items, prospects)
+    prospects = _foreseen(fleet, page.items, prospects)
     return PageOf[JobOut].of_page(page, lambda job: JobOut.of(job, prospects))
 
 

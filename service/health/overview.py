@@ -16,6 +16,7 @@ import msgspec
 from service.catalog.ownership import TableSelection
 from service.db.page import not_a_cursor
 from service.health.problem import RANKS
+from service.model.calls import calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -142,7 +143,7 @@ def arrange(listing: Listing, known: FleetProblems) -> None:
 # If there are very many tables, `listing` and `known` are cached, so several calls have the same arguments.
 @lru_cache(maxsize=4)
 def _in_order(listing: Listing, known: FleetProblems, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
-    return sorted(((_key(table, known, order), table) for table in listing.tables), key=itemgetter(0))
+    return sorted(((_key(table, known, order), table) for table in calls.giving_way(listing.tables)), key=itemgetter(0))
 
 
 def health(table_id: str, known: FleetProblems) -> Health:

@@ -19,6 +19,7 @@ from service.delegation.plan import PlanState
 from service.delivery.webhook import DeliveryState
 from service.health.overview import ListedTable, Listing, TableState
 from service.lake.table import TableType
+from service.model.calls import calls
 from service.queue import job_store
 from service.queue.job import ACTIVE, HELD, Job, JobState, JobVerdict, verdict_of
 
@@ -171,7 +172,7 @@ def tables(connection: Connection, busy: Collection[str]) -> Listing:
         ListedTable(
             table_id, name, base_path, at, _state(table_id in busy, *of_watch), types.get(type_), owner, _tags(tags)
         )
-        for table_id, name, base_path, at, owner, tags, type_, *of_watch in connection.execute(query)
+        for table_id, name, base_path, at, owner, tags, type_, *of_watch in calls.giving_way(connection.execute(query))
     ]
     return Listing(found)
 

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 2.0
 # If the last computation took no longer than this, the caller waits for a new result.
-_AT_ONCE_SECONDS = 0.1
+_AT_ONCE_SECONDS = 0.03
 # A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
 _AFTER_SECONDS = 1.0
 # The first computation of a process takes longest, so it starts after the other work of a start.

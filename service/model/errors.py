@@ -261,8 +261,8 @@ class FleetUnavailableError(GroundskeeperError):
     title = "The process for all tables gives no answer"
     hint = "Try again in a moment. If it lasts, see the service's log, and whether the machine has enough memory."
     why = (
-        "A service with more than 500 tables has one more process, for the overview, problems, forecasts, lists of jobs"
-        " and the metrics. That process has ended, perhaps because memory ran out, and is started again; or no answer"
+        "A service with more than 500 tables has one more process, for the overview, problems, decisions, forecasts and"
+        " the metrics. That process has ended, perhaps because memory ran out, and is started again; or no answer"
         " came within a minute."
     )
     example = "The process that computes the answer ended twice."

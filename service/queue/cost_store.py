@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from service.lake.snapshot import Totals
 from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import Cost, CostPart, Ended
 from service.queue.cost_model import CostModel
+from service.queue.outlook_store import HeldRow, QueuedRow
 from service.queue.workload import work_of
 
 _c = schema.attempt_costs
@@ -95,6 +96,14 @@ class Lessons:
         """Returns the expected cost of a job that works on `work`, or on what the last poll suggests."""
         work = work or self._work(table_id, kind)
         return self.model.expected(table_id, kind, work, dry_run=dry_run, circumstances=circumstances)
+
+    def of_rows(self, queued: Iterable[QueuedRow], held: Iterable[HeldRow]) -> dict[str, Cost]:
+        """Returns the expected costs of queued jobs, and of held ones under their circumstances, by id of the job."""
+        costs = {each.id: self.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in queued}
+        for each in held:
+            found = self.expected(each.table_id, each.kind, dry_run=each.dry_run, circumstances=each.circumstances)
+            costs[each.id] = found
+        return costs
 
     def _work(self, table_id: str, kind: str) -> Work:
         totals, known = self.totals.get(table_id), _KINDS.get(kind)

@@ -52,7 +52,9 @@ class Forecaster:
 
     def __init__(self, goals: Goals | None = None) -> None:
         self.goals = goals or Goals()
-        self._computing = threading.Lock()
+        self._computing, self._renewing = threading.Lock(), threading.Lock()
+        # Guards the lessons for single steps, so that an expected cost does not wait for a whole outlook.
+        self._learning = threading.RLock()
         self._last: Outlook | None = None
         self._began_at = self._ended_at = self._took = 0.0
         self._lessons = cost_store.Lessons()
@@ -79,7 +81,7 @@ class Forecaster:
                 # Another call may have computed it meanwhile.
                 if self._began_at < asked and not self._serves(clock(), job_ids, most_age, is_scaled=is_scaled):
                     self._compute(engine, clock())
-        elif self._is_due() and self._computing.acquire(blocking=False):
+        elif self._is_due() and self._renewing.acquire(blocking=False):
             if self._took < _AT_ONCE_SECONDS:
                 self._renew(engine, clock)
             else:
@@ -92,7 +94,7 @@ class Forecaster:
         Raises DatabaseUnavailableError."""
         if not jobs:
             return {}
-        with self._computing, reading(engine) as connection:
+        with reading(engine) as connection, self._learning:
             self._learn(connection)
             self._lessons.measure(connection, {each.table_id for each in jobs.values()})
             found = {
@@ -103,7 +105,7 @@ class Forecaster:
 
     def learned(self, engine: Engine) -> list[Learned]:
         """Returns what is learned about each kind. Raises DatabaseUnavailableError."""
-        with self._computing, reading(engine) as connection:
+        with reading(engine) as connection, self._learning:
             self._learn(connection)
             return self._lessons.model.learned()
 
@@ -129,33 +131,38 @@ class Forecaster:
             threading.Thread(target=self._renew, args=(engine, clock), name="outlook", daemon=True).start()
         except RuntimeError:
             # No more threads can be started. The next call tries again.
-            self._computing.release()
+            self._renewing.release()
 
     def _renew(self, engine: Engine, clock: Clock) -> None:
         try:
             if self._took >= _AT_ONCE_SECONDS:
                 calls.give_way(_GIVEN_WAY_SECONDS)
-            self._compute(engine, clock())
+            with self._computing:
+                self._compute(engine, clock())
         except Exception:
             # The last outlook is kept. Once it is too old for a call, that call computes a new one and gets the error.
             log.exception("The outlook of the queue could not be computed")
         finally:
-            self._computing.release()
+            self._renewing.release()
 
     def _compute(self, engine: Engine, now: datetime) -> None:
         began = time.monotonic()
         with reading(engine) as connection:
-            self._learn(connection)
+            with self._learning:
+                self._learn(connection)
             learned = time.monotonic()
             queued, held = outlook_store.queued(connection, now), outlook_store.held(connection)
-            self._lessons.measure(connection, {each.table_id for each in queued} | {each.table_id for each in held})
+            with self._learning:
+                ids = {each.table_id for each in queued} | {each.table_id for each in held}
+                self._lessons.measure(connection, ids)
+                costs = self._lessons.of_rows(queued, held)
             is_all = len(queued) < outlook_store.MOST_QUEUED
             self._last = outlook(
                 queued,
                 held,
                 outlook_store.used(connection),
                 worker_store.every(connection),
-                self._lessons.expected,
+                costs,
                 numbers=Counter(each.worker_group for each in queued)
                 if is_all
                 else demand_store.count_queued(connection),

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 from service.model.formatting import count, duration
-from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.cost import Cost
 from service.queue.forecast import HeldSlot, course, wanted_slots
 from service.queue.held_attempts import is_window
@@ -129,32 +127,25 @@ class Outlook:
         return self.groups.get(name) or GroupOutlook(goal_seconds=self.goals.of(name))
 
 
-class Expected(Protocol):
-    """Returns the expected cost of a job, under the usual circumstances unless others are given."""
-
-    def __call__(self, table_id: str, kind: str, *, dry_run: bool, circumstances: Circumstances = UNKNOWN) -> Cost: ...
-
-
 def outlook(
     queued: Sequence[QueuedRow],
     held: Sequence[HeldRow],
     used: Mapping[str, float],
     workers: Iterable[Worker],
-    expected_of: Expected,
+    costs: Mapping[str, Cost],
     *,
     numbers: Mapping[str, int],
     goals: Goals,
     now: datetime,
 ) -> Outlook:
-    """Returns the outlook. `queued` may have only the first of the queued jobs; `numbers` counts all of them by
-    group."""
+    """Returns the outlook. `queued` may have only the first of the queued jobs; `numbers` counts all of them by group.
+    `costs` are the expected costs of these jobs by id."""
     jobs: dict[str, JobOutlook] = {}
     lefts = {}
     for each in held:
-        expected = expected_of(each.table_id, each.kind, dry_run=each.dry_run, circumstances=each.circumstances)
         passed = (now - each.leased_at).total_seconds()
-        lefts[each.id] = max(expected.seconds - passed, _YET * max(passed, 1.0))
-        jobs[each.id] = JobOutlook(None, lefts[each.id], expected, is_held=True)
+        lefts[each.id] = max(costs[each.id].seconds - passed, _YET * max(passed, 1.0))
+        jobs[each.id] = JobOutlook(None, lefts[each.id], costs[each.id], is_held=True)
     slots: Counter[str] = Counter()
     spare: Counter[str] = Counter()
     for worker in workers:
@@ -172,7 +163,6 @@ def outlook(
             for each in held
         ]
         ours = by_group[group]
-        costs = {each.id: expected_of(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
         candidates = [_candidate(each, costs[each.id].seconds, goals, now) for each in ours]
         able = [each for each in candidates if each.due < _FOREVER]
         starts = course(able, taken, used, slots[group], spare=spare[group]).starts

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from service.db import schema
+from service.model.calls import calls
 from service.queue import lock_sighting_store
 from service.queue.circumstances import UNKNOWN, Circumstances
 from service.queue.job import HELD, JobState
@@ -86,7 +87,7 @@ class HeldRow:
 
 def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
     """Returns the queued jobs, at most MOST_QUEUED of them: highest priority first, then oldest first."""
-    return [QueuedRow(*row) for row in connection.execute(_QUEUED, {"looked_after": now - FRESH})]
+    return [QueuedRow(*row) for row in calls.giving_way(connection.execute(_QUEUED, {"looked_after": now - FRESH}))]
 
 
 def held(connection: Connection) -> list[HeldRow]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else. In the
 # process for work on very many tables, decisions and the search for problems take one each for seconds.
-_LISTENING, _LEAST_POOL, FLEET_CONNECTIONS = 1, 4, 4
+_LISTENING, _LEAST_POOL, FLEET_CONNECTIONS = 1, 4, 6
 
 
 class Settings(StorageSettings):

@@ -256,7 +256,9 @@ def test_a_queue_of_ten_thousand_jobs_is_forecast_quickly(clock: Clock) -> None:
     ]
     workers = [Worker("w1", WorkerInfo(slots=8), now, now)]
     began = time.thread_time()
-    told = outlook(queued, [], {}, workers, lessons.expected, numbers={"default": 10_000}, goals=Goals(), now=now)
+    told = outlook(
+        queued, [], {}, workers, lessons.of_rows(queued, []), numbers={"default": 10_000}, goals=Goals(), now=now
+    )
     seconds = time.thread_time() - began
     assert Counter(each.start is None for each in told.jobs.values()) == {False: 10_000}
     # 0.12 s on a quiet machine.

@@ -1494,8 +1494,7 @@ def list_jobs(
 
     `cursor`: `next_cursor` of the previous page
 
-    Raises DatabaseUnavailableError, FleetUnavailableError, ForbiddenError, ParamsInvalidError,
-    UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call(
         "GET",
