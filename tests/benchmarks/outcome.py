@@ -262,7 +262,7 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
 
 
 class _Ended(BaseException):
-    """SIGTERM has come."""
+    """The run ends because SIGTERM has come."""
 
 
 def _end(_signal: int, _frame: object) -> None:
