@@ -20,8 +20,8 @@ The cost of a daemon is the CPU time of all its processes until the last job has
 warmed it up; `service_parts` has the parts of the worker's JVM and of all Python processes. At the end the rows of all
 variants must be equal. On a machine with other work only CPU seconds mean anything.
 
-A line is printed about each minute. With `--results FILE` the figures so far, and the comparison of these, are written
-after each variant. A variant that fails is told, and the others go on; the exit code is then 1. SIGTERM ends the run
+A line is printed about each minute. The figures so far, and the comparison of these, are written to
+`--results FILE` after each variant. A variant that fails is told, and the others go on; the exit code is then 1. SIGTERM ends the run
 with the comparison of the variants that have ended.
 """
 
