@@ -21,8 +21,8 @@ warmed it up; `service_parts` has the parts of the worker's JVM and of all Pytho
 variants must be equal. On a machine with other work only CPU seconds mean anything.
 
 A line is printed about each minute. The figures so far, and the comparison of these, are written to
-`--results FILE` after each variant. A variant that fails is told, and the others go on; the exit code is then 1. SIGTERM ends the run
-with the comparison of the variants that have ended.
+`--results FILE` after each variant. A variant that fails is told, and the others go on; the exit code is then 1.
+SIGTERM ends the run with the comparison of the variants that have ended.
 """
 
 from __future__ import annotations
