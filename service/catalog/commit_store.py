@@ -57,6 +57,9 @@ _LAST_RUN = {
 _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
     _OF_TABLE, _INGESTS
 )
+_WRITES_AFTER = sa.select(sa.func.count()).where(
+    _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time > sa.bindparam("instant", type_=sa.String)
+)
 _OLDEST_SINCE = sa.select(sa.func.min(_c.c.completed_at)).where(
     _OF_TABLE, _INGESTS, sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME
 )
@@ -161,6 +164,11 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
     )
     commits, written = counted.one()
     return Since(commits=commits, bytes_written=int(written), at=last.completed_at if last else None)
+
+
+def writes_after(connection: Connection, table_id: str, instant: str) -> int:
+    """Returns how many completed commits, of writers and table services, were requested after an instant."""
+    return int(connection.execute(_WRITES_AFTER, {"of_table": table_id, "instant": instant}).scalar_one())
 
 
 def oldest_log_at(connection: Connection, table_id: str) -> datetime | None:

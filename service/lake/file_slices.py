@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jobs.format.file_names import bucket_of, parse_base_file_name, parse_log_file_name
@@ -99,29 +99,32 @@ class _Group:
 
 @dataclass(frozen=True)
 class Listed:
-    """`freed_*` count committed files that are in no latest slice. `groups` are all file ids that have committed
-    files."""
+    """`freed_*` count committed files that are in no latest slice; `freed_since` is the first instant that took one of
+    them out of use, empty if it is not known. `groups` are all file ids that have committed files."""
 
     slices: tuple[FileSlice, ...] = ()
     freed_files: int = 0
     freed_bytes: int = 0
+    freed_since: str = ""
     groups: frozenset[str] = frozenset()
 
 
-def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, replaced: Container[str]) -> Listed:
+def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, replaced: Mapping[str, str]) -> Listed:
     """Sorts the files of the partition `path` into latest slices and freed files.
 
-    `replaced` are the file ids that completed replacecommits replaced, which only the metadata of a replacecommit
-    records. Hudi archives a replacecommit only after the cleaner has removed the replaced files, so the replacecommits
-    of the active timeline and the remembered ones suffice.
+    `replaced` maps the file ids that completed replacecommits replaced to these instants (empty if not known), which
+    only the metadata of a replacecommit records. Hudi archives a replacecommit only after the cleaner has removed the
+    replaced files, so the replacecommits of the active timeline and the remembered ones suffice.
     """
     groups = _committed(files, visibility)
     slices: list[FileSlice] = []
     freed: list[Entry] = []
+    freed_since: list[str] = []
     for file_id, group in groups.items():
         every = [*group.bases, *group.logs]
         if file_id in replaced:
             freed += [entry for _, entry in every]
+            freed_since.append(replaced[file_id])
             continue
         # Two files of one instant come from different tasks; the one with the greater name counts.
         instant, base = max(group.bases, key=lambda each: (each[0], each[1].name), default=("", None))
@@ -129,6 +132,7 @@ def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, rep
         latest = {entry.path for entry in logs} | ({base.path} if base else set())
         if len(latest) < len(every):
             freed += [entry for _, entry in every if entry.path not in latest]
+            freed_since.append(_second_version(group, visibility))
         slices.append(
             FileSlice(
                 partition_path=path,
@@ -140,7 +144,15 @@ def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, rep
             )
         )
     slices.sort(key=lambda each: each.file_id)
-    return Listed(tuple(slices), len(freed), sum(entry.size for entry in freed), frozenset(groups))
+    size = sum(entry.size for entry in freed)
+    return Listed(tuple(slices), len(freed), size, min(freed_since, default=""), frozenset(groups))
+
+
+def _second_version(group: _Group, visibility: Visibility) -> str:
+    """Returns the instant of the second slice of a file group that has more than one."""
+    instants = sorted(instant for instant, _ in group.bases)
+    has_logs_before = any(not visibility.belongs_to(log, instants[0]) for log, _ in group.logs)
+    return instants[0] if has_logs_before else instants[1]
 
 
 def _committed(files: Iterable[Entry], visibility: Visibility) -> dict[str, _Group]:
@@ -170,13 +182,14 @@ def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     return tuple(
         each
         for path in sorted(files)
-        for each in latest_slices(path, files[path], visibility, replaced.get(path, ())).slices
+        for each in latest_slices(path, files[path], visibility, replaced.get(path, {})).slices
     )
 
 
-def _replaced(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[str, set[str]]:
-    """Returns the file ids, by partition, that the completed replacecommits of this timeline replaced."""
-    found: dict[str, set[str]] = defaultdict(set)
+def _replaced(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[str, dict[str, str]]:
+    """Returns the file ids, by partition, that the completed replacecommits of this timeline replaced, each with the
+    instant."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
     for instant in timeline.instants:
         if instant.is_completed and instant.action == "replacecommit":
             try:
@@ -184,7 +197,7 @@ def _replaced(storage: Storage, config: TableConfig, timeline: Timeline) -> dict
             except PathNotFoundError:  # The instant was archived meanwhile.
                 continue
             for path, file_ids in metadata.replaced.items():
-                found[path].update(file_ids)
+                found[path].update(dict.fromkeys(file_ids, instant.requested_time))
     return found
 
 

@@ -73,7 +73,7 @@ def _read(storage: Storage, config: TableConfig, timeline: Timeline, now: dateti
     listed = {entry.name: entry for entry in found if not entry.is_folder}
     own = timeline_of(listed)
     visibility = Visibility.of(own, config.timeline_layout)
-    slices = [each for name, files in partitions.items() for each in latest_slices(name, files, visibility, ()).slices]
+    slices = [each for name, files in partitions.items() for each in latest_slices(name, files, visibility, {}).slices]
     compacted = max((each.requested_time for each in own.instants if _is_compaction(each)), default="")
     deltas = [each for each in own.instants if each.is_completed and each.action == "deltacommit"]
     pending = own.pending()

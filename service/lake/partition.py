@@ -39,6 +39,7 @@ def describe(
         small_bytes=sum(small),
         freed_files=listed.freed_files,
         freed_bytes=listed.freed_bytes,
+        freed_since=listed.freed_since,
         rows=sum(rows.values()) if len(rows) == len(listed.slices) else None,
         buckets=len(buckets),
         num_buckets=num_buckets,

@@ -66,7 +66,8 @@ class PartitionState:
     files.
 
     `freed_bytes` and `freed_files` are files that are no longer part of any latest slice (older versions of file
-    groups, and replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a
+    groups, and replaced ones): the most that cleaning would free. `freed_since` is the first instant that took one of
+    them out of use; it is empty if that is not known. `largest_bucket_bytes` and `buckets` are 0 without a
     bucket index. `rows` are the rows of the base files, None unless the number is known for each file; rows in log
     files are not counted. `base_sizes` counts the base files of each size class (`SIZE_BOUNDS`); it is empty in a state
     that an earlier version of the service has stored.
@@ -85,6 +86,7 @@ class PartitionState:
     small_bytes: int = 0
     freed_files: int = 0
     freed_bytes: int = 0
+    freed_since: str = ""
     rows: int | None = None
     buckets: int = 0
     num_buckets: int = 0

@@ -18,7 +18,14 @@ from service.scheduling.trigger_context import Timing, TriggerContext, by_calend
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
-    return decide(inputs.policy.cleaning, inputs.snapshot, inputs.context, inputs.incidents, inputs.consumers)
+    return decide(
+        inputs.policy.cleaning,
+        inputs.snapshot,
+        inputs.context,
+        inputs.incidents,
+        inputs.consumers,
+        commits_since_freed=inputs.commits_since_freed,
+    )
 
 
 def decide(
@@ -27,12 +34,14 @@ def decide(
     context: TriggerContext,
     incidents: Sequence[Incident] = (),
     consumers: Sequence[Consumer] = (),
+    *,
+    commits_since_freed: int | None = None,
 ) -> Run | Skip:
     """Returns the proposal, by the calendar or else by the thresholds; `Skip` when no file could be freed.
 
     `consumers` are only for the text, because the job itself keeps the files that they need. Late files of fenced
     writers must be removed before the timeline is archived past their instants, so a cleaning for them waits for
-    neither calendar nor thresholds.
+    neither calendar nor thresholds. `commits_since_freed` is as in `PolicyInputs`.
     """
     late = sum(each.is_unresolved and each.kind is IncidentKind.LATE_FILES for each in incidents)
     finding = f"{count(late, 'fenced write')} may have left late files"
@@ -53,6 +62,12 @@ def decide(
     timing = within_budget(_timing(settings, snapshot, context), context.objective)
     if not timing.is_due:
         return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning, timing.commits)
+    counts_commits = settings.policy is CleaningPolicy.KEEP_LATEST_COMMITS
+    if counts_commits and commits_since_freed is not None and commits_since_freed < settings.retain:
+        # Hudi (1.2, `CleanPlanner`) deletes a version only if its successor is older than all retained commits.
+        since = f"{count(commits_since_freed, 'commit')} since the first went out of use, {settings.retain} retained"
+        because = f"{timing.because}; but all {count(files, 'file')} out of use are kept: {since}"
+        return Skip("all-kept", because, None, warning)
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
     because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
     return Run(JobKind.CLEANING, params, f"{because}{kept}", warning)

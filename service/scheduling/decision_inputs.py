@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jobs.contract import JobKind
 from jobs.format.lock_providers import is_provable
+from jobs.job_params import CleaningPolicy
 from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
 from service.delegation import plan_store
 from service.incidents import store
@@ -167,6 +168,7 @@ def inputs_of(
         must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
         one_sided=_one_sided(connection, snapshot, policy),
+        commits_since_freed=_commits_since_freed(connection, snapshot, policy),
         growth=bucket_trends.near_limit(connection, snapshot, policy, now),
     )
     proposals = {
@@ -253,6 +255,13 @@ def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) 
     if settings.mode is Mode.OFF or largest <= settings.split_bytes:
         return {}
     return one_sided_splits(job_store.succeeded(connection, snapshot.table_id, JobKind.BUCKET_RESIZE, _RESIZES))
+
+
+def _commits_since_freed(connection: Connection, snapshot: TableSnapshot, policy: Policy) -> int | None:
+    if not policy.cleaning.enabled or policy.cleaning.policy is not CleaningPolicy.KEEP_LATEST_COMMITS:
+        return None
+    first = min((each.freed_since for each in snapshot.partitions if each.freed_files), default="")
+    return commit_store.writes_after(connection, snapshot.table_id, first) if first else None
 
 
 def has_waited(last: Decision, now: datetime) -> bool:

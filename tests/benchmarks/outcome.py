@@ -19,6 +19,10 @@ distributions, drawn independently. Variants:
 The cost of a daemon is the CPU time of all its processes until the last job has ended, after jobs on other tables have
 warmed it up; `service_parts` has the parts of the worker's JVM and of all Python processes. At the end the rows of all
 variants must be equal. On a machine with other work only CPU seconds mean anything.
+
+A line is printed about each minute. The figures so far, and the comparison of these, are written to
+`--results FILE` after each variant. A variant that fails is told, and the others go on; the exit code is then 1.
+SIGTERM ends the run with the comparison of the variants that have ended.
 """
 
 from __future__ import annotations
@@ -27,13 +31,15 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
+from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -51,7 +57,8 @@ from tests.benchmarks.beside.outcome_figures import (
     OPEN_HOUSE,
     Figures,
     figures_of,
-    settle_inline,
+    settled_inline,
+    tell_table,
     tell_verdict,
     verdict,
 )
@@ -122,8 +129,12 @@ class Bench:
     ) -> tuple[list[Took], float]:
         """Does what the schedule says; returns the cost of each event, and how late the last one was. `after` is called
         after each event, and with None while nothing is due."""
-        began, took = time.monotonic(), []
+        took: list[Took] = []
+        began, minute = time.monotonic(), 0
         for event in events:
+            if (at := time.monotonic() - began) >= 60 * (minute + 1):
+                minute = int(at // 60)
+                _say(f"minute {minute}: {len(took)} of {len(events)} events, {max(0.0, at - event.at):.0f} s late")
             while (at := time.monotonic() - began) < event.at:
                 after(None, at)
                 time.sleep(min(0.2, event.at - at))
@@ -190,6 +201,7 @@ class Bench:
 
     def _copies(self, name: str) -> list[Path]:
         found = []
+        shutil.rmtree(self._folder / name, ignore_errors=True)  # A variant that failed has left its tables.
         for number in range(self._given.tables):
             target = self._folder / name / f"orders_{number}"
             found.append(Path(shutil.copytree(self._model(number), target)))
@@ -216,7 +228,7 @@ def _say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
-def run(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def run(given: argparse.Namespace, folder: Path) -> Result:
     spark = start_session(
         master="local[2,4]",
         app_name="outcome",
@@ -225,24 +237,77 @@ def run(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     )
     bench = Bench(Session(spark), folder, given)
     every = {Does.WRITE: given.write_every, Does.QUERY: given.query_every}
-    seeds = []
-    for place, seed in enumerate(given.seeds):
-        events = schedule(given.tables, given.minutes * 60, every, seed)
-        found, expected = {}, None
-        # The session still gets a little faster, so each seed begins with another variant.
-        first = place % len(given.variants)
-        for variant in given.variants[first:] + given.variants[:first]:
-            _say(f"seed {seed}, {variant}")
-            found[variant], rows = bench.run(variant, events, seed)
-            found[variant].tell()
-            data = [(each.rows, each.data) for each in rows]
-            if expected is not None and data != expected:
-                raise AssertionError(f"{variant}: rows differ: {data}, expected {expected}")
-            expected = data
-        settle_inline(found)
-        seeds.append({"seed": seed, **verdict(found), "variants": {name: asdict(each) for name, each in found.items()}})
+    result = Result(given)
+    with suppress(_Ended):
+        for place, seed in enumerate(given.seeds):
+            events = schedule(given.tables, given.minutes * 60, every, seed)
+            expected = None
+            # The session still gets a little faster, so each seed begins with another variant.
+            first = place % len(given.variants)
+            for variant in given.variants[first:] + given.variants[:first]:
+                _say(f"seed {seed}, {variant}")
+                try:
+                    found, rows = bench.run(variant, events, seed)
+                    data = [(each.rows, each.data) for each in rows]
+                    if expected is not None and data != expected:
+                        raise AssertionError(f"{variant}: rows differ: {data}, expected {expected}")
+                    expected = data
+                except Exception as error:
+                    result.failed(seed, variant, error)
+                else:
+                    found.tell()
+                    result.add(found)
     spark.stop()
-    return {"tables": given.tables, "minutes": given.minutes, "cores": os.cpu_count(), "seeds": seeds}
+    return result
+
+
+class _Ended(BaseException):
+    """The run ends because SIGTERM has come."""
+
+
+def _end(_signal: int, _frame: object) -> None:
+    raise _Ended
+
+
+class Result:
+    """The figures of the variants that have ended, by seed, and what failed. They are written after each variant."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._given = given
+        self._found: dict[int, dict[str, Figures]] = {}
+        self.failures: list[str] = []
+
+    def add(self, figures: Figures) -> None:
+        self._found.setdefault(figures.seed, {})[figures.variant] = figures
+        self._write()
+
+    def failed(self, seed: int, variant: str, error: Exception) -> None:
+        _say("".join(format_exception(error)))
+        self.failures.append(f"seed {seed}, {variant}: {type(error).__name__}: {error}"[:1000])
+        self._write()
+
+    def as_json(self) -> dict[str, Any]:
+        seeds = []
+        for seed, each in self._found.items():
+            found = settled_inline(each)
+            figures = {name: asdict(of) for name, of in found.items()}
+            seeds.append({"seed": seed, **verdict(found), "variants": figures})
+        named = {name: str(value) if name == "results" else value for name, value in vars(self._given).items()}
+        return {"given": named, "cores": os.cpu_count(), "seeds": seeds, "failures": self.failures}
+
+    def tell(self) -> None:
+        for each in self._found.values():
+            tell_table(settled_inline(each))
+        for each in self.as_json()["seeds"]:
+            tell_verdict(each)
+        for failure in self.failures:
+            print(f"failed: {failure}")
+
+    def _write(self) -> None:
+        if self._given.results:
+            part = self._given.results.with_suffix(".part")
+            part.write_text(json.dumps(self.as_json(), indent=1))
+            part.replace(self._given.results)
 
 
 def _options() -> argparse.Namespace:
@@ -260,6 +325,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=0.2, help="of OpenHouse's rule: share of the slot's time")
     parser.add_argument("--round-seconds", type=float, default=30.0, help="of OpenHouse's rule: between two rounds")
     parser.add_argument("--warm-up", type=int, default=12, help="events, and jobs of each kind on other tables")
+    parser.add_argument("--results", type=Path, help="file for the result, written after each variant")
     parser.add_argument("--json", action="store_true", help="prints the result as JSON on the last line")
     given = parser.parse_args()
     if unknown := {*given.variants} - {*VARIANTS, NONE}:
@@ -269,12 +335,14 @@ def _options() -> argparse.Namespace:
 
 def main() -> None:
     given = _options()
-    with tempfile.TemporaryDirectory(prefix="outcome-") as folder:
+    signal.signal(signal.SIGTERM, _end)
+    with tempfile.TemporaryDirectory(prefix="outcome-", ignore_cleanup_errors=True) as folder:
         result = run(given, Path(folder).resolve())
-    for each in result["seeds"]:
-        tell_verdict(each)
+    result.tell()
     if given.json:
-        print(json.dumps(result))
+        print(json.dumps(result.as_json()))
+    if result.failures:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

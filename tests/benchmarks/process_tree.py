@@ -58,8 +58,8 @@ def measured(root: int | None = None) -> Iterator[Cost]:
         latest |= _cpu_seconds(root)
         ended.set()
         sampler.join()
-        for (pid, role), seconds in latest.items():
-            cost.cpu[role] = cost.cpu.get(role, 0.0) + seconds - before.get((pid, role), 0.0)
+        for role, seconds in _between(before, latest):
+            cost.cpu[role] = cost.cpu.get(role, 0.0) + seconds
         if root is None:
             cost.cpu["driver"] -= sum(sampling)
 
@@ -87,10 +87,36 @@ def memory(root: int, *, without: int | None = None) -> int:
     return total * 1024
 
 
-def _cpu_seconds(root: int | None) -> dict[tuple[int, str], float]:
+@dataclass(frozen=True)
+class _Used:
+    """The CPU seconds of a process, and of its children that have ended and for which it has waited."""
+
+    parent: int
+    seconds: float = 0.0
+    waited_for: float = 0.0
+
+
+def _cpu_seconds(root: int | None) -> dict[tuple[int, str], _Used]:
     """Returns the CPU time of each living process of the tree, with its role."""
     living = ((pid, stat) for pid in tree(root) if (stat := _stat(pid)))
-    return {(pid, _role(pid)): sum(int(ticks) for ticks in stat[11:13]) / _TICKS for pid, stat in living}
+    return {
+        (pid, _role(pid)): _Used(int(stat[1]), *(sum(map(int, stat[at : at + 2])) / _TICKS for at in (11, 13)))
+        for pid, stat in living
+    }
+
+
+def _between(before: dict[tuple[int, str], _Used], latest: dict[tuple[int, str], _Used]) -> Iterator[tuple[str, float]]:
+    """Yields role and CPU seconds of each process. A child between two samples, such as each `chmod` that Hadoop
+    starts, is seen only in what its parent has waited for, which has the children that were sampled, too."""
+    of_children: dict[int, float] = {}
+    for key, now in latest.items():
+        spent = now.seconds - (before[key].seconds if key in before else 0.0)
+        if not Path(f"/proc/{key[0]}").exists():
+            of_children[now.parent] = of_children.get(now.parent, 0.0) + spent
+        yield key[1], spent
+    for key, now in latest.items():
+        waited_for = now.waited_for - (before[key].waited_for if key in before else 0.0)
+        yield key[1], max(0.0, waited_for - of_children.get(key[0], 0.0))
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -103,7 +129,7 @@ def _stat(pid: int) -> list[str] | None:
 def _sample(
     root: int | None,
     cost: Cost,
-    latest: dict[tuple[int, str], float],
+    latest: dict[tuple[int, str], _Used],
     ended: threading.Event,
     sampling: list[float],
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,13 @@ from service.model.clock import utc_now
 from service.observation.lake_access import LakeAccess
 from service.observation.poll import poll_table
 from service.observation.table_read import TableReader
+from service.outcome import read_store
+from service.outcome.reads import ReadSource
+from service.policies import policy_registry
 from service.registration import registry
 from service.registration.detection import examine
+from service.scheduling.decision import Run, Skip
+from service.scheduling.decision_inputs import inputs_of
 from tests.integration import tables as real
 from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.independent import slices_by_hudi_rs
@@ -39,9 +45,11 @@ if TYPE_CHECKING:
     from service.lake.file_slices import FileSlice
     from service.lake.snapshot import PartitionDetail
     from service.lake.timeline import Timeline
+    from service.scheduling.decision import Proposal
 
 INDEX = BucketIndex(2, ("id",))
 SMALL = 100 * 1024 * 1024
+TYPES = ("MERGE_ON_READ", "COPY_ON_WRITE")
 
 
 class Observer:
@@ -167,6 +175,71 @@ def test_a_bucketed_table_through_all_its_services(
     roll_back_last(spark, base, INDEX)
     assert observer.poll() == ["rollback"]
     observer.poll_everything()
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [("MERGE_ON_READ", 9), *(pytest.param(each, 6, marks=pytest.mark.exhaustive) for each in TYPES)],
+)
+def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base, retain = tmp_path / "trips", 2
+    shape = {"table_type": table_type, "version": version, "num_buckets": 2}
+    options = real.write_table(spark, base, count=100, updates=1, **shape)
+    observer = Observer(spark, tmp_path, base, INDEX)
+    cleaning = {"commits": 1, "retain": retain}
+    policy_registry.put_table(observer.engine, utc_now, "t", {"cleaning": cleaning})
+    if table_type == "MERGE_ON_READ":
+        run_job(spark, base, "compaction", index=INDEX)
+    codes = []
+    for number in range(4):
+        observer.poll()
+        with reading(observer.engine) as connection:
+            inputs = inputs_of(connection, "t", utc_now())
+        assert inputs is not None
+        proposal = inputs.proposals[JobKind.CLEANING]
+        planned = run_job(spark, base, "cleaning", {"retain": retain}, index=INDEX, dry_run=True)
+        assert isinstance(proposal, Run) == (not planned.details["nothing_to_do"]), f"{number}: {proposal}"
+        codes.append("run" if isinstance(proposal, Run) else getattr(proposal, "code", ""))
+        real.upsert(real.rows(spark, 0, 50, ts=10 + number), base, options)
+    assert codes[0] == "all-kept"
+    assert codes[-1] == "run"
+
+
+def test_a_compaction_waits_until_reads_have_paid_for_it(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = real.write_table(spark, base, count=100, updates=2, num_buckets=2)
+    observer = Observer(spark, tmp_path, base, INDEX)
+    observer.poll()
+    policy_registry.put_table(observer.engine, utc_now, "t", {"objective": {"least_worth": 1.0}})
+    with writing(observer.engine) as connection:
+        read_store.count(connection, {"t": 20_000}, ReadSource.LINEAGE, utc_now())
+
+    def proposal(now: datetime) -> Proposal:
+        with reading(observer.engine) as connection:
+            inputs = inputs_of(connection, "t", now)
+        assert inputs is not None
+        return inputs.proposals[JobKind.COMPACTION]
+
+    waiting = proposal(utc_now())
+    assert isinstance(waiting, Skip), waiting
+    assert re.search("but readers have paid .* s for each second of its work, at least 1", waiting.because)
+    assert waiting.until is not None
+    # Reads count less as time goes by, so that it may be a little later than it was foreseen.
+    length = waiting.until - utc_now()
+    assert isinstance(proposal(waiting.until - length / 2), Skip)
+    due = proposal(waiting.until + length / 2)
+    assert isinstance(due, Run), due
+    assert re.search("readers have paid .* s for each second of its work$", due.because)
+    before = real.snapshot(spark, base)
+    run_job(spark, base, "compaction", index=INDEX)
+    assert observer.poll() == ["COMPACT"]
+    assert real.snapshot(spark, base) == real.snapshot(spark, base, metadata=False) == before
+    assert isinstance(proposal(waiting.until + length / 2), Skip)
+    real.upsert(real.rows(spark, 0, 50, ts=9), base, options)
+    observer.poll()
+    assert isinstance(proposal(utc_now()), Skip)
 
 
 @pytest.mark.exhaustive

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.benchmarks.beside.outcome_figures import Figures, settle_inline, tell_verdict, verdict
+from tests.benchmarks.beside.outcome_figures import Figures, settled_inline, tell_verdict, verdict
 from tests.benchmarks.beside.zipf_load import Does, reads_per_day, schedule
+from tests.benchmarks.outcome import Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def figures(variant: str, service_cpu: float, cpu_p95: float, writer_cpu: float = 100.0) -> Figures:
@@ -22,7 +30,7 @@ def test_ours_is_compared_with_the_variant_whose_services_cost_least(
     others = [figures("default", 100.0, 1.0), figures("open_house", 300.0, 0.8), figures("none", 0.0, 9.0, 95.0)]
     found = {each.variant: each for each in (figures("inline", 0.0, 1.0, 90.0), *others)}
     found["objective"] = figures("objective", service_cpu, cpu_p95)
-    settle_inline(found)
+    found = settled_inline(found)
     # The same writes without services took longer, so nobody knows what the inline services cost.
     assert found["inline"].service_cpu == -5.0
     told = verdict(found)
@@ -32,6 +40,22 @@ def test_ours_is_compared_with_the_variant_whose_services_cost_least(
     said = capsys.readouterr().out
     assert f"ours compared with default (the best other): services {service_cpu / 100} of the CPU" in said
     assert f"goal {'kept' if is_kept else 'missed'}" in said
+
+
+def test_a_variant_that_fails_loses_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "results.json"
+    found = Result(Namespace(tables=8, results=results))
+    found.add(figures("default", 100.0, 1.0))
+    assert list(json.loads(results.read_text())["seeds"][0]["variants"]) == ["default"]
+    found.failed(1, "open_house", ValueError("rows differ"))
+    found.add(figures("objective", 50.0, 1.0))
+    written = json.loads(results.read_text())
+    assert written["seeds"][0]["goal_kept"]
+    assert written["failures"] == ["seed 1, open_house: ValueError: rows differ"]
+    found.tell()
+    said = capsys.readouterr().out
+    assert "0.5 1.0" in said
+    assert "failed: seed 1, open_house" in said
 
 
 def test_tables_are_read_as_often_as_their_owners_declare() -> None:

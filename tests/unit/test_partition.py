@@ -15,8 +15,8 @@ def seen(*names: str, layout: int = 2) -> Visibility:
     return Visibility.of(timeline_of(names), layout)
 
 
-def listed(files: dict[str, int], view: Visibility, replaced: tuple[str, ...] = ()) -> Listed:
-    return latest_slices("p", [Entry(f"p/{name}", size, False) for name, size in files.items()], view, replaced)
+def listed(files: dict[str, int], view: Visibility, replaced: dict[str, str] | None = None) -> Listed:
+    return latest_slices("p", [Entry(f"p/{name}", size, False) for name, size in files.items()], view, replaced or {})
 
 
 def only(found: Listed) -> tuple[str | None, tuple[str, ...]]:
@@ -28,7 +28,7 @@ def test_the_newest_committed_base_file_counts_and_the_older_is_freed() -> None:
     files = {base_file(A, "001"): 10, base_file(A, "003"): 20, base_file(A, "005"): 40}
     found = listed(files, seen("001_002.commit", "003_004.commit", "005.commit.requested", "005.inflight"))
     assert only(found) == (base_file(A, "003"), ())
-    assert (found.freed_files, found.freed_bytes) == (1, 10)
+    assert (found.freed_files, found.freed_bytes, found.freed_since) == (1, 10, "003")
 
 
 def test_files_of_instants_older_than_the_timeline_are_committed() -> None:
@@ -61,7 +61,7 @@ def test_logs_from_version_8_on_count_by_the_completion_of_their_commit() -> Non
     files = {base_file(A, "001"): 10, base_file(A, "005"): 20, log_file(A, "003"): 3, log_file(A, "004"): 4}
     found = listed(files, seen(*names))
     assert only(found) == (base_file(A, "005"), (log_file(A, "003"),))
-    assert (found.freed_files, found.freed_bytes) == (2, 14)
+    assert (found.freed_files, found.freed_bytes, found.freed_since) == (2, 14, "005")
 
 
 def test_logs_of_uncommitted_instants_do_not_count_from_version_8_on() -> None:
@@ -74,7 +74,7 @@ def test_logs_of_version_6_go_by_the_slice_in_their_name() -> None:
     files = {base_file(A, "001"): 10, log_file(A, "001"): 1, base_file(A, "005"): 20, log_file(A, "005"): 5}
     found = listed(files, view)
     assert only(found) == (base_file(A, "005"), (log_file(A, "005"),))
-    assert found.freed_bytes == 11
+    assert (found.freed_bytes, found.freed_since) == (11, "005")
 
 
 def test_logs_on_a_pending_compaction_of_version_6_count_on_top_of_the_old_slice() -> None:
@@ -89,10 +89,20 @@ def test_a_group_may_consist_of_logs_alone() -> None:
 
 def test_a_replaced_group_is_freed_altogether() -> None:
     found = listed(
-        {base_file(A, "001"): 10, base_file(B, "003"): 20}, seen("001_002.commit", "003_004.replacecommit"), (A,)
+        {base_file(A, "001"): 10, base_file(B, "003"): 20}, seen("001_002.commit", "003_004.replacecommit"), {A: "003"}
     )
     assert only(found) == (base_file(B, "003"), ())
-    assert found.freed_bytes == 10
+    assert (found.freed_bytes, found.freed_since) == (10, "003")
+
+
+def test_files_are_out_of_use_since_the_first_instant_that_took_one_out_of_use() -> None:
+    view = seen("001_002.deltacommit", "003_004.commit", "005_006.commit", "007_008.commit")
+    logs_first = {log_file(A, "001"): 1, base_file(A, "005"): 10, base_file(A, "007"): 10}
+    assert listed(logs_first, view).freed_since == "005"
+    two_groups = {**logs_first, base_file(B, "001"): 10, base_file(B, "003"): 10}
+    assert listed(two_groups, view).freed_since == "003"
+    assert listed(two_groups, view, {B: ""}).freed_since == ""
+    assert listed({base_file(A, "001"): 10}, view).freed_since == ""
 
 
 def test_other_files_do_not_belong_to_the_table() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.beside.zipf_load import Does
@@ -83,14 +83,30 @@ def _percentiles(values: Sequence[float]) -> tuple[float, float]:
     return round(by_percent[49], 3), round(by_percent[94], 3)
 
 
-def settle_inline(found: dict[str, Figures]) -> None:
-    """Sets the cost of inline services: what the writes cost in addition to the same writes without them."""
-    if INLINE not in found:
-        return
+def settled_inline(found: dict[str, Figures]) -> dict[str, Figures]:
+    """Returns the figures with the cost of inline services: what the writes cost in addition to the same writes without
+    them."""
     others = [found[NONE]] if NONE in found else [each for name, each in found.items() if name != INLINE]
-    if others:
-        found[INLINE].service_cpu = round(
-            found[INLINE].writer_cpu - statistics.mean(each.writer_cpu for each in others), 1
+    if INLINE not in found or not others:
+        return found
+    extra = found[INLINE].writer_cpu - statistics.mean(each.writer_cpu for each in others)
+    return {**found, INLINE: replace(found[INLINE], service_cpu=round(extra, 1))}
+
+
+def tell_table(found: dict[str, Figures]) -> None:
+    """Prints a row for each variant; `ours` are the CPU of services and the CPU of the p95 of queries of our variant,
+    as shares of those of the row."""
+    print(
+        f"{'variant':>10} {'services':>9} {'writers':>8} {'conflicts':>9} {'p50':>6} {'p95':>6} {'p50 s':>6}"
+        f" {'p95 s':>6} {'jobs':>5} {'late':>5}  ours"
+    )
+    ours = verdict(found).get("ours_vs", {})
+    for name, each in found.items():
+        shares = f"{ours[name]['service_cpu']} {ours[name]['cpu_p95']}" if name in ours else "-"
+        print(
+            f"{name:>10} {each.service_cpu:9.1f} {each.writer_cpu:8.1f} {each.conflicts:9} {each.cpu_p50:6.2f}"
+            f" {each.cpu_p95:6.2f} {each.p50:6.2f} {each.p95:6.2f} {sum(each.jobs.values()):5} {each.late_seconds:5.0f}"
+            f"  {shares}"
         )
 
 

@@ -8,12 +8,13 @@ import pytest
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
+from service.incidents.incident import IncidentKind
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.settings import CleaningSettings, Trigger
 from service.scheduling.cleaning import decide
 from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import Calendar, TriggerContext
-from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, since
+from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, an_incident, since
 
 OLD = PartitionState("dt=1", freed_files=3, freed_bytes=30 * MIB)
 TAIL = "; 3 files out of use, at most 30.0 MiB can be freed"
@@ -72,3 +73,27 @@ def test_the_policy_does_not_start_the_job(
     given: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
 ) -> None:
     assert decide(given, snapshot, context) == skip
+
+
+def test_the_policy_waits_while_all_old_versions_are_kept() -> None:
+    settings, snapshot = CleaningSettings(), a_snapshot(OLD, since_cleaning=since(12))
+    found = decide(settings, snapshot, PLAIN, commits_since_freed=9)
+    because = "12 commits and no cleaning yet, threshold 10; but all 3 files out of use are kept: 9 commits since the"
+    assert found == Skip("all-kept", f"{because} first went out of use, 10 retained")
+    assert isinstance(decide(settings, snapshot, PLAIN, commits_since_freed=10), Run)
+    assert isinstance(decide(settings, snapshot, PLAIN, commits_since_freed=None), Run)
+
+
+@pytest.mark.parametrize(
+    "settings", [BY_HOURS, CleaningSettings(policy=CleaningPolicy.KEEP_LATEST_FILE_VERSIONS, retain=2)]
+)
+def test_the_number_of_commits_matters_only_if_commits_are_retained(settings: CleaningSettings) -> None:
+    snapshot = a_snapshot(OLD, since_cleaning=since(12, hours=5))
+    assert isinstance(decide(settings, snapshot, PLAIN, commits_since_freed=0), Run)
+
+
+def test_late_files_do_not_wait_for_old_versions() -> None:
+    found = decide(
+        CleaningSettings(), a_snapshot(OLD), PLAIN, [an_incident(IncidentKind.LATE_FILES)], commits_since_freed=0
+    )
+    assert isinstance(found, Run)
