@@ -42,7 +42,7 @@ MIDDLE = {
     "compaction": ".hoodie/timeline/*.compaction.inflight",
     "cleaning": ".hoodie/timeline/*.clean.inflight",
     "clustering": ".hoodie/.temp/*/**/*.marker.*",
-    BY_HUDI: ".hoodie/timeline/*.clustering.inflight",
+    BY_HUDI: ".hoodie/timeline/*.replacecommit.inflight",
     "bucket_expansion": ".hoodie/.temp/*/**/*.marker.*",
 }
 
