@@ -30,9 +30,11 @@ HOUR = 3600.0
 
 
 def test_the_policy_starts_a_repair_and_holds_cleaning_back(story: Story, upkeep: Upkeep) -> None:
-    for number in range(12):
-        story.commit({A: number + 1}, in_base=True)
+    story.commit({A: 1}, in_base=True)
     story.replace((A,), (NEW_A,))
+    # Until then the files of the replaced file group are retained.
+    for number in range(10):
+        story.commit({NEW_A: number + 1}, in_base=True)
     story.poll()
     [cleaning] = upkeep.plan()
     assert cleaning.kind is JobKind.CLEANING
