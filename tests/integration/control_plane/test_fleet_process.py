@@ -279,4 +279,4 @@ def test_a_job_is_submitted_and_shown_without_the_process(
         job = api.post("/v1/tables/tbl_0/jobs", json={"kind": "audit"}).raise_for_status().json()
         assert job["forecast"] is None
         assert api.get(f"/v1/jobs/{job['id']}").raise_for_status().json()["state"] == "queued"
-        assert [each["id"] for each in api.get("/v1/jobs").raise_for_status().json()["items"]][:1] == [job["id"]]
+        assert job["id"] in [each["id"] for each in api.get("/v1/jobs").raise_for_status().json()["items"]]
