@@ -46,8 +46,8 @@ class Calls:
             self._none.wait(seconds)
 
     def giving_way(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Yields the items, and gives way between every hundred of them, for half a second in all. The caller must
-        hold no lock that a call might wait for."""
+        """Yields the items, and gives way between every hundred of them, for half a second in all. For as long a call
+        waits in vain if it waits for a lock of the caller."""
         left = _MOST_SECONDS
         for number, item in enumerate(items, 1):
             yield item

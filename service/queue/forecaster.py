@@ -52,9 +52,9 @@ class Forecaster:
 
     def __init__(self, goals: Goals | None = None) -> None:
         self.goals = goals or Goals()
-        self._computing, self._renewing = threading.Lock(), threading.Lock()
-        # Guards the lessons for single steps, so that an expected cost does not wait for a whole outlook.
-        self._learning = threading.RLock()
+        # One thread at a time computes an outlook, decides to renew it, or uses the lessons. The last lock is held for
+        # single steps only, so that an expected cost does not wait for a whole outlook.
+        self._computing, self._renewing, self._learning = threading.Lock(), threading.Lock(), threading.Lock()
         self._last: Outlook | None = None
         self._began_at = self._ended_at = self._took = 0.0
         self._lessons = cost_store.Lessons()
