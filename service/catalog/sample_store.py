@@ -125,20 +125,21 @@ def log_ratios(
     since = {"since_hour": _slot(day_ago, _HOUR) - 1, "since_short": _slot(hours_ago, _SHORT)}
     given = {"of_tables": list(table_ids), **since}
     for table_id, at, log_bytes, base_bytes in connection.execute(_OF_LAST_DAY, given):
-        samples[table_id].append((at, log_bytes / base_bytes if base_bytes else 0.0))
+        samples[table_id].append((at, round(log_bytes / base_bytes, 4) if base_bytes else 0.0))
     return {table_id: _at_intervals(found, day_ago, now, points) for table_id, found in samples.items()}
 
 
 def _at_intervals(
     samples: Sequence[tuple[datetime, float]], begin: datetime, end: datetime, points: int
 ) -> list[float]:
-    if len(samples) == 1:
-        return [round(samples[0][1], 4)] * points
+    ratios = [ratio for _, ratio in samples]
+    if len(set(ratios)) == 1:
+        return ratios[:1] * points
     begin = max(begin, samples[0][0])
     # Numbers take a fifth of the time of dates.
     times = [(at - begin).total_seconds() for at, _ in samples]
     between = (end - begin).total_seconds() / (points - 1)
-    return [round(samples[max(0, bisect_right(times, between * number) - 1)][1], 4) for number in range(points)]
+    return [ratios[max(0, bisect_right(times, between * number) - 1)] for number in range(points)]
 
 
 def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:

@@ -53,13 +53,26 @@ _WEBHOOKS = sa.select(
 _DELIVERIES = sa.select(_d.c.state, sa.func.count()).where(schema.DELIVERY_IS_OPEN).group_by(_d.c.state)
 _TURN = sa.case((_j.c.state == JobState.RUNNING.value, 0), (_j.c.state == JobState.LEASED.value, 1), else_=2)
 _IN_TURN = (_TURN, _j.c.created_at, _j.c.id)
-# An index has all that the order needs, so the rows of other active jobs are not read.
-_FIRST = sa.select(_j.c.id).where(job_store.is_active()).order_by(*_IN_TURN).limit(sa.bindparam("number"))
+# An index has the jobs of one state in their order, so only the first ones are read of the thousands that may wait.
+_FIRST = sa.union_all(
+    *(
+        sa.select(
+            sa.select(_j.c.id)
+            .where(_j.c.state == state.value)
+            .order_by(_j.c.created_at, _j.c.id)
+            .limit(sa.bindparam("number"))
+            .subquery(state.value)
+            .c.id
+        )
+        for state in ACTIVE
+    )
+)
 _ACTIVE: sa.Select[Any] = (
     sa.select(_j, _t.c.name)
     .join(_t, _t.c.id == _j.c.table_id)
-    .where(_j.c.id.in_(_FIRST.correlate(None)))
+    .where(_j.c.id.in_(_FIRST))
     .order_by(*_IN_TURN)
+    .limit(sa.bindparam("number"))
 )
 _OF_TABLE = (
     sa.select((_j.c.id + " " + _j.c.state).label("job"))
