@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import logging
 import multiprocessing
 import os
@@ -26,6 +25,7 @@ from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
 from jobs.logs import LogFormat, configure, current_format
 from service.model.errors import GroundskeeperError
+from service.model.garbage import collect_seldom
 from service.model.storage_errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
 
 log = logging.getLogger(__name__)
@@ -38,8 +38,6 @@ _MAX_REPLY_BYTES = 256 * _MIB
 # A child that has used more memory than this ends after its call.
 _MAX_KEPT_BYTES = 512 * _MIB
 _START_SECONDS = 60.0
-# Number of new objects after which the garbage collector runs.
-_COLLECTED_AFTER = 50_000
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 _forks = multiprocessing.get_context("forkserver")
@@ -238,9 +236,7 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     configure(log_format, log_level)
     # At INFO, httpx would log each request to HDFS.
     logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))
-    gc.freeze()
-    # Objects read from a table have no reference cycles, so the garbage collector need not run often.
-    gc.set_threshold(_COLLECTED_AFTER, 20, 50)
+    collect_seldom()
     with contextlib.suppress(EOFError, OSError):
         connection.send_bytes(_reply(None))  # ready
         while True:

@@ -8,7 +8,6 @@ call would take several times as long.
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import logging
 import multiprocessing
@@ -39,6 +38,7 @@ from service.metrics.installation import Installation
 from service.metrics.monitoring import Monitoring
 from service.model.calls import calls
 from service.model.errors import FleetUnavailableError, GroundskeeperError
+from service.model.garbage import collect_seldom
 from service.queue.forecaster import Forecaster
 from service.runtime.process import SWITCH_SECONDS
 from service.runtime.settings import FLEET_CONNECTIONS
@@ -66,7 +66,6 @@ _CALL_SECONDS = 60.0
 # A process that ended just after its start is not started again before this time has passed.
 _RESTART_SECONDS = 5.0
 _THREADS = 16
-_COLLECTED_AFTER = 50_000
 
 _forks = multiprocessing.get_context("forkserver")
 
@@ -294,8 +293,7 @@ def _serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     configure(log_format, log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
-    gc.freeze()
-    gc.set_threshold(_COLLECTED_AFTER, 20, 50)
+    collect_seldom()
     clock = _FollowingClock(now)
     tracing.start("groundskeeper", version("groundskeeper"), None, os.environ)
     engine = open_engine(settings.database, connections=FLEET_CONNECTIONS, gives_way=True)

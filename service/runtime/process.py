@@ -21,6 +21,7 @@ from apscheduler.triggers.base import BaseTrigger
 
 from jobs.logs import print_last_words
 from service.model.errors import DatabaseUnavailableError, SettingsError
+from service.model.garbage import collect_seldom
 from service.model.task_health import TaskHealth
 from service.runtime.connections import Connections
 from service.runtime.http import AcceptErrors, BoundedHttp, only_probes
@@ -47,8 +48,6 @@ _KEEP_NEAR_SECONDS = 1.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
 SWITCH_SECONDS = 0.0005
-# Number of new objects after which the garbage collector runs.
-_COLLECTED_AFTER = 50_000
 
 
 @dataclass(frozen=True)
@@ -128,13 +127,8 @@ class Daemon:
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
         sys.setswitchinterval(SWITCH_SECONDS)
-        # Imported modules are frozen, because they stay until the end. A full collection would traverse them several
-        # times a minute, for 0.1 s in which no thread runs.
         gc.collect()
-        gc.freeze()
-        # The garbage collector runs seldom, because searching lists of thousands of tables for cycles took a third of
-        # the time.
-        gc.set_threshold(_COLLECTED_AFTER, 20, 50)
+        collect_seldom()
         threading.excepthook = self._thread_died
         try:
             self._server.run(sockets=[self._socket])
