@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -57,7 +54,6 @@ from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.document.completion import complete
 from service.api.held_calls import JobWaits
-from service.api.operations import Operations
 from service.api.problems import ProblemDocument
 from service.api.request_ids import RequestIds
 from service.api.statuses import document_common
@@ -138,9 +134,6 @@ _PARTS = (
 )
 # The routes do not depend on an application, so all applications of a process share them.
 _ROUTES = [route for part in _PARTS for route in part.router.routes if isinstance(route, APIRoute)]
-_OPERATIONS = Operations(_ROUTES)
-_THREADS = 40
-"""The number of calls that are answered at once."""
 
 
 def create_app(context: AppContext) -> FastAPI:
@@ -155,17 +148,15 @@ def create_app(context: AppContext) -> FastAPI:
         redoc_url=None,
         # A path with another slash at its end is not found, since a redirect would drop the body of a POST.
         redirect_slashes=False,
-        lifespan=_lifespan,
     )
     database, monitoring, exposure = context.database, context.monitoring, context.exposure
     app.state.context = context
-    app.state.threads = _threads()
     app.state.streams = events.Streams()
     app.state.job_waits = JobWaits()
     app.state.probe = Probe(database.engine)
     app.state.worker_check = health.worker_check(database.engine, database.clock)
     app.state.scrapes = Scrapes(monitoring.metrics, context.fleet_work)
-    app.router.routes += [_OPERATIONS, *_ROUTES]
+    app.router.routes += _ROUTES
     dashboard.install(app, context.identity.provider.host if context.identity else None)
     audited = login.install(app) if context.identity else []
     docs.install(app)
@@ -173,24 +164,12 @@ def create_app(context: AppContext) -> FastAPI:
     # Starlette runs the middleware in reverse order: the one added last comes first.
     app.add_middleware(middleware.SizeLimit, max_bytes=exposure.max_request_bytes)
     app.add_middleware(Authentication, database=database, exposure=exposure, identity=context.identity)
-    app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, [_OPERATIONS, *audited]))
+    app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, [*_ROUTES, *audited]))
     app.add_middleware(middleware.Latencies, metrics=monitoring.metrics)
     app.add_middleware(Traces)
     app.add_middleware(RequestIds)
     _document_problems(app)
     return app
-
-
-@asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    yield
-    # A thread that still answers a call ends after that. The application may be started again.
-    ended, app.state.threads = app.state.threads, _threads()
-    ended.shutdown(wait=False)
-
-
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, "call")
 
 
 def _document_problems(app: FastAPI) -> None:
