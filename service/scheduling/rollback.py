@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
@@ -14,6 +16,17 @@ from service.scheduling.trigger_context import TriggerContext
 
 _WRITES = frozenset({"commit", "deltacommit"})
 """Actions of pending instants that are writers' batches."""
+
+
+class Silent(NamedTuple):
+    """Writes whose writers have fallen silent, each with its last heartbeat, the oldest first; and when the next one
+    may follow."""
+
+    dead: Sequence[tuple[str, datetime]] = ()
+    until: datetime | None = None
+
+
+NOBODY = Silent()
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
@@ -30,6 +43,20 @@ def decide(
     """
     if not settings.enabled:
         return Skip("off", "rollback of dead writers is switched off")
+    dead, until = silent(settings, snapshot, context)
+    if not dead:
+        return Skip("nothing-dead", "no writer with a pending write has fallen silent", until)
+    instant, at = dead[0]
+    because = f"the writer of {instant} has been silent for {duration(context.now - at)}"
+    if len(dead) > 1:
+        because += f", and {count(len(dead) - 1, 'more')} too"
+    if obstacle:
+        return Skip("not-provable", f"{because}; but {obstacle}")
+    return Run(JobKind.ROLLBACK, {"instant": instant}, because)
+
+
+def silent(settings: RollbackSettings, snapshot: TableSnapshot, context: TriggerContext) -> Silent:
+    """Returns the writes whose writers have sent heartbeats and then none for `after_seconds`."""
     beats = sorted(
         (each.requested_time, each.heartbeat_at)
         for each in snapshot.pending
@@ -41,13 +68,12 @@ def decide(
     )
     after = timedelta(seconds=settings.after_seconds)
     dead = [(instant, at) for instant, at in beats if context.now - at >= after]
-    if not dead:
-        until = min((at + after for _, at in beats), default=None)
-        return Skip("nothing-dead", "no writer with a pending write has fallen silent", until)
-    instant, at = dead[0]
-    because = f"the writer of {instant} has been silent for {duration(context.now - at)}"
-    if len(dead) > 1:
-        because += f", and {count(len(dead) - 1, 'more')} too"
-    if obstacle:
-        return Skip("not-provable", f"{because}; but {obstacle}")
-    return Run(JobKind.ROLLBACK, {"instant": instant}, because)
+    return Silent(dead, min((at + after for _, at in beats if context.now - at < after), default=None))
+
+
+def left_to_cleanings(inputs: PolicyInputs) -> Silent:
+    """Returns the writes of dead writers that cleanings roll back, because this policy does not."""
+    is_cured = inputs.policy.rollback.enabled and inputs.unproved is None
+    if is_cured or inputs.has_flink:  # No cleaning takes a write of Flink for dead.
+        return NOBODY
+    return silent(inputs.policy.rollback, inputs.snapshot, inputs.context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from service.outcome.read_cost import ReadWork, read_cost
 from service.queue import attempt_figures, worker_store
 from service.queue.attempt_figures import Figures
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted
+from service.simulation.out_of_use import left_by
 from service.simulation.outcome import KindOutcome, Outcome, Point
 from service.simulation.table_past import Beginning, Ran, TablePast, Write
 
@@ -186,13 +187,16 @@ def _past(known: _Known, begin: float, later: float) -> TablePast:
     """Returns the past with the commits from `begin` on, or those that are repeated so many seconds `later`."""
     snapshot, commits = known.snapshot, known.commits
     writes = [each for each in commits if each.run is None and each.at >= begin - later]
+    is_merge_on_read = snapshot.table_type is TableType.MERGE_ON_READ
+    before = (each for each in commits if each.at < begin)
+    freed = left_by(before, known.policy.cleaning, is_merge_on_read=is_merge_on_read)
     return TablePast(
         snapshot.table_id,
         known.subject,
         snapshot.table_type,
         known.policy,
         [Write(each.at + later, each.bytes, each.file_groups) for each in writes],
-        _present(snapshot) if later else _beginning(known, begin),
+        replace(_present(snapshot) if later else _beginning(known, begin), freed=freed),
         _growth(known),
         num_buckets=snapshot.num_buckets,
         small_file_bytes=snapshot.small_file_bytes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -10,7 +10,6 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
-from jobs.job_params import CleaningPolicy
 from jobs.kinds.kind import WorksOn
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import NO_WORK, Work
@@ -19,6 +18,7 @@ from service.lake.table import TableType
 from service.model.record import made
 from service.outcome.read_cost import ReadWork, read_cost
 from service.simulation.growth import distinct
+from service.simulation.out_of_use import OutOfUse
 from service.simulation.table_past import Ran
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from service.outcome.read_cost import ReadCost
     from service.policies.policy import Policy
-    from service.policies.settings import CleaningSettings
     from service.simulation.table_past import TablePast, Write
 
-_HOUR = 3600.0
 _NEVER_RAN = Ran()
+_REPLACING = frozenset({JobKind.COMPACTION, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION})
+"""Kinds whose jobs take files out of use. Their instants count among the commits that a cleaning retains."""
 
 
 @dataclass(slots=True)
@@ -73,10 +73,12 @@ class SimulatedFiles:
         self._first_at: float | None = None
         # The share of the file groups without logs.
         self.untouched = 1 - min(1.0, begin.log_files / begin.base_files) if begin.base_files else 1.0
-        # Commit, time, number and bytes of files that became old versions together, oldest first.
-        self._freed: deque[tuple[int, float, float, float]] = deque()
-        if begin.freed_files:
-            self._freed.append((0, 0.0, self.freed_files, self.freed_bytes))
+        # The number of instants of `_REPLACING` jobs.
+        self.replacements = 0
+        each_of = (
+            (self.freed_files / len(begin.freed), self.freed_bytes / len(begin.freed)) if begin.freed_files else ()
+        )
+        self._out_of_use = OutOfUse((-part.commits_ago, part.at, *each_of) for part in begin.freed if each_of)
         self.last_runs: dict[JobKind, tuple[float | None, int, int]] = {}
         for kind in (JobKind.COMPACTION, JobKind.CLEANING, JobKind.CLUSTERING):
             ran = past.ran.get(kind, _NEVER_RAN)
@@ -84,7 +86,7 @@ class SimulatedFiles:
 
     def __copy__(self) -> SimulatedFiles:
         other = SimulatedFiles.__new__(SimulatedFiles)
-        other.__dict__.update(self.__dict__, _freed=self._freed.copy())
+        other.__dict__.update(self.__dict__, _out_of_use=copy(self._out_of_use))
         return other
 
     def write(self, writes: Sequence[Write]) -> None:
@@ -109,7 +111,7 @@ class SimulatedFiles:
                 log_files += groups
                 untouched *= 1 - min(1.0, groups / _groups(hot, base_files))
             else:
-                self._free(each.at, (1 - new) * groups, (1 - new) * size)
+                self._free(self.instants, each.at, (1 - new) * groups, (1 - new) * size)
         self.base_files, self.base_bytes, self.small_files = base_files, base_bytes, small_files
         self.log_bytes, self.log_files, self.untouched = log_bytes, log_files, untouched
         self.written += sum(each.bytes for each in writes)
@@ -120,13 +122,22 @@ class SimulatedFiles:
         """The file groups that writers write to."""
         return _groups(self.growth.hot_groups, self.base_files)
 
+    @property
+    def instants(self) -> int:
+        return self.commits + self.replacements
+
+    @property
+    def commits_since_freed(self) -> int | None:
+        """Returns what `PolicyInputs` has."""
+        return self._out_of_use.commits_since(self.instants)
+
     def begin(self, kind: JobKind, policy: Policy, now: float) -> Taken:
         """Returns the input of a job that begins now."""
         taken = Taken(kind, commits=self.commits, written=self.written)
         if kind is JobKind.COMPACTION:
             self._begin_compaction(taken, policy.compaction.limit_bytes, policy.compaction.limit_file_groups)
         elif kind is JobKind.CLEANING:
-            _, taken.files, taken.bytes = self._removable(policy.cleaning, now)
+            _, taken.files, taken.bytes = self._out_of_use.removable(policy.cleaning, self.instants, now)
             taken.work = Work(int(taken.bytes), int(taken.files))
         elif kind is JobKind.CLUSTERING:
             is_sorted = bool(policy.clustering.sort_by or policy.clustering.expansion_factor)
@@ -156,18 +167,22 @@ class SimulatedFiles:
 
     def end(self, taken: Taken, policy: Policy, now: float) -> None:
         """Applies the work of the job that ends now."""
+        self.replacements += taken.kind in _REPLACING
+        # The instant is as old as the job; nothing but writers has committed since.
+        instant = taken.commits + self.replacements
         match taken.kind:
             case JobKind.COMPACTION:
                 self.oldest_at = self._first_at
                 self.log_bytes -= taken.log_bytes
                 self.log_files -= taken.log_files
                 self.base_bytes += self.growth.kept * taken.log_bytes
-                self._free(now, taken.files + taken.log_files, taken.bytes + taken.log_bytes)
+                self._free(instant, now, taken.files + taken.log_files, taken.bytes + taken.log_bytes)
             case JobKind.CLEANING:
-                number, files, size = self._removable(policy.cleaning, now)
-                for _ in range(number):
-                    self._freed.popleft()
-                self.freed_files, self.freed_bytes = self.freed_files - files, self.freed_bytes - size
+                number, files, size = self._out_of_use.removable(policy.cleaning, self.instants, now)
+                self._out_of_use.remove(number)
+                is_left = self.commits_since_freed is not None
+                self.freed_files = is_left * (self.freed_files - files)
+                self.freed_bytes = is_left * (self.freed_bytes - size)
                 if not number:
                     # A cleaning without work makes no instant.
                     return
@@ -177,9 +192,9 @@ class SimulatedFiles:
                     left = ceil(self._small_bytes / max(self.past.small_file_bytes, 1)) if merged else 0
                     self.base_files += left - merged
                     self.small_files -= merged
-                self._free(now, taken.files, taken.bytes)
+                self._free(instant, now, taken.files, taken.bytes)
             case JobKind.BUCKET_EXPANSION:
-                self._free(now, self.base_files, taken.bytes)
+                self._free(instant, now, self.base_files, taken.bytes)
                 self.base_files *= taken.factor
                 self.num_buckets *= taken.factor
                 self.largest_share /= taken.factor
@@ -192,28 +207,11 @@ class SimulatedFiles:
         if taken.kind in self.last_runs:
             self.last_runs[taken.kind] = (now, taken.commits, taken.written)
 
-    def _removable(self, settings: CleaningSettings, now: float) -> tuple[int, float, float]:
-        """Returns how many of the oldest entries a cleaning removes, and their files and bytes."""
-        number, files, size = 0, 0.0, 0.0
-        most = len(self._freed)
-        for commit, at, its_files, its_bytes in self._freed:
-            match settings.policy:
-                case CleaningPolicy.KEEP_LATEST_COMMITS:
-                    is_kept = commit > self.commits - settings.retain
-                case CleaningPolicy.KEEP_LATEST_BY_HOURS:
-                    is_kept = at > now - settings.retain * _HOUR
-                case CleaningPolicy.KEEP_LATEST_FILE_VERSIONS:
-                    is_kept = number > most - settings.retain
-            if is_kept:
-                break
-            number, files, size = number + 1, files + its_files, size + its_bytes
-        return number, files, size
-
-    def _free(self, at: float, files: float, size: float) -> None:
+    def _free(self, instant: int, at: float, files: float, size: float) -> None:
         if files > 0:
             self.freed_files += files
             self.freed_bytes += size
-            self._freed.append((self.commits, at, files, size))
+            self._out_of_use.add(instant, at, files, size)
 
     @property
     def _small_bytes(self) -> float:

@@ -311,7 +311,8 @@ class SimulatedTable:
             is_unfinished=history.is_unfinished,
             objective=objective,
         )
-        return made(PolicyInputs, **_USUAL_INPUTS, policy=self.policy, snapshot=snapshot, context=context)
+        given = {"policy": self.policy, "snapshot": snapshot, "commits_since_freed": self.files.commits_since_freed}
+        return made(PolicyInputs, **_USUAL_INPUTS, **given, context=context)
 
     def _objective(self, now: datetime) -> TableObjective:
         if not self._has_objective:

@@ -36,9 +36,18 @@ class Ran:
     bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """Files that were out of use at the beginning: how many commits before it they became so, and when."""
+
+    commits_ago: int
+    at: float
+
+
 @dataclass(frozen=True)
 class Beginning:
-    """The files of a table at the beginning of a simulation."""
+    """The files of a table at the beginning of a simulation. `freed` has the equal parts of the files out of use, the
+    earliest first."""
 
     base_files: int = 0
     base_bytes: int = 0
@@ -49,6 +58,7 @@ class Beginning:
     freed_bytes: int = 0
     timeline_commits: int = 0
     largest_bucket_bytes: int = 0
+    freed: Sequence[Freed] = (Freed(0, 0.0),)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ warmed it up; `service_parts` has the parts of the worker's JVM and of all Pytho
 variants must be equal. On a machine with other work only CPU seconds mean anything.
 
 A line is printed about each minute. The figures so far, and the comparison of these, are written to
-`--results FILE` after each variant. A variant that fails is told, and the others go on; the exit code is then 1.
-SIGTERM ends the run with the comparison of the variants that have ended.
+`--results FILE` after each variant. A run with the results of an earlier one adds the variants that these lack, so
+that each variant can run alone: a session then is as warm for one as for the other. A variant that fails is told, and
+the others go on; the exit code is then 1. SIGTERM ends the run with the comparison of the variants that have ended.
 """
 
 from __future__ import annotations
@@ -109,7 +110,9 @@ class Bench:
                 _say("the daemon is warm")
                 with measured(daemon.process.pid) as cost:
                     took, late = self._play(events, bases, [each | OWN_REPEATS for each in shown], after)
-                    assert not [left for each in ids for left in settled(daemon, each)], "jobs have not ended"
+                    # A job that waits for another attempt stays queued while policies are paused; `jobs` shows it.
+                    if left := [job for each in ids for job in settled(daemon, each)]:
+                        _say(f"jobs that have not ended: {', '.join(left)}")
                 for each in ids:
                     jobs.update(f"{job['kind']} {job['state']}" for job in jobs_of(daemon, each))
         found = figures_of(variant, seed, took, cost.cpu_seconds)
@@ -241,22 +244,19 @@ def run(given: argparse.Namespace, folder: Path) -> Result:
     with suppress(_Ended):
         for place, seed in enumerate(given.seeds):
             events = schedule(given.tables, given.minutes * 60, every, seed)
-            expected = None
             # The session still gets a little faster, so each seed begins with another variant.
             first = place % len(given.variants)
             for variant in given.variants[first:] + given.variants[:first]:
+                if result.has(seed, variant):
+                    continue
                 _say(f"seed {seed}, {variant}")
                 try:
                     found, rows = bench.run(variant, events, seed)
-                    data = [(each.rows, each.data) for each in rows]
-                    if expected is not None and data != expected:
-                        raise AssertionError(f"{variant}: rows differ: {data}, expected {expected}")
-                    expected = data
+                    result.add(found, [[each.rows, each.data] for each in rows])
                 except Exception as error:
                     result.failed(seed, variant, error)
                 else:
                     found.tell()
-                    result.add(found)
     spark.stop()
     return result
 
@@ -270,14 +270,25 @@ def _end(_signal: int, _frame: object) -> None:
 
 
 class Result:
-    """The figures of the variants that have ended, by seed, and what failed. They are written after each variant."""
+    """The figures of the variants that have ended, by seed, the rows that all of them have, and what failed. They are
+    written after each variant. A file of the same options is continued."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self._given = given
         self._found: dict[int, dict[str, Figures]] = {}
+        self._rows: dict[int, list[Any]] = {}
         self.failures: list[str] = []
+        if given.results and given.results.exists():
+            self._read(json.loads(given.results.read_text()))
 
-    def add(self, figures: Figures) -> None:
+    def has(self, seed: int, variant: str) -> bool:
+        return variant in self._found.get(seed, {})
+
+    def add(self, figures: Figures, rows: list[Any]) -> None:
+        """Adds the figures. Raises AssertionError if another variant has other rows."""
+        expected = self._rows.setdefault(figures.seed, rows)
+        if rows != expected:
+            raise AssertionError(f"{figures.variant}: rows differ: {rows}, expected {expected}")
         self._found.setdefault(figures.seed, {})[figures.variant] = figures
         self._write()
 
@@ -291,9 +302,9 @@ class Result:
         for seed, each in self._found.items():
             found = settled_inline(each)
             figures = {name: asdict(of) for name, of in found.items()}
-            seeds.append({"seed": seed, **verdict(found), "variants": figures})
-        named = {name: str(value) if name == "results" else value for name, value in vars(self._given).items()}
-        return {"given": named, "cores": os.cpu_count(), "seeds": seeds, "failures": self.failures}
+            seeds.append({"seed": seed, **verdict(found), "variants": figures, "rows": self._rows[seed]})
+        given = {name: str(value) if name == "results" else value for name, value in vars(self._given).items()}
+        return {"given": given, "cores": os.cpu_count(), "seeds": seeds, "failures": self.failures}
 
     def tell(self) -> None:
         for each in self._found.values():
@@ -302,6 +313,18 @@ class Result:
             tell_verdict(each)
         for failure in self.failures:
             print(f"failed: {failure}")
+
+    def _read(self, written: dict[str, Any]) -> None:
+        free = {"variants", "seeds", "results", "json"}
+        before, now = (
+            {name: value for name, value in each.items() if name not in free}
+            for each in (written["given"], vars(self._given))
+        )
+        if before != now:
+            raise SystemExit(f"{self._given.results} has results of other options: {before}")
+        for each in written["seeds"]:
+            self._found[each["seed"]] = {name: Figures(**of) for name, of in each["variants"].items()}
+            self._rows[each["seed"]] = each["rows"]
 
     def _write(self) -> None:
         if self._given.results:

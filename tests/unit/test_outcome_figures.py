@@ -15,6 +15,8 @@ from tests.benchmarks.outcome import Result
 if TYPE_CHECKING:
     from pathlib import Path
 
+ROWS = [[9, "sum"]]
+
 
 def figures(variant: str, service_cpu: float, cpu_p95: float, writer_cpu: float = 100.0) -> Figures:
     cpu = 0.5, cpu_p95
@@ -45,10 +47,10 @@ def test_ours_is_compared_with_the_variant_whose_services_cost_least(
 def test_a_variant_that_fails_loses_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results.json"
     found = Result(Namespace(tables=8, results=results))
-    found.add(figures("default", 100.0, 1.0))
+    found.add(figures("default", 100.0, 1.0), ROWS)
     assert list(json.loads(results.read_text())["seeds"][0]["variants"]) == ["default"]
     found.failed(1, "open_house", ValueError("rows differ"))
-    found.add(figures("objective", 50.0, 1.0))
+    found.add(figures("objective", 50.0, 1.0), ROWS)
     written = json.loads(results.read_text())
     assert written["seeds"][0]["goal_kept"]
     assert written["failures"] == ["seed 1, open_house: ValueError: rows differ"]
@@ -56,6 +58,26 @@ def test_a_variant_that_fails_loses_no_other(tmp_path: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     assert "0.5 1.0" in said
     assert "failed: seed 1, open_house" in said
+
+
+def test_a_run_adds_the_variants_that_an_earlier_one_lacks(tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    first = Result(Namespace(tables=8, variants=["inline"], results=results))
+    first.add(figures("inline", 0.0, 1.0, writer_cpu=150.0), ROWS)
+    assert json.loads(results.read_text())["seeds"][0]["variants"]["inline"]["service_cpu"] == 0.0
+    found = Result(Namespace(tables=8, variants=["default", "inline", "objective"], results=results))
+    assert [each for each in ("default", "inline", "objective") if found.has(1, each)] == ["inline"]
+    assert not found.has(2, "inline")
+    found.add(figures("default", 100.0, 1.0), ROWS)
+    with pytest.raises(AssertionError, match="objective: rows differ"):
+        found.add(figures("objective", 30.0, 1.0), [[7, "other"]])
+    found.add(figures("objective", 30.0, 1.0), ROWS)
+    # The cost of inline services follows from the writes of all variants.
+    again = Result(Namespace(tables=8, variants=[], results=results))
+    assert again.as_json()["seeds"] == found.as_json()["seeds"]
+    assert again.as_json()["seeds"][0]["ours_vs"]["inline"]["service_cpu"] == 0.6
+    with pytest.raises(SystemExit, match="other options"):
+        Result(Namespace(tables=20, variants=[], results=results))
 
 
 def test_tables_are_read_as_often_as_their_owners_declare() -> None:

@@ -45,13 +45,16 @@ class Written(Protocol):
 
     base_bytes: int
     log_bytes: int
-    freed: int
     commits: int
     last: dict[JobKind, tuple[int, datetime]]
 
+    @property
+    def freed(self) -> int: ...
 
-def snapshot_of(table_id: str, written: Written, now: datetime) -> TableSnapshot:
-    """Returns what a poll of the table would find: one partition of four file groups."""
+
+def snapshot_of(table_id: str, written: Written, now: datetime, freed_since: str = "") -> TableSnapshot:
+    """Returns what a poll of the table would find: one partition of four file groups. `freed_since` is as in
+    `PartitionState`."""
     files = PartitionState(
         "",
         file_groups=4,
@@ -61,6 +64,7 @@ def snapshot_of(table_id: str, written: Written, now: datetime) -> TableSnapshot
         log_bytes=written.log_bytes,
         freed_files=min(written.freed, 9),
         freed_bytes=written.freed,
+        freed_since=freed_since,
     )
     since = {kind: Since(written.commits - number, 0, at) for kind, (number, at) in written.last.items()}
     return TableSnapshot(

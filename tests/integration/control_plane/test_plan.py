@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
-from jobs.contract import BucketIndex, JobKind, Outcome, WriterEngine
+from jobs.contract import BucketIndex, JobKind, Outcome, TableLock, WriterEngine
 from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Writers
 from service.db.engine import reading, writing
-from service.lake.snapshot import Pending, Since, TableSnapshot
+from service.lake.snapshot import PartitionState, Pending, Since, TableSnapshot
 from service.lake.table import TableType
 from service.observation.lake_access import LakeAccess
 from service.policies import policy_registry
@@ -425,3 +425,37 @@ def test_the_write_of_a_dead_writer_is_rolled_back_without_a_cleaning_that_is_du
     clock.advance(600)
     look("tbl_1")
     assert len(service.plan().jobs) == 1
+
+
+def test_dead_writers_are_rolled_back_while_a_cleaning_waits_since_all_old_versions_are_kept(
+    service: Service, clock: FakeClock
+) -> None:
+    service.register("tbl_flink", writers=Writers(engines=(WriterEngine.FLINK,)))
+    service.register("tbl_unproved", lock=TableLock("org.example.OwnLockProvider"))
+    service.register("tbl_off")
+    policy_registry.put_table(service.engine, clock, "tbl_off", {"rollback": {"enabled": False}})
+    tables = ["tbl_1", "tbl_flink", "tbl_unproved", "tbl_off"]
+    replaced, dead = "20260101095900000", "20260101100000000"
+    old = PartitionState("", 4, 4, 4096, freed_files=4, freed_bytes=4096, freed_since=replaced)
+    begin = clock()
+    pending = Pending(dead, "deltacommit", "inflight", begin, begin)
+
+    def started() -> dict[str, JobKind]:
+        """Returns the jobs that start after a poll of each table."""
+        for each in tables:
+            found = TableSnapshot(
+                *(each, clock(), TableType.MERGE_ON_READ, (old,), (pending,)),
+                last_commit_at=clock(),
+                since_cleaning=Since(12),
+            )
+            with writing(service.engine) as connection:
+                save_poll(connection, found)
+        return {job.table_id: job.kind for job in map(service.job, service.plan().jobs)}
+
+    clock.advance(60)
+    assert started() == {}
+    assert {service.decision(CLEANING, each).code for each in tables} == {"all-kept"}
+    clock.advance(600)
+    # A cleaning takes no write of Flink for dead.
+    assert started() == {"tbl_1": JobKind.ROLLBACK, "tbl_unproved": CLEANING, "tbl_off": CLEANING}
+    assert {service.decision(CLEANING, each).code for each in ("tbl_1", "tbl_flink")} == {"all-kept"}

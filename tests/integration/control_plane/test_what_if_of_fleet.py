@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 MIB = 1024**2
 TICK = 10
-# Cleanings of the test free all old versions.
-OLD = {"cleaning": {"retain": 1}}
+# Cleanings are due long before ten commits have followed the first compaction.
+RETAIN = 10
+OLD = {"cleaning": {"retain": RETAIN, "commits": 4, "min_interval_seconds": 60}}
 NEW = {**OLD, "compaction": {"commits": 8}}
 KINDS = (JobKind.COMPACTION, JobKind.CLEANING)
 
@@ -47,9 +48,19 @@ class Written:
     base_bytes: int
     seconds: int  # Of each of its jobs.
     log_bytes: int = 0
-    freed: int = 0
     commits: int = 0
     last: dict[JobKind, tuple[int, datetime]] = field(default_factory=dict)
+    instants: list[str] = field(default_factory=list)  # Of commits and compactions.
+    versions: list[tuple[str, int]] = field(default_factory=list)  # The instant that replaced them, and their bytes.
+
+    @property
+    def freed(self) -> int:
+        return sum(size for _, size in self.versions)
+
+    @property
+    def kept(self) -> list[tuple[str, int]]:
+        """Returns the versions that a cleaning keeps: those that one of the last commits has replaced."""
+        return [each for each in self.versions if sum(later > each[0] for later in self.instants) < RETAIN]
 
 
 class World:
@@ -61,6 +72,8 @@ class World:
         self.running: tuple[Job, datetime] | None = None
         self.done: list[Job] = []
         self.peak = self.rewritten = 0
+        self.freed: list[float] = []  # The number of versions that each cleaning has deleted.
+        self.codes: Counter[str] = Counter()  # Of the decisions about cleanings.
 
     def run(self, minutes: int) -> None:
         end = self.clock() + timedelta(minutes=minutes)
@@ -69,13 +82,15 @@ class World:
             for each in self.tables.values():
                 if second % each.every == 0:
                     each.commits, each.log_bytes = each.commits + 1, each.log_bytes + each.size
-                    self.record(each, "deltacommit", "UPSERT", each.size)
+                    self.record(each, "deltacommit", "UPSERT", each.size, self.clock())
             self.peak = max(self.peak, sum(each.log_bytes for each in self.tables.values()))
             if second % 60 == 0:
                 for each in self.tables.values():
                     self.poll(each)
             self.work()
             self.service.plan()
+            if second % 60 == 0:
+                self.codes.update(self.service.decision(JobKind.CLEANING, each).code for each in self.tables)
             self.clock.advance(TICK)
 
     def work(self) -> None:
@@ -93,28 +108,35 @@ class World:
             meanwhile = sum(1 for at in range(int(began.timestamp()) + 1, int(self.clock().timestamp()) + 1)
                             if at % table.every == 0)  # fmt: skip
             left = meanwhile * table.size
-            table.freed += table.base_bytes + table.log_bytes - left
+            instant = self.record(table, "commit", COMPACTION, table.base_bytes, began)
+            table.versions.append((instant, table.base_bytes + table.log_bytes - left))
             table.log_bytes = left
             table.last[job.kind] = (table.commits - meanwhile, self.clock())
-            self.record(table, "commit", COMPACTION, table.base_bytes)
             self.rewritten += table.base_bytes
         elif job.kind is JobKind.CLEANING:
-            table.freed = 0
-            table.last[job.kind] = (table.commits, self.clock())
-            self.record(table, "clean", None, 0)
+            kept = table.kept
+            self.freed.append(len(table.versions) - len(kept))
+            table.versions = kept
+            if self.freed[-1]:
+                table.last[job.kind] = (table.commits, self.clock())
+                self.record(table, "clean", None, 0, began)
         self.service.end(job)
         self.done.append(job)
         self.poll(table)
 
-    def record(self, table: Written, action: str, operation: str | None, size: int) -> None:
+    def record(self, table: Written, action: str, operation: str | None, size: int, began: datetime) -> str:
         now = self.clock()
-        instant = f"{now:%Y%m%d%H%M%S}{len(self.done) % 1000:03}"
+        instant = f"{began:%Y%m%d%H%M%S}{len(self.done) % 1000:03}"
+        if operation:
+            table.instants.append(instant)
         found = Commit(table.id, instant, action, None, now, now, operation, 9, 0, size, file_groups=4)
         with writing(self.service.engine) as connection:
             commit_store.record(connection, [found], now)
+        return instant
 
     def poll(self, table: Written) -> None:
-        snapshot = snapshot_of(table.id, table, self.clock())
+        since = min((instant for instant, _ in table.versions), default="")
+        snapshot = snapshot_of(table.id, table, self.clock(), since)
         with writing(self.service.engine) as connection:
             save_poll(connection, snapshot)
             sample_store.record(connection, {table.id: Sample.of(snapshot)})
@@ -137,9 +159,12 @@ def test_half_an_hour_of_a_fleet_is_foreseen(
     engine: sa.Engine, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     foreseen: Counter[tuple[str, JobKind]] = Counter()
+    freed: list[float] = []
 
     class Counted(SimulatedTable):
         def end(self, job: Job, *given: Any) -> None:
+            if job.kind is JobKind.CLEANING:
+                freed.append(self.taken[job.id].files)
             super().end(job, *given)
             if self.policy.compaction.commits == NEW["compaction"]["commits"] and job.kind in KINDS:
                 foreseen[self.past.id, job.kind] += 1
@@ -158,12 +183,16 @@ def test_half_an_hour_of_a_fleet_is_foreseen(
     # The new policy is then made, and the same writes come again.
     for each in world.tables:
         policy_registry.put_table(engine, clock, each, NEW)
-    world.done, world.peak, world.rewritten = [], 0, 0
+    world.done, world.peak, world.rewritten, world.freed = [], 0, 0, []
+    world.codes.clear()
     world.run(30)
 
     really = Counter((job.table_id, job.kind) for job in world.done if job.kind in KINDS)
     both = really.keys() | foreseen.keys()
     assert {key: (foreseen[key], really[key]) for key in both if abs(really[key] - foreseen[key]) > 1} == {}
+    # Cleanings wait while all old versions are kept, in the service and in the simulation.
+    assert world.codes["all-kept"] > 30
+    assert min(world.freed + freed) > 0
     assert found.new.rewritten_bytes == pytest.approx(world.rewritten, rel=0.1)
     assert max(each.log_bytes for each in found.new.points) == pytest.approx(world.peak, rel=0.15)
     assert found.new.jobs < found.now.jobs

@@ -13,6 +13,7 @@ from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.settings import CleaningSettings, Trigger
 from service.scheduling.cleaning import decide
 from service.scheduling.decision import Run, Skip
+from service.scheduling.rollback import Silent
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, an_incident, since
 
@@ -82,6 +83,16 @@ def test_the_policy_waits_while_all_old_versions_are_kept() -> None:
     assert found == Skip("all-kept", f"{because} first went out of use, 10 retained")
     assert isinstance(decide(settings, snapshot, PLAIN, commits_since_freed=10), Run)
     assert isinstance(decide(settings, snapshot, PLAIN, commits_since_freed=None), Run)
+
+
+def test_the_policy_waits_for_no_commits_if_only_a_cleaning_rolls_back_a_dead_writer() -> None:
+    snapshot = a_snapshot(OLD, since_cleaning=since(12))
+    found = decide(CleaningSettings(), snapshot, PLAIN, commits_since_freed=0, silent=Silent([("1", ago(hours=1))]))
+    assert isinstance(found, Run)
+    assert found.because.endswith("can be freed; 1 write of dead writers to roll back")
+    waiting = decide(CleaningSettings(), snapshot, PLAIN, commits_since_freed=0, silent=Silent((), ago(seconds=-60)))
+    assert isinstance(waiting, Skip)
+    assert (waiting.code, waiting.until) == ("all-kept", ago(seconds=-60))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -30,10 +30,11 @@ from service.queue.cost import Basis, Cost
 from service.scheduling.admission import Limits
 from service.simulation import advice, simulator
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted
+from service.simulation.out_of_use import left_by
 from service.simulation.outcome import KindOutcome, Outcome
 from service.simulation.simulated_table import SimulatedTable
 from service.simulation.simulator import Fleet, simulated
-from service.simulation.table_past import Beginning, Ran, Write
+from service.simulation.table_past import Beginning, Freed, Ran, Write
 from service.simulation.what_if import WhatIf
 from tests.unit.control_plane.past_fleet import BEGIN, DAY, HOUR, MIB, a_fleet, a_past, cost
 
@@ -206,6 +207,47 @@ def test_a_copy_on_write_table_is_cleaned_and_keeps_what_is_retained() -> None:
     # Three quarters of each commit replace older files; 10 to 31 of them are kept.
     assert 7 * MIB <= found.points[-1].freed_bytes <= 25 * MIB
     assert found.points[-1].base_bytes == pytest.approx(1024 * MIB + 36 * MIB, abs=MIB)
+
+
+def test_a_cleaning_waits_until_the_first_old_version_is_older_than_the_retained_commits() -> None:
+    often = CleaningSettings(commits=1, retain=10, min_interval_seconds=0)
+    past = a_past(
+        table_type=TableType.COPY_ON_WRITE, growth=Growth(logged=0.0, kept=0.25), policy=Policy(cleaning=often)
+    )
+    # From the eleventh commit on, each one makes a version removable. No poll sees the last of the 144.
+    assert jobs(outcome([past]))[CLEANING] == 133
+    known = replace(past.beginning, freed_files=4, freed_bytes=8 * MIB, freed=(Freed(8, 0.0), Freed(4, 0.0)))
+    found = outcome([replace(past, beginning=known, writes=past.writes[:2])])
+    # Ten commits after the first part of the old files became so; the other part is kept.
+    assert jobs(found)[CLEANING] == 1
+    assert found.points[-1].freed_bytes == pytest.approx(4 * MIB + 0.75 * 2 * MIB)
+
+
+@pytest.mark.parametrize(("commits", "cleanings"), [(13, 0), (14, 1)])
+def test_a_cleaning_retains_compactions_too(commits: int, cleanings: int) -> None:
+    # The first compaction follows five commits, the second one is among the ten after it.
+    past = a_past(writes=a_past().writes[:commits], policy=compacting(5))
+    found = jobs(outcome([past]))
+    assert (found[COMPACTION], found[CLEANING]) == (2, cleanings)
+
+
+@dataclass
+class Made:
+    on_timeline: str
+    run: JobKind | None = None
+    at: float = 0.0
+
+
+def test_what_the_cleanings_before_a_simulation_have_left_is_known_from_its_commits() -> None:
+    two = CleaningSettings(retain=2)
+    before = [Made("1"), Made("2"), Made("4", COMPACTION), Made("5"), Made("7", COMPACTION, 9.0), Made("8")]
+    assert left_by(before, two, is_merge_on_read=True) == [Freed(3, 0.0), Freed(1, 9.0)]
+    # A commit that completed before the cleaning was requested counts, one that came later does not.
+    assert left_by([*before, Made("6", CLEANING)], two, is_merge_on_read=True) == [Freed(3, 0.0), Freed(1, 9.0)]
+    assert left_by([*before, Made("9", CLEANING)], two, is_merge_on_read=True) == [Freed(1, 9.0)]
+    assert left_by([Made("1"), Made("2")], two, is_merge_on_read=False) == [Freed(1, 0.0), Freed(0, 0.0)]
+    # Nothing that is known has taken files out of use, so all that are found are older.
+    assert left_by([Made("1"), Made("2")], two, is_merge_on_read=True) == [Freed(2, 0.0)]
 
 
 def test_small_files_are_merged_and_a_large_bucket_is_split() -> None:

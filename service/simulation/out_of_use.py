@@ -1,0 +1,90 @@
+"""The files of a table that are out of use, and which of them a cleaning deletes."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from jobs.job_params import CleaningPolicy
+from service.simulation.table_past import Freed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Protocol
+
+    from service.policies.settings import CleaningSettings
+
+    class Instant(Protocol):
+        """An instant before the simulation. `run` is the service that made it, None for a writer, and `on_timeline` its
+        place among the others."""
+
+        at: float
+        run: JobKind | None
+        on_timeline: str
+
+
+_HOUR = 3600.0
+_on_timeline = attrgetter("on_timeline")
+
+
+class OutOfUse:
+    """Files that went out of use together, the earliest first: the number of the instant that replaced them, its time,
+    and their number and bytes. Instants of writers and of services that write are numbered in the order of the
+    timeline."""
+
+    def __init__(self, entries: Iterable[tuple[int, float, float, float]] = ()) -> None:
+        self._entries = deque(entries)
+
+    def __copy__(self) -> OutOfUse:
+        return OutOfUse(self._entries)
+
+    def add(self, instant: int, at: float, files: float, size: float) -> None:
+        entry = instant, at, files, size
+        if not self._entries or self._entries[-1] <= entry:
+            self._entries.append(entry)
+        else:  # Writers have committed while a job ran, whose instant is earlier.
+            insort(self._entries, entry)
+
+    def commits_since(self, instants: int) -> int | None:
+        """Returns how many of so many instants followed the first one that took files out of use; None without any."""
+        return instants - self._entries[0][0] if self._entries else None
+
+    def removable(self, settings: CleaningSettings, instants: int, now: float) -> tuple[int, float, float]:
+        """Returns how many of the first entries a cleaning removes, and their files and bytes."""
+        number, files, size = 0, 0.0, 0.0
+        most = len(self._entries)
+        for instant, at, its_files, its_bytes in self._entries:
+            match settings.policy:
+                case CleaningPolicy.KEEP_LATEST_COMMITS:
+                    is_kept = instants - instant < settings.retain
+                case CleaningPolicy.KEEP_LATEST_BY_HOURS:
+                    is_kept = at > now - settings.retain * _HOUR
+                case CleaningPolicy.KEEP_LATEST_FILE_VERSIONS:
+                    is_kept = number > most - settings.retain
+            if is_kept:
+                break
+            number, files, size = number + 1, files + its_files, size + its_bytes
+        return number, files, size
+
+    def remove(self, number: int) -> None:
+        for _ in range(number):
+            self._entries.popleft()
+
+    def before(self, instants: int) -> list[Freed]:
+        return [Freed(instants - instant, at) for instant, at, *_ in self._entries]
+
+
+def left_by(instants: Iterable[Instant], settings: CleaningSettings, *, is_merge_on_read: bool) -> Sequence[Freed]:
+    """Returns what the cleanings among these instants have left of the files that the others took out of use."""
+    found, number = OutOfUse(), 0
+    for each in sorted(instants, key=_on_timeline):
+        if each.run is JobKind.CLEANING:
+            found.remove(found.removable(settings, number, each.at)[0])
+            continue
+        number += 1
+        if each.run is not None or not is_merge_on_read:
+            found.add(number, each.at, 1.0, 0.0)
+    return found.before(number) or [Freed(number, 0.0)]
