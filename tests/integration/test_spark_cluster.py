@@ -65,7 +65,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Dae
 
 
 class Scene:
-    """A table, and the job for it."""
+    """A table, which is written unless it exists, and the job for it."""
 
     def __init__(
         self, spark: SparkSession, daemon: Daemon, base: Path, kind: str, *, updates: int = 2, **shape: str
@@ -73,7 +73,10 @@ class Scene:
         self.spark, self.daemon, self.base, self.kind = spark, daemon, base, kind
         shape = {"table_type": "COPY_ON_WRITE", **shape} if kind in ("cleaning", BY_HUDI) else shape
         buckets = None if kind == BY_HUDI else 4
-        tables.write_table(spark, base, count=ROWS, updates=updates, partitioned=False, num_buckets=buckets, **shape)
+        if not base.exists():
+            tables.write_table(
+                spark, base, count=ROWS, updates=updates, partitioned=False, num_buckets=buckets, **shape
+            )
         self.before = tables.snapshot(spark, base)
         self.table = daemon.register(base, num_buckets=buckets)
         self.files = set(listing(base))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker, service_without_worker
-from tests.integration.test_spark_cluster import JOBS, Scene
+from tests.integration.test_spark_cluster import BY_HUDI, JOBS, ROWS, Scene
 from tests.support import packed_environment, yarn_cluster
 from tests.support.spark_cluster import CONF as STANDALONE
 from tests.support.spark_cluster import SPARK, children, command_line, wait_for
@@ -217,3 +219,73 @@ def test_a_worker_starts_when_its_queue_has_room_for_its_application_master(
                 assert first.end() == 0
                 second.wait_until("ready", executors=1)
                 scene.prove()
+
+
+WITH_SERVICE = {
+    "spark.shuffle.service.enabled": "true",
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.executorIdleTimeout": "5s",
+    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.executor.instances": "0",
+    # The nodes are one machine, so executors would read each other's files themselves.
+    "spark.shuffle.readHostLocalDisk": "false",
+    "spark.executor.extraClassPath": "$HADOOP_CONF_DIR",
+    # Each file of the table is a task of the stage before the shuffle.
+    "spark.sql.files.maxPartitionBytes": "1b",
+    "spark.sql.files.openCostInBytes": "1b",
+    "spark.eventLog.enabled": "true",
+}
+FILES = 24
+
+
+@pytest.mark.parametrize("victim", ["executors", "node"])
+def test_node_managers_serve_what_lost_executors_have_written_for_a_sort(
+    spark: SparkSession, daemon: Daemon, start: Start, lake: Path, tmp_path: Path, victim: str
+) -> None:
+    base = lake / f"sort-{victim}"
+    options = tables.writer_options(base, table_type="COPY_ON_WRITE", num_buckets=None, partitioned=False)
+    options["hoodie.datasource.write.operation"] = "bulk_insert"
+    tables.upsert(tables.rows(spark, 0, ROWS).repartition(FILES), base, options)
+    scene = Scene(spark, daemon, base, BY_HUDI)
+    with yarn_cluster.running(tmp_path / "yarn", options=yarn_cluster.shuffle_service(spark)) as cluster:
+        (tmp_path / "events").mkdir()
+        with start(
+            cluster, tmp_path / "worker", **WITH_SERVICE, **{"spark.eventLog.dir": f"file:{tmp_path}/events"}
+        ) as worker:
+            worker.wait_until("ready")
+            scene.submit()
+            # An executor has one core, so all but the last task of each of them have been reported.
+            wait_for(lambda: len(cluster.shuffle_files()) >= FILES // 3, 240, tmp_path)
+            if victim == "node":
+                cluster.kill_node(0)
+            for executor in cluster.executors():
+                os.kill(executor, signal.SIGKILL)
+            scene.prove()
+            # An executor whose files are served by its node is not kept for them.
+            worker.wait(lambda shown: shown.get("executors") == 0)
+            assert worker.end() == 0
+    if victim == "executors":
+        assert_nothing_was_written_twice(tmp_path / "events")
+
+
+def assert_nothing_was_written_twice(events: Path) -> None:
+    """Asserts that tasks have read what lost executors had written. Without the service Spark repeats what those
+    executors have done."""
+    [log] = events.iterdir()
+    every = [json.loads(line) for line in log.read_text().splitlines()]
+    gone = {
+        event["Executor ID"]
+        for event in every
+        if event["Event"] == "SparkListenerExecutorRemoved" and "killed by driver" not in event["Removed Reason"]
+    }
+    ended = [event for event in every if event["Event"] == "SparkListenerTaskEnd"]
+    done = [event for event in ended if event["Task End Reason"]["Reason"] == "Success"]
+    wrote = [event for event in done if event["Task Type"] == "ShuffleMapTask"]
+    lost = [event for event in wrote if event["Task Info"]["Executor ID"] in gone]
+    assert len(lost) >= FILES // 3 - 2
+    assert len({(event["Stage ID"], event["Task Info"]["Index"]) for event in wrote}) == len(wrote)
+    reasons = {event["Task End Reason"]["Reason"] for event in ended}
+    assert reasons == {"Success", "ExecutorLostFailure"}
+    written = sum(event["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"] for event in lost)
+    read = sum(event["Task Metrics"]["Shuffle Read Metrics"]["Remote Bytes Read"] for event in done)
+    assert read >= written > 0

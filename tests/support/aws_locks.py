@@ -9,8 +9,6 @@ the work, are the real ones. Set `HUDI_AWS_JARS` to a class path of Hudi's own j
 from __future__ import annotations
 
 import os
-import tempfile
-import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import TableLock
 from jobs.format.lock_providers import DYNAMODB, IN_STORAGE, PREFIX
 from tests.support import s3
+from tests.support.java_classes import compiled
 from tests.support.maven import class_path
-from tests.support.session_jars import add_jar, jars_of
+from tests.support.session_jars import add_jar
 from tests.support.session_storage import reached_by
 from tests.support.tcp_gate import TcpGate
 
@@ -36,7 +35,6 @@ REGION = "us-east-1"
 LOCK_FILE = ".hoodie/.locks/table_lock.json"
 _ENDPOINT = "aws.endpointUrlS3"
 IN_BUCKET, IN_DYNAMODB = "S3StorageLockClient.java", "DynamoDBBasedLockProvider.java"
-_SOURCES = Path(__file__).parent / "java"
 # Spark has newer versions of these jars.
 _PROVIDED = ("commons-logging-", "httpclient-", "httpcore-", "netty-buffer-", "netty-c", "netty-t", "netty-r", "slf4j-")
 
@@ -119,7 +117,7 @@ def _load(spark: SparkSession, source: str) -> None:
     if (own or source) in _loaded:
         return
     libraries = _amazons() if source == IN_DYNAMODB else []
-    for jar in map(Path, own.split(":")) if own else [*libraries, _compiled(spark, source, libraries)]:
+    for jar in map(Path, own.split(":")) if own else [*libraries, compiled(spark, source, libraries)]:
         add_jar(spark, jar)
     _loaded.add(own or source)
 
@@ -127,28 +125,3 @@ def _load(spark: SparkSession, source: str) -> None:
 def _amazons() -> list[Path]:
     found = map(Path, class_path("com.amazonaws", "dynamodb-lock-client", "1.2.0").split(":"))
     return [jar for jar in found if not jar.name.startswith(_PROVIDED)]
-
-
-def _compiled(spark: SparkSession, source: str, libraries: list[Path]) -> Path:
-    """Returns a jar of the class. Spark's compiler makes it, because a machine may have no JDK."""
-    java: Any = spark._jvm
-    gateway: Any = spark.sparkContext._gateway
-    folder = Path(tempfile.mkdtemp(prefix="aws-locks-"))
-    path = [str(jar) for jar in (*libraries, *jars_of(spark))]
-
-    def files(names: list[str]) -> Any:
-        array = gateway.new_array(java.java.io.File, len(names))
-        for number, name in enumerate(names):
-            array[number] = java.java.io.File(name)
-        return array
-
-    compiler = java.org.codehaus.janino.Compiler()
-    compiler.setDestinationDirectory(java.java.io.File(f"{folder}/classes"), False)
-    compiler.setTargetVersion(8)
-    compiler.setClassPath(files(path))
-    compiler.compile(files([str(_SOURCES / source)]))
-    jar = folder / "aws-locks.jar"
-    with zipfile.ZipFile(jar, "w") as archive:
-        for path in sorted((folder / "classes").rglob("*.class")):
-            archive.write(path, path.relative_to(folder / "classes"))
-    return jar

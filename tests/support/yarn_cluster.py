@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from xml.sax.saxutils import escape
@@ -13,11 +14,14 @@ from xml.sax.saxutils import escape
 import httpx
 
 from tests.support import maven
+from tests.support.java_classes import compiled
 from tests.support.spark_cluster import HOST, children, command_line, free_port, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
+
+    from pyspark.sql import SparkSession
 
 VERSION = "3.3.4"
 START_SECONDS = 120.0
@@ -99,8 +103,10 @@ class Cluster:
         before = self.alive() if wait else 0
         conf = self._folder / f"conf-{number}"
         conf.mkdir()
-        folders = {f"yarn.nodemanager.{name}-dirs": f"{self._folder}/node-{number}/{name}" for name in ("local", "log")}
-        _write(conf / "yarn-site.xml", {**self._options, **folders})
+        own = {f"yarn.nodemanager.{name}-dirs": f"{self._folder}/node-{number}/{name}" for name in ("local", "log")}
+        # Both nodes have one address. Executors find the port of their node in its own folder of options.
+        own["spark.shuffle.service.port"] = str(free_port())
+        _write(conf / "yarn-site.xml", {**self._options, **own})
         (conf / "core-site.xml").write_bytes((self.conf_folder / "core-site.xml").read_bytes())
         self.nodes.append(self._start("nodemanager", "nodemanager.NodeManager", conf, name=f"node-{number}"))
         if wait:
@@ -132,6 +138,11 @@ class Cluster:
             json={"state": "KILLED"},
             timeout=10,
         ).raise_for_status()
+
+    def shuffle_files(self) -> list[str]:
+        """Returns the files that finished tasks have left for tasks of later stages."""
+        # `Path.glob` fails if a folder disappears meanwhile.
+        return glob(f"{self._folder}/node-*/local/usercache/*/appcache/*/blockmgr-*/*/shuffle_*.index")  # noqa: PTH207
 
     def alive(self) -> int:
         return int(((self.call("/cluster/metrics") or {}).get("clusterMetrics") or {}).get("activeNodes", 0))
@@ -179,6 +190,19 @@ class Cluster:
 def running(folder: Path, nodes: int = 2, **more: Any) -> Iterator[Cluster]:
     with Cluster(folder, nodes, **more) as cluster:
         yield cluster
+
+
+def shuffle_service(spark: SparkSession) -> dict[str, str]:
+    """Returns the options with which node managers run Spark's shuffle service. `SPARK_YARN_SHUFFLE_JAR` names the jar
+    of Spark's distribution; without it, a class of the tests puts the service together from PySpark's jars."""
+    own = os.environ.get("SPARK_YARN_SHUFFLE_JAR")
+    name = "yarn.nodemanager.aux-services"
+    return {
+        name: "spark_shuffle",
+        f"{name}.spark_shuffle.class": "org.apache.spark.network.yarn.YarnShuffleService",
+        f"{name}.spark_shuffle.classpath": own
+        or f"{compiled(spark, 'YarnShuffleService.java')}:{maven.JARS_OF_SPARK}/*",
+    }
 
 
 def _write(path: Path, options: Mapping[str, str]) -> None:
