@@ -8,24 +8,21 @@ import asyncio
 import inspect
 import json
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from email.message import Message
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import BackgroundTasks, Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.dependencies.utils import request_body_to_args, request_params_to_args
 from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.params import Form
+from fastapi.routing import APIRoute
 from pydantic_core import PydanticUndefined
 from starlette.routing import BaseRoute, Match
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from fastapi.dependencies.models import Dependant
-    from fastapi.routing import APIRoute
-    from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 _JSON = "application/json"
 

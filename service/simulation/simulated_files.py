@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
@@ -17,17 +18,11 @@ from jobs.kinds.results import NO_WORK, Work
 from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.model.record import made
-from service.outcome.read_cost import ReadWork, read_cost
+from service.outcome.read_cost import ReadCost, ReadWork, read_cost
+from service.policies.policy import Policy
+from service.policies.settings import CleaningSettings
 from service.simulation.growth import distinct
-from service.simulation.table_past import Ran
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from service.outcome.read_cost import ReadCost
-    from service.policies.policy import Policy
-    from service.policies.settings import CleaningSettings
-    from service.simulation.table_past import TablePast, Write
+from service.simulation.table_past import Ran, TablePast, Write
 
 _HOUR = 3600.0
 _NEVER_RAN = Ran()
