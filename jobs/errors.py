@@ -18,10 +18,11 @@ class JobError(Exception):
     why = "The attempt ended by an error that has no type of its own."
     example = "java.lang.IllegalStateException"
 
-    def __init__(self, detail: str = "", *, hint: str | None = None) -> None:
+    def __init__(self, detail: str = "", *, hint: str | None = None, retriable: bool | None = None) -> None:
         super().__init__(detail or self.title)
         self.detail = detail
         self.hint = self.hint if hint is None else hint
+        self.retriable = self.retriable if retriable is None else retriable
 
     @classmethod
     def because(
@@ -186,10 +187,6 @@ class ClocksDisagreeError(JobError):
         "Some writers of this table name their instants by UTC and others 8:00:00 behind UTC, since 2026-01-01 12:00"
         " UTC."
     )
-
-    def __init__(self, detail: str, *, retriable: bool = False) -> None:
-        super().__init__(detail)
-        self.retriable = retriable
 
 
 class RowsDifferError(JobError):

@@ -130,10 +130,6 @@ class StorageUnknownError(StorageRefusedError):
     )
     example = "s3a://lkae/orders: NoSuchBucket: The specified bucket does not exist"
 
-    def __init__(self, detail: str, *, retriable: bool = False) -> None:
-        super().__init__(detail)
-        self.retriable = retriable
-
 
 class StorageFullError(StorageRefusedError):
     type = "storage-full"

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jobs.trace_context import Kind, Value
+
+if TYPE_CHECKING:
+    from jobs.otel import OtelTracer
 
 logger = logging.getLogger(__name__)
 
@@ -33,28 +36,6 @@ class Span(Protocol):
     def traceparent(self) -> str | None: ...
 
 
-class Tracer(Protocol):
-    def span(self, name: str, parent: str | None, kind: Kind) -> AbstractContextManager[Span]: ...
-
-    def record(
-        self,
-        name: str,
-        *,
-        parent: str | None,
-        start: datetime,
-        end: datetime,
-        span_id: str | None,
-        attributes: Mapping[str, Value | None],
-        error: str | None,
-    ) -> None: ...
-
-    def current(self) -> str | None: ...
-
-    def new_trace(self, name: str) -> str: ...
-
-    def flush(self) -> None: ...
-
-
 class _Nothing:
     """The span in a process that exports no traces."""
 
@@ -71,7 +52,7 @@ class _Nothing:
 
 
 _NOTHING = _Nothing()
-_tracer: Tracer | None = None
+_tracer: OtelTracer | None = None
 
 
 def start(service: str, version: str | None, instance: str | None, environment: Mapping[str, str]) -> None:

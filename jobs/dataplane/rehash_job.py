@@ -61,37 +61,10 @@ def families_of(slices: Iterable[FileSlice], buckets: BucketChange) -> list[Fami
     ]
 
 
-def rehash_slices(
-    table: HudiTable,
-    work: Rewrite,
-    chosen: Sequence[FileSlice],
-    everything: Sequence[FileSlice],
-    buckets: BucketChange,
-    *,
-    context: JobContext,
-    merging: Merging | None = None,
-    way: Way = Way.ONE_REHASH,
-    outputs: int = MOST_OUTPUTS,
-) -> list[WrittenFile]:
-    """Rewrites the `chosen` slices: of each family either all or none. `everything` holds all slices of the table.
-
-    A task of `ONE_REHASH` writes at most so many `outputs`. A written file names a slice of its family as its source.
-    """
-    families = families_of(chosen, buckets)
-    rehash = _Rehash(table, work, everything, buckets, context, merging)
-    direct: list[Family] = []
-    once: list[Family] = []
-    twice: list[Family] = []
-    for family in families:
-        size = family.size
-        is_twice = way is Way.THROUGH_MULTIPLE and size.has_two_ways
-        (direct if size.is_direct else twice if is_twice else once).append(family)
-    return rehash.split(direct, buckets) + rehash.once(once, outputs) + rehash.twice(twice)
-
-
 @dataclass(frozen=True)
-class _Rehash:
-    """The rewrite of some families by each way. Raises `RefusedError` if other rows are written than were read."""
+class Rehash:
+    """Rewrites slices into the new buckets. `everything` holds all slices of the table. Raises `RefusedError` if other
+    rows are written than were read."""
 
     table: HudiTable
     work: Rewrite
@@ -100,7 +73,22 @@ class _Rehash:
     context: JobContext
     merging: Merging | None
 
-    def split(
+    def rewrite(self, chosen: Sequence[FileSlice], way: Way, outputs: int) -> list[WrittenFile]:
+        """Rewrites the `chosen` slices: of each family either all or none.
+
+        A task of `ONE_REHASH` writes at most so many `outputs`. A written file names a slice of its family as its
+        source.
+        """
+        direct: list[Family] = []
+        once: list[Family] = []
+        twice: list[Family] = []
+        for family in families_of(chosen, self.buckets):
+            size = family.size
+            is_twice = way is Way.THROUGH_MULTIPLE and size.has_two_ways
+            (direct if size.is_direct else twice if is_twice else once).append(family)
+        return self._split(direct, self.buckets) + self._once(once, outputs) + self._twice(twice)
+
+    def _split(
         self, families: Sequence[Family], buckets: BucketChange, *, all_merged: bool = False
     ) -> list[WrittenFile]:
         """Writes each slice into files of its own, by these numbers of buckets."""
@@ -116,19 +104,19 @@ class _Rehash:
             all_merged=all_merged,
         )
 
-    def once(self, families: Sequence[Family], outputs: int) -> list[WrittenFile]:
+    def _once(self, families: Sequence[Family], outputs: int) -> list[WrittenFile]:
         uniform, mixed, read = self._sorted_out(families)
         paths = self._settled(mixed, read)
         whole = [(self._source(family.slices, self.buckets, paths), family.size.bytes) for family in uniform + mixed]
         return self._written(in_parts(whole, outputs), read)
 
-    def twice(self, families: Sequence[Family]) -> list[WrittenFile]:
+    def _twice(self, families: Sequence[Family]) -> list[WrittenFile]:
         uniform, mixed, read = self._sorted_out(families)
         finer = replace(self.buckets, to_finer=True)
         at_once = [family for family in mixed if family.outputs <= MOST_OUTPUTS]
-        pieces = self.split(uniform, finer)
+        pieces = self._split(uniform, finer)
         self._require_equal({family.key: read[family.key] for family in uniform}, pieces)
-        pieces += self.split(at_once, finer, all_merged=True)
+        pieces += self._split(at_once, finer, all_merged=True)
         many = [family for family in mixed if family.outputs > MOST_OUTPUTS]
         paths = self._settled(many, read)
         alone = [(self._source([item], finer, paths), item.bytes) for family in many for item in family.slices]
@@ -146,7 +134,7 @@ class _Rehash:
 
     def _settled(self, families: Sequence[Family], read: dict[Key, KeyDigest]) -> dict[tuple[str, str], str]:
         """Merges each slice into a base file of its own. Returns the files' paths, and adds their keys to `read`."""
-        files = self.split(families, BucketChange(self.buckets.old, self.buckets.old), all_merged=True)
+        files = self._split(families, BucketChange(self.buckets.old, self.buckets.old), all_merged=True)
         read |= self._keys(files)
         return {(file.partition, file.source): self._path(file) for file in files}
 

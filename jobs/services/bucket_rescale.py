@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from jobs.contract import JobKind, Outcome, Problem, Result, WorkOrder
 from jobs.dataplane import rehash_ways
-from jobs.dataplane.rehash_job import families_of, rehash_slices
+from jobs.dataplane.rehash_job import Rehash, families_of
 from jobs.dataplane.rehash_ways import WayCost
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import RefusedError
@@ -81,16 +81,8 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
         work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.codec)
         return engines.rewrite(
             chosen,
-            lambda merging: rehash_slices(
-                table,
-                work,
-                chosen,
-                everything,
-                buckets,
-                context=context,
-                merging=merging,
-                way=ways[0].way,
-                outputs=ways[0].outputs,
+            lambda merging: Rehash(table, work, everything, buckets, context, merging).rewrite(
+                chosen, ways[0].way, ways[0].outputs
             ),
         )
 

@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
@@ -129,11 +130,11 @@ def _local(path: str, location: str) -> str:
     return "/" + resolved.lstrip("/")  # POSIX allows two leading slashes, and realpath keeps them
 
 
-def _s3(rest: str, location: str) -> str:
+def _in_bucket(scheme: str, rest: str, location: str) -> str:
     bucket, path = _authority(rest)
     if not bucket or bucket in (".", ".."):
-        raise LocationError(f"{location!r} contains no bucket", "Write s3a://bucket/path.")
-    return f"s3a://{bucket}{path}".rstrip("/")
+        raise LocationError(f"{location!r} contains no bucket", f"Write {scheme}://bucket/path.")
+    return f"{scheme}://{bucket}{path}".rstrip("/")
 
 
 def _hdfs(rest: str, location: str) -> str:
@@ -142,13 +143,6 @@ def _hdfs(rest: str, location: str) -> str:
         hint = "Write hdfs://nameservice/path or hdfs://host/path, as in fs.defaultFS."
         raise LocationError(f"{location!r} contains no cluster", hint)
     return f"hdfs://{cluster.lower().removesuffix(_HDFS_PORT)}{path}".rstrip("/")
-
-
-def _gcs(rest: str, location: str) -> str:
-    bucket, path = _authority(rest)
-    if not bucket or bucket in (".", ".."):
-        raise LocationError(f"{location!r} contains no bucket", "Write gs://bucket/path.")
-    return f"gs://{bucket}{path}".rstrip("/")
 
 
 def _abfs(rest: str, location: str) -> str:
@@ -167,10 +161,10 @@ def _authority(rest: str) -> tuple[str, str]:
 
 
 _REMOTE: dict[str, Callable[[str, str], str]] = {
-    "s3": _s3,
-    "s3a": _s3,
+    "s3": partial(_in_bucket, "s3a"),
+    "s3a": partial(_in_bucket, "s3a"),
     "hdfs": _hdfs,
-    "gs": _gcs,
+    "gs": partial(_in_bucket, "gs"),
     "abfs": _abfs,
     "abfss": _abfs,
 }

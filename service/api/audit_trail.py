@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from fastapi.routing import APIRoute
+from sqlalchemy import Connection
 from starlette.datastructures import Headers
 from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
 from jobs.logs import request_id
 from service.access import audit_store
@@ -16,19 +20,11 @@ from service.access.audit_entry import AuditEntry, shown
 from service.access.refusals import Refusals, Repeats
 from service.api import entity_tags
 from service.api.audit_objects import object_of, read
+from service.api.dependencies import Caller
 from service.db import audit_record
 from service.db.engine import writing
+from service.events.database import Database
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fastapi.routing import APIRoute
-    from sqlalchemy import Connection
-    from starlette.types import Scope
-
-    from service.api.dependencies import Caller
-    from service.events.database import Database
 
 log = logging.getLogger(__name__)
 

@@ -9,14 +9,16 @@ import re
 import time
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING
 
 from fastapi.concurrency import run_in_threadpool
 from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.access import session_store, token_store
 from service.access.known_tokens import KnownTokens, NotKnownError
-from service.access.token import Bearer, Role
+from service.access.oidc.identity import Identity
+from service.access.session import Cookie
+from service.access.token import Bearer, Role, Token
 from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, Caller, Exposure
 from service.api.errors import MediaTypeError
 from service.api.middleware import READS
@@ -26,13 +28,6 @@ from service.db.engine import reading
 from service.events.database import Database
 from service.model.errors import ForbiddenError, GroundskeeperError, UnauthenticatedError
 from service.model.loopback import is_loopback
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from service.access.oidc.identity import Identity
-    from service.access.session import Cookie
-    from service.access.token import Token
 
 # The spellings that a loopback host may have: fewer than RFC 3986 allows.
 _AUTHORITY = re.compile(r"(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)

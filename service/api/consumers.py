@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Path, Response
 from pydantic import Field, StringConstraints
+from sqlalchemy import Connection
 
 from service.api.answers import Declared, ListOf
 from service.api.dependencies import DatabaseDep
@@ -24,9 +25,6 @@ from service.events.database import Database
 from service.outcome import read_store
 from service.outcome.reads import ReadSource
 from service.policies.policy_registry import effective_of
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 router = Routes(prefix="/v1/tables/{table_id}/consumers", tags=["tables"])
 

@@ -6,25 +6,21 @@ import json
 import logging
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.audit_trail import AuditTrail
 from service.api.dependencies import LOGIN_CALLBACK_PATH
 from service.api.errors import ServiceBusyError
 from service.api.problems import answer
 from service.api.statuses import status_of
 from service.db import audit_record, turns
+from service.metrics.process_metrics import ProcessMetrics
 from service.model import call_times
 from service.model.call_times import CallTimes
 from service.model.errors import GroundskeeperError, RequestTooLargeError
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from service.api.audit_trail import AuditTrail
-    from service.metrics.process_metrics import ProcessMetrics
 
 audit = logging.getLogger("groundskeeper.audit")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from html import escape
+from http import HTTPStatus
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Request, Response
 from fastapi.responses import HTMLResponse
@@ -22,10 +24,6 @@ from service.api.statuses import status_of
 from service.model.errors import GroundskeeperError, RouteNotFoundError
 from service.model.job_errors import JobConflictError
 from service.queue import problem_types  # noqa: F401 - they have pages
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from http import HTTPStatus
 
 _Error = TypeVar("_Error", GroundskeeperError, JobError)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs.logs import add_log_context
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADER = "X-Request-Id"
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs import tracing
 from jobs.logs import add_log_context
 from jobs.trace_context import parsed
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # Calls without a span: frequent ones are of no interest, and a stream of events has no end.
 _LEFT_OUT = ("/v1/worker/", "/v1/callbacks/", "/v1/events")

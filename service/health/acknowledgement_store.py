@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.spec import Documented, Spec
 from service.db import schema
 from service.db.upsert import insert, upsert
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from sqlalchemy import Connection
 
 _a = schema.acknowledgements
 _p = schema.standing_problems

@@ -7,23 +7,17 @@ the size of a backlog.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from service.health.next_step import compact
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
+from service.lake.backlog import Cycle
+from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
 from service.model.formatting import count, duration, size
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
-    from service.lake.backlog import Cycle
-    from service.lake.snapshot import TableSnapshot
 
 GROWING = Definition(
     ProblemKind.COMPACTION_BACKLOG_GROWING,

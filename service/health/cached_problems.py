@@ -9,27 +9,22 @@ all tables. Until those are read, an overview of very many tables shows them wit
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Engine
 
 from service.catalog import table_statistics, table_store
 from service.db.engine import reading
 from service.health import overview, overview_store, problem_store, problems
 from service.health.fleet_problems import FleetProblems
+from service.health.overview import Listing
+from service.health.problem import HealthProblem
 from service.health.problem_groups import groups
-from service.health.problem_search import ProblemSearch
+from service.health.problem_search import ProblemSearch, Search
 from service.health.result_cache import AT_ONCE, NEW, NOT_OLD, MostAge, ResultCache
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-
-    from service.health.overview import Listing
-    from service.health.problem import HealthProblem
-    from service.health.problem_search import Search
-    from service.model.clock import Clock
+from service.model.clock import Clock
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime
 
 from service.health.next_step import Step
-from service.health.problem import About, Definition, ObjectType, ProblemKind, Severity
+from service.health.problem import About, Definition, HealthProblem, ObjectType, ProblemKind, Severity
+from service.health.problem_facts import Facts
 from service.model.command_line import line
 from service.model.formatting import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import Facts
 
 CATALOG_FAILING = Definition(
     ProblemKind.CATALOG_FAILING,

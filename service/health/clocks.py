@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.format.clock_frame import spoken
 from service.health.next_step import show_table
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
 from service.model.formatting import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
 
 CLOCKS_DISAGREE = Definition(
     ProblemKind.CLOCKS_DISAGREE,

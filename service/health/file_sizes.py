@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from datetime import datetime
 
 from jobs.contract import JobKind
 from service.health.next_step import show_table, start
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
+from service.lake.snapshot import PartitionState
 from service.model.formatting import count, size
 from service.scheduling.bucket_expansion import factor_for
 from service.scheduling.decision import Verdict
 from service.scheduling.writer_hazard import OBSTACLES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
-    from service.lake.snapshot import PartitionState
 
 _MIB = 1024**2
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from jobs.contract import TABLE_LOCKED
 from service.health.next_step import (
@@ -16,22 +16,14 @@ from service.health.next_step import (
     show_table,
     start_worker,
 )
-from service.health.problem import About, Definition, ObjectType, ProblemKind, Severity
+from service.health.problem import About, Definition, HealthProblem, ObjectType, ProblemKind, Severity
+from service.health.problem_facts import Facts, TableFacts
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
 from service.model.lock_state import LockState
-from service.queue.job import JobState
+from service.queue.job import Job, JobState
 from service.queue.queue_status import awaited_lock
-from service.queue.worker import ALIVE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import Facts, TableFacts
-    from service.queue.job import Job
-    from service.queue.worker import Worker
+from service.queue.worker import ALIVE, Worker
 
 FAILING = Definition(
     ProblemKind.JOB_FAILING,

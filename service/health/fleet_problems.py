@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from service.health.problem_groups import with_acknowledged
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from service.catalog.table_statistics import TableBacklog
-    from service.health.problem import HealthProblem, Severity
-    from service.health.problem_groups import ProblemGroup
+from service.catalog.table_statistics import TableBacklog
+from service.health.problem import HealthProblem, Severity
+from service.health.problem_groups import ProblemGroup, with_acknowledged
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.delivery import delivery_store
@@ -16,14 +17,7 @@ from service.health.problem_facts import Backlog, BlockedDelivery, Lost, Webhook
 from service.queue import lock_sighting_store
 from service.queue.job import ACTIVE, AttemptOutcome, JobState
 from service.queue.lock_sighting import FRESH
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.queue.worker import Worker
+from service.queue.worker import Worker
 
 _j = schema.jobs
 _a = schema.job_attempts

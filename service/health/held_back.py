@@ -3,20 +3,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from jobs.contract import TABLE_LOCKED
 from service.health.next_step import show_table
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
 from service.queue.breaker import BreakerState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
 
 HELD_BACK = Definition(
     ProblemKind.JOB_HELD_BACK,

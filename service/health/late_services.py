@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from jobs.contract import JobKind
 from jobs.job_params import OnActiveWriters
 from service.access.errors import SecretUnreadableError
 from service.health.next_step import Step, clean, compact, roll_back, set_policy, show_table
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
+from service.lake.snapshot import Since, TableSnapshot
 from service.lake.table import TableType
 from service.model.command_line import Choice, assigned, line
 from service.model.formatting import count, duration, size
 from service.model.job_errors import FenceLosesFlinkError
 from service.policies.settings import GIB, Mode
-from service.scheduling.decision import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
-    from service.lake.snapshot import Since, TableSnapshot
-    from service.scheduling.decision import Decision
+from service.scheduling.decision import Decision, Verdict
 
 COMPACTION_BEHIND = Definition(
     ProblemKind.COMPACTION_BEHIND,

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from service.health.fleet import awaited_locks, breaking_lock
 from service.health.next_step import show_lock
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
 from service.model.formatting import duration
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
 
 HELD_LONG = Definition(
     ProblemKind.LOCK_HELD_LONG,

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from jobs.contract import JobKind
 from service.health.next_step import diagnose, start
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
 from service.model.formatting import count, duration, size
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
 
 BEHIND = Definition(
     ProblemKind.METADATA_TABLE_BEHIND,

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.contract import JobKind
 from jobs.spec import Documented, Spec
 from service.model.command_line import Choice, assigned, line
+from service.policies.settings import CleaningSettings
 from service.queue.queue_status import starting_worker
-
-if TYPE_CHECKING:
-    from service.policies.settings import CleaningSettings
 
 
 @dataclass(frozen=True)

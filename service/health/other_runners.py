@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime
 
 from service.health.next_step import show_table
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
 from service.lake.commit import CLUSTERING, COMPACTION
 from service.model.formatting import duration
 from service.observation.other_runs import STOPPED_AFTER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
 
 OTHER_RUNNER = Definition(
     ProblemKind.OTHER_RUNNER,

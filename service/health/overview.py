@@ -5,26 +5,22 @@ from __future__ import annotations
 
 import base64
 from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from service.catalog.ownership import TableSelection
 from service.db.page import not_a_cursor
-from service.health.problem import RANKS
+from service.health.fleet_problems import FleetProblems
+from service.health.problem import RANKS, HealthProblem, ProblemKind
+from service.lake.table import TableType
 from service.model.calls import calls
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from datetime import datetime
-
-    from service.health.fleet_problems import FleetProblems
-    from service.health.problem import HealthProblem, ProblemKind
-    from service.lake.table import TableType
 
 
 class Health(StrEnum):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import JobKind, Problem
 from jobs.spec import Documented, Spec
@@ -22,11 +24,6 @@ from service.lake.table import TableType
 from service.model.calls import calls
 from service.queue import job_store
 from service.queue.job import ACTIVE, HELD, Job, JobState, JobVerdict, verdict_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from sqlalchemy import Connection
 
 _t = schema.tables
 _j = schema.jobs

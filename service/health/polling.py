@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from jobs.kinds.registry import READING
 from service.health.next_step import Step, diagnose, show_table
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
 from service.model.command_line import line
 from service.model.formatting import count, duration
 from service.model.storage_errors import FileDamagedError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
 
 UNREADABLE = Definition(
     ProblemKind.TABLE_UNREADABLE,

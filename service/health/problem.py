@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jobs.spec import Documented, Spec
-from service.health.next_step import Action
-
-if TYPE_CHECKING:
-    from service.health.next_step import Step
+from service.health.next_step import Action, Step
 
 
 class Severity(StrEnum):

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from service.health.problem import RANKS, ProblemKind
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_store import StoredProblem
+from service.health.problem import RANKS, HealthProblem, ProblemKind
+from service.health.problem_store import StoredProblem
 
 RESOLVED_AFTER = 2
 """A problem counts as resolved when this many rounds in a row have not found it, so that a flapping problem does not

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 from service.events.event import Event, EventType, event_id
 from service.health.problem import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from service.health.problem_store import OpenProblem
+from service.health.problem_store import OpenProblem
 
 
 def problem_opened(found: OpenProblem, counts: Mapping[Severity, int], at: datetime) -> Event:

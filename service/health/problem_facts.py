@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind, Problem
 from service.catalog.table_events import UNHEALTHY_AFTER
+from service.catalog.watch import Watch
+from service.delivery.webhook import Webhook
 from service.health.problem import About, ObjectType
-from service.policies.policy import Policy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from jobs.contract import JobKind, Problem
-    from service.catalog.watch import Watch
-    from service.delivery.webhook import Webhook
-    from service.incidents.incident import Incident
-    from service.lake.snapshot import TableSnapshot
-    from service.outcome.objective import ObjectiveState
-    from service.policies.policy import Pause
-    from service.queue.breaker import Breaker
-    from service.queue.job import Job
-    from service.queue.lock_sighting import LockSighting
-    from service.queue.worker import Worker
-    from service.registration.catalogs.store import CatalogState
-    from service.scheduling.decision import Decision
+from service.incidents.incident import Incident
+from service.lake.snapshot import TableSnapshot
+from service.outcome.objective import ObjectiveState
+from service.policies.policy import Pause, Policy
+from service.queue.breaker import Breaker
+from service.queue.job import Job
+from service.queue.lock_sighting import LockSighting
+from service.queue.worker import Worker
+from service.registration.catalogs.store import CatalogState
+from service.scheduling.decision import Decision
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.spec import Documented, Spec
-from service.health.problem import RANKS, ProblemKind, Severity
-
-if TYPE_CHECKING:
-    from service.health.problem import HealthProblem
+from service.health.problem import RANKS, HealthProblem, ProblemKind, Severity
 
 _OF_RECEIVERS = (ProblemKind.DELIVERIES_GIVEN_UP, ProblemKind.WEBHOOK_DISABLED, ProblemKind.WEBHOOK_FAILING)
 """Kinds that one dead receiver causes at once."""

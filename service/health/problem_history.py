@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import Annotated
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.spec import Documented, Spec
 from service.db import schema
 from service.events.event import EventType
 from service.health import problem_store
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _e = schema.events
 

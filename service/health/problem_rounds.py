@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
 
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.events.notifier import Notifier
 from service.health import acknowledgement_store, problem_store
-from service.health.problem_changes import changes
+from service.health.cached_problems import ProblemCache
+from service.health.problem import HealthProblem
+from service.health.problem_changes import Changes, changes
 from service.health.problem_events import problem_opened, problem_resolved
-from service.health.problem_store import OpenProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime, timedelta
-
-    from sqlalchemy import Connection, Engine
-
-    from service.events.notifier import Notifier
-    from service.health.cached_problems import ProblemCache
-    from service.health.problem import HealthProblem
-    from service.health.problem_changes import Changes
-    from service.health.problem_store import StoredProblem
-    from service.health.problems import Found
-    from service.model.clock import Clock
+from service.health.problem_store import OpenProblem, StoredProblem
+from service.health.problems import Found
+from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
 

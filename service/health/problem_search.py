@@ -9,35 +9,30 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, TypeVar
+from datetime import datetime
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
 
 from service.catalog.table_statistics import TableBacklog
 from service.db.engine import reading
 from service.health import fleet_store, problems, table_store
 from service.health.late_services import CURRENT
-from service.health.problem import ProblemKind
+from service.health.problem import HealthProblem, ProblemKind
 from service.health.problem_changes import NotComputed
-from service.health.problem_facts import Facts
+from service.health.problem_facts import Facts, TableFacts
 from service.health.problems import Found, Part
+from service.health.table_store import RareFacts, Version
 from service.health.validity import TrackedTime
 from service.model.calls import calls
 from service.model.errors import DatabaseUnavailableError
 from service.policies import pause_store
 from service.policies import store as policy_store
+from service.policies.policy import PatternPolicy
 from service.queue import worker_store
 from service.registration.catalogs import store as catalog_store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
-    from service.health.table_store import RareFacts, Version
-    from service.policies.policy import PatternPolicy
 
 log = logging.getLogger(__name__)
 

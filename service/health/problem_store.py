@@ -4,11 +4,14 @@ costs the same for one table as for thousands; they are as old as the last round
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.engine import decoded
@@ -16,12 +19,6 @@ from service.db.page import Cursor, Page, not_a_cursor, page_of
 from service.db.upsert import insert
 from service.health.next_step import Action
 from service.health.problem import RANKS, About, HealthProblem, ObjectType, ProblemKind, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from datetime import datetime, timedelta
-
-    from sqlalchemy import Connection
 
 _p = schema.standing_problems
 _r = schema.problem_rounds

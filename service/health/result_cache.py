@@ -6,17 +6,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Generic, TypeVar
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
+from sqlalchemy import Engine
 
-    from sqlalchemy import Engine
-
-    from service.model.clock import Clock
+from service.model.clock import Clock
 
 _log = logging.getLogger(__name__)
 

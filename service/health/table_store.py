@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import JobKind, Problem
 from service.catalog import snapshot_store, watch_store
@@ -18,24 +21,16 @@ from service.health.late_services import CURRENT
 from service.health.polling import OVERDUE
 from service.health.problem_facts import Failures, TableFacts
 from service.incidents import store as incident_store
+from service.incidents.incident import Incident
 from service.outcome import objective_store
+from service.outcome.objective import ObjectiveState
 from service.policies import store as policy_store
 from service.policies.precedence import Subject, effective_of_each
 from service.queue import breaker_store, held_store, lock_sighting_store
-from service.queue.job import JobState
+from service.queue.breaker import Breaker
+from service.queue.job import Job, JobState
+from service.queue.lock_sighting import LockSighting
 from service.scheduling import decision_store
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.incidents.incident import Incident
-    from service.outcome.objective import ObjectiveState
-    from service.queue.breaker import Breaker
-    from service.queue.job import Job
-    from service.queue.lock_sighting import LockSighting
 
 _t = schema.tables
 _j = schema.jobs

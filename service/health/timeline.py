@@ -4,23 +4,16 @@ instants."""
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from jobs.contract import JobKind
-from service.health.next_step import clean, compact, diagnose, roll_back, start
-from service.health.problem import Definition, ProblemKind, Severity
+from service.health.next_step import Step, clean, compact, diagnose, roll_back, start
+from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
+from service.health.problem_facts import TableFacts
 from service.incidents.incident import MISPLACING_ROWS, IncidentKind, IncidentState
 from service.model.formatting import count, duration
 from service.scheduling.pending_plans import ACTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from service.health.next_step import Step
-    from service.health.problem import HealthProblem
-    from service.health.problem_facts import TableFacts
 
 INCIDENT = Definition(
     ProblemKind.INCIDENT_STANDING,

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.contract import JobKind
 from jobs.spec import Documented, Spec
+from service.health.overview_store import PastJob
 from service.queue.job import JobState
-from service.scheduling.decision import DECIDED, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from service.health.overview_store import PastJob
-    from service.scheduling.decision import Decision
+from service.scheduling.decision import DECIDED, Decision, Verdict
 
 
 class NextState(StrEnum):

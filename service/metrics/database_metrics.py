@@ -4,30 +4,25 @@ replicas."""
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from jobs.contract import JobKind
 from service.delivery.delivery_statistics import MOST_COUNTED
 from service.events import tally
 from service.events.event import EventType
+from service.events.tally import Tallies
 from service.health.problem import ProblemKind, Severity
 from service.incidents.incident import UNRESOLVED, IncidentKind
 from service.metrics import table_series
+from service.metrics.database_state import Reading
 from service.queue import job_tally
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_tally import BUCKETS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from prometheus_client import Metric
-
-    from service.events.tally import Tallies
-    from service.metrics.database_state import Reading
 
 _PREFIX = "groundskeeper_"
 _MOST_GROUPS = 50

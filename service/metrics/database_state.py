@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from service.catalog import table_statistics
+from service.catalog.table_statistics import TableStatistics
 from service.db.engine import reading
 from service.delivery import delivery_statistics
+from service.delivery.delivery_statistics import DeliveryStatistics
 from service.events import tally
+from service.events.tally import Tallies
 from service.health import problem_store
+from service.health.problem import ProblemKind, Severity
 from service.health.result_cache import ResultCache
 from service.incidents import store as incident_store
+from service.incidents.incident import IncidentKind, IncidentState
 from service.metrics import table_series
 from service.metrics.table_series import Chosen, Series
+from service.model.clock import Clock
 from service.policies import pause_store
 from service.queue import queue_statistics, worker_store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-
-    from service.catalog.table_statistics import TableStatistics
-    from service.delivery.delivery_statistics import DeliveryStatistics
-    from service.events.tally import Tallies
-    from service.health.problem import ProblemKind, Severity
-    from service.incidents.incident import IncidentKind, IncidentState
-    from service.model.clock import Clock
-    from service.queue.forecaster import Forecaster
-    from service.queue.outlook import Outlook
-    from service.queue.queue_statistics import QueueStatistics
-    from service.queue.worker import Worker
-
+from service.queue.forecaster import Forecaster
+from service.queue.outlook import Outlook
+from service.queue.queue_statistics import QueueStatistics
+from service.queue.worker import Worker
 
 NONE_CHOSEN = Chosen()
 

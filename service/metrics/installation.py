@@ -3,17 +3,14 @@ about very many tables, so that no other call shares an interpreter with them.""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from service.events.database import Database
 from service.metrics.database_state import Reader
 from service.metrics.monitoring import Monitoring
 from service.metrics.table_series import Chosen
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from service.events.database import Database
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -3,8 +3,8 @@ process."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from prometheus_client import (
     CollectorRegistry,
@@ -16,12 +16,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from service.delivery.queue_store import AttemptRecord
 from service.model.task_health import TaskHealth
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from service.delivery.queue_store import AttemptRecord
 
 # Time stamps of creation would double the number of series, and few queries need them.
 disable_created_metrics()  # type: ignore[no-untyped-call]

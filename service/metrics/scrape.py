@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from concurrent.futures import Future
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from service.metrics import database_metrics
+from service.metrics.database_state import Reading
+from service.metrics.installation import FleetWork, Installation
+from service.metrics.process_metrics import ProcessMetrics
 from service.model.errors import GroundskeeperError
 from service.model.paced import SECOND, Paced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import Future
-
-    from prometheus_client import Metric
-
-    from service.metrics.database_state import Reading
-    from service.metrics.installation import FleetWork, Installation
-    from service.metrics.process_metrics import ProcessMetrics
 
 log = logging.getLogger(__name__)
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
+from sqlalchemy import Connection
 
 from service.catalog import table_statistics
 from service.catalog.ownership import tag_words
 from service.health import problem_store
 from service.health.problem import Severity
 from service.outcome import objective_store
+from service.outcome.objective import ObjectiveState
 from service.policies import policy_registry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from prometheus_client import Metric
-    from sqlalchemy import Connection
-
-    from service.outcome.objective import ObjectiveState
 
 _LABELS = ["table_id", "table", "owner", "tags"]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.model.formatting import duration
 from service.model.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.outcome.read_cost import ReadCost, ReadRates
-    from service.outcome.reads import Reads
+from service.outcome.read_cost import ReadCost, ReadRates
+from service.outcome.reads import Reads
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,24 +5,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from sqlalchemy import Connection
 
 from jobs.storage.location import plain
 from service.catalog import table_store
 from service.db.engine import writing
 from service.delivery import open_lineage, outbox
+from service.events.database import Database
 from service.events.tally import Count
 from service.outcome import read_store
 from service.outcome.reads import ReadSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from sqlalchemy import Connection
-
-    from service.events.database import Database
 
 OWN_PRODUCER = open_lineage.PRODUCER
 """The producer of this service's own events. Jobs of this producer do not count as readers."""

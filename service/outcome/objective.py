@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from service.lake.snapshot import TableSnapshot
 from service.model.formatting import duration
-
-if TYPE_CHECKING:
-    from service.lake.snapshot import TableSnapshot
-    from service.outcome.table_objective import TableObjective
+from service.outcome.table_objective import TableObjective
 
 WEEK = timedelta(days=7)
 """The period for which an objective is to be kept for a share of the time."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Collection
+from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from service.db import schema
 from service.db.upsert import insert_into, upsert
 from service.outcome.objective import WEEK, Kept, ObjectiveCheck, ObjectiveState
 from service.outcome.read_store import hour_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from sqlalchemy import Connection
 
 _h = schema.objective_hours
 _s = schema.objective_states

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_PER_DAY = 24.0
 """Reads a day that are assumed for a table whose reads are unknown, if those of too few other tables are known."""

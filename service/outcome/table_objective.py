@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from jobs.contract import JobKind
+from service.lake.snapshot import TableSnapshot
 from service.outcome.gain import Gain, gain_of
 from service.outcome.read_cost import ReadCost, ReadRates, ReadWork, read_cost
 from service.outcome.reads import Reads
 from service.policies.objective import ObjectiveSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from service.lake.snapshot import TableSnapshot
 
 LEAD_SECONDS = 60.0
 

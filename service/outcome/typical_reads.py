@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from statistics import median
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from sqlalchemy import Connection, Engine
+
 from service.catalog import table_store
+from service.catalog.registration import Registration
 from service.outcome import read_store
 from service.outcome.reads import DEFAULT_PER_DAY, Reads, reads_of
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.catalog.registration import Registration
 
 LEAST_TABLES = 3
 """The median of fewer tables says little."""

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from service.access.oidc.identity import Identity
+from service.access.secret_cipher import SecretCipher
+from service.access.token import Token
 from service.api.dependencies import Exposure
 from service.metrics.table_series import Chosen
 from service.model.backoff import BackOff
 from service.model.loopback import is_loopback
 from service.queue.leases import LeaseConfig
+from service.runtime.settings import Settings
 from service.scheduling.admission import Limits
 from service.scheduling.queue_settings import QueueSettings
 from service.scheduling.scheduler import SchedulerConfig
-
-if TYPE_CHECKING:
-    import random
-
-    from service.access.secret_cipher import SecretCipher
-    from service.access.token import Token
-    from service.runtime.settings import Settings
 
 # Largest share of a processor core to spend on decisions.
 _SHARE = 0.25

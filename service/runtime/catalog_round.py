@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
+from service.api.dependencies import AppContext
 from service.db import audit_record
 from service.db.engine import writing
 from service.model.errors import GroundskeeperError
 from service.registration.catalogs import rounds, store
 from service.runtime.process import Tick
 from service.runtime.setting_recorder import SettingRecorder
-
-if TYPE_CHECKING:
-    from service.api.dependencies import AppContext
 
 log = logging.getLogger(__name__)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
+import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from jobs.format.spark_options import is_local
 from jobs.local_process import ids_of_process
 from service.access.secret_cipher import SecretCipher, key_file, key_from
-from service.access.token import Role, issued
+from service.access.token import Role, Token, issued
 from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.db.engine import checkpoint
@@ -58,18 +61,10 @@ from service.runtime.fleet_process import FleetProcess
 from service.runtime.local_worker import LocalWorkers, command
 from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
+from service.runtime.settings import Settings
 from service.simulation import adviser
 from service.simulation.adviser import AdviceWriter
 from service.simulation.what_if import Replayer
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-
-    from sqlalchemy import Engine
-
-    from service.access.token import Token
-    from service.runtime.settings import Settings
 
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0

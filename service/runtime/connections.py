@@ -5,12 +5,10 @@ from __future__ import annotations
 import ipaddress
 import resource
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Protocol
 
 # Descriptors that are left for files, database connections, and pipes to readers and workers.
 _OTHER_DESCRIPTORS = 256

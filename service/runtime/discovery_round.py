@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from service.access.token import Role
-from service.api.dependencies import Caller
+from service.api.dependencies import AppContext, Caller
 from service.api.discovery import DiscoverIn, FoundState, discover
 from service.db import audit_record
+from service.events.database import Database
 from service.model.errors import GroundskeeperError
+from service.observation.lake_access import LakeAccess
 from service.runtime.process import Tick
 from service.runtime.setting_recorder import SettingRecorder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from service.api.dependencies import AppContext
-    from service.events.database import Database
-    from service.observation.lake_access import LakeAccess
-    from service.runtime.settings import Settings
+from service.runtime.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from service.delivery.dispatcher import Dispatcher
 from service.delivery.guarded_loop import GuardedEventLoop
+from service.events.notifier import Notifier
 from service.model.errors import DatabaseUnavailableError
 from service.model.task_health import TaskHealth
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from service.delivery.dispatcher import Dispatcher
-    from service.events.notifier import Notifier
 
 log = logging.getLogger(__name__)
 

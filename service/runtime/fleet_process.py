@@ -17,44 +17,40 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from jobs import tracing
 from jobs.logs import LogFormat, configure, current_format
+from service.access.secret_cipher import SecretCipher
 from service.api import overview
 from service.catalog import table_store
 from service.db.engine import open_engine, reading
 from service.events.database import Database
 from service.health import problem_rounds
+from service.health.problem_rounds import Round
 from service.health.result_cache import FEW
 from service.lake.reader_pool import end_with_parent
 from service.metrics.installation import Installation
 from service.metrics.monitoring import Monitoring
+from service.metrics.table_series import Chosen
 from service.model.calls import calls
 from service.model.errors import FleetUnavailableError, GroundskeeperError
 from service.model.garbage import collect_seldom
 from service.queue.forecaster import Forecaster
+from service.queue.outlook import Goals
 from service.runtime.process import SWITCH_SECONDS
 from service.runtime.settings import FLEET_CONNECTIONS
 from service.scheduling import scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import ForkServerProcess
-
-    from service.access.secret_cipher import SecretCipher
-    from service.health.problem_rounds import Round
-    from service.metrics.table_series import Chosen
-    from service.queue.outlook import Goals
-    from service.scheduling.scheduler import SchedulerConfig, SchedulerResult
+from service.scheduling.scheduler import SchedulerConfig, SchedulerResult
 
 log = logging.getLogger(__name__)
 

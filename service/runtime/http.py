@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.errors import ServiceBusyError
 from service.api.problems import answer
-from service.runtime.connections import Admission
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from service.runtime.connections import Connections
+from service.runtime.connections import Admission, Connections
 
 log = logging.getLogger(__name__)
 

@@ -9,16 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from random import Random
 
 from jobs.local_process import STANDBY
 from service.model.backoff import BackOff
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from random import Random
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine
 
 from service.access import audit_store, session_store
 from service.catalog import commit_store, sample_store
@@ -14,18 +16,12 @@ from service.db.engine import writing
 from service.delegation import plan_store
 from service.delivery import outbox
 from service.incidents import store
+from service.model.clock import Clock
 from service.outcome import objective_store, read_store
 from service.queue import attempt_figures, cost_store, job_store, worker_store
 from service.reports import fleet_samples
+from service.runtime.settings import Settings
 from service.scheduling import decision_store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sqlalchemy import Connection, Engine
-
-    from service.model.clock import Clock
-    from service.runtime.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Connection
 
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry, shown
 from service.api.audit_objects import read
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from service.events.database import Database
+from service.events.database import Database
 
 
 class SettingRecorder:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
@@ -18,9 +19,6 @@ from jobs.web_url import PLACE, filled, is_web_url
 from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
 from service.runtime.storage_settings import StorageSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Connections to PostgreSQL: one for notifications of other replicas, and the least number for everything else. In the
 # process for work on very many tables, decisions and the search for problems take one each for seconds.

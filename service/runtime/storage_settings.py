@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field, field_validator
 
 from jobs.format.hudi_options import Form
 from jobs.storage import accounts
+from jobs.storage.accounts import Account
 from service.runtime.login_settings import LoginSettings
-
-if TYPE_CHECKING:
-    from jobs.storage.accounts import Account
 
 _STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io|ipc)\.[\w.-]+", re.ASCII)
 

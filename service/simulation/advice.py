@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from jobs.contract import JobKind
 from jobs.kinds.results import NO_WORK
 from jobs.spec import Spec
 from service.model.formatting import count
 from service.model.record import Record
+from service.policies.policy import Policy
 from service.queue.cost import Basis
-from service.simulation.advisable import ADVISABLE
-from service.simulation.simulator import simulated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from service.policies.policy import Policy
-    from service.simulation.advisable import Advisable
-    from service.simulation.expected import Expected
-    from service.simulation.outcome import Outcome
-    from service.simulation.simulator import Fleet
-    from service.simulation.table_past import TablePast
+from service.simulation.advisable import ADVISABLE, Advisable
+from service.simulation.expected import Expected
+from service.simulation.outcome import Outcome
+from service.simulation.simulator import Fleet, simulated
+from service.simulation.table_past import TablePast
 
 PERIOD = timedelta(days=7)
 """The past that is simulated."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from service.lake.table import TableType
 from service.model.formatting import count, duration
-from service.policies.settings import Trigger
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from service.policies.objective import AdviceSettings
-    from service.policies.settings import CleaningSettings, CompactionSettings
-    from service.simulation.outcome import Outcome
-    from service.simulation.table_past import TablePast
+from service.policies.objective import AdviceSettings
+from service.policies.settings import CleaningSettings, CompactionSettings, Trigger
+from service.simulation.outcome import Outcome
+from service.simulation.table_past import TablePast
 
 _HOUR, _DAY = 3600, 86_400
 _SLIGHTLY_MORE = 1.1

@@ -7,13 +7,16 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Engine
 
 from service.catalog import decision_times, table_store
 from service.catalog.table_events import event_of_table
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.events.database import Database
 from service.events.event import EventType
 from service.model.errors import NotFoundError
 from service.model.storage_errors import StorageError
@@ -21,20 +24,13 @@ from service.policies import policy_registry, store
 from service.policies.policy import TableLevel
 from service.policies.precedence import Subject
 from service.policies.settings import Mode
+from service.scheduling.admission import Limits
 from service.simulation import advice_store, advisable, past_store, read_costs
 from service.simulation.advice import MOST_COMMITS, PERIOD, TOO_MANY, Advice, AdviceState, advised, worse
 from service.simulation.errors import AdviceOutdatedError
+from service.simulation.outcome import Outcome
 from service.simulation.simulator import Fleet
 from service.simulation.what_if import engine_of, learned, with_facts
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection, Engine
-
-    from service.events.database import Database
-    from service.scheduling.admission import Limits
-    from service.simulation.outcome import Outcome
 
 TABLES_AT_ONCE = 3
 """Maximum number of tables that a round works on."""

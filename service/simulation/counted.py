@@ -3,17 +3,12 @@ alone says when jobs are due."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from jobs.contract import JobKind
+from service.policies.policy import Policy
 from service.policies.settings import Trigger
-from service.scheduling.decision import DECIDED, Skip, Suggest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from service.policies.policy import Policy
-    from service.scheduling.decision import Proposal
+from service.scheduling.decision import DECIDED, Proposal, Skip, Suggest
 
 COUNTED = (JobKind.COMPACTION, JobKind.CLEANING)
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
 
 from service.model.table_errors import TableNotFoundError
 from service.policies import policy_registry, store
-from service.policies.policy import PatternPolicy, TableLevel
-from service.policies.precedence import effective
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.policies.policy import Policy
-    from service.policies.precedence import Subject
+from service.policies.policy import PatternPolicy, Policy, TableLevel
+from service.policies.precedence import Subject, effective
 
 
 @dataclass(frozen=True)

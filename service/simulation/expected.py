@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from jobs.kinds.results import Work
-    from service.queue.cost import Cost
+from jobs.kinds.results import Work
+from service.queue.cost import Cost
 
 
 class Expected(Protocol):

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from statistics import median
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+
+from sqlalchemy import Connection
 
 from jobs.contract import JobKind, WriterEngine
 from jobs.format.index_definitions import RECORDS
 from jobs.spec import Documented, Spec
 from service.catalog import commit_store, snapshot_store, watch_store
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.catalog.registration import Registration
-    from service.lake.snapshot import TableSnapshot
+from service.catalog.registration import Registration
+from service.lake.snapshot import TableSnapshot
 
 MOST_UPSERTS = 200
 """The latest upserts of the week are enough."""

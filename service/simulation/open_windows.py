@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from service.policies import windows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from service.policies.policy import Policy, Window
+from service.policies.policy import Policy, Window
 
 _AFTERWARDS = 15 * 86_400.0
 _YEAR = 366 * 86_400.0

@@ -4,37 +4,32 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from jobs.contract import JobKind
 from service.catalog import sample_store, snapshot_store
+from service.catalog.sample import Sample
 from service.db import schema
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, SERVICE_OPERATIONS, WRITING_ACTIONS
+from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
 from service.outcome import objective_store
-from service.outcome.read_cost import ReadWork, read_cost
+from service.outcome.read_cost import ReadRates, ReadWork, read_cost
+from service.policies.policy import Policy
+from service.policies.precedence import Subject
 from service.queue import attempt_figures, worker_store
 from service.queue.attempt_figures import Figures
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted
 from service.simulation.out_of_use import left_by
 from service.simulation.outcome import KindOutcome, Outcome, Point
 from service.simulation.table_past import Beginning, Ran, TablePast, Write
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from sqlalchemy import Connection
-
-    from service.catalog.sample import Sample
-    from service.lake.snapshot import TableSnapshot
-    from service.outcome.read_cost import ReadRates
-    from service.policies.policy import Policy
-    from service.policies.precedence import Subject
 
 MOST_COMMITS = 400_000
 """A simulation with more commits is refused."""

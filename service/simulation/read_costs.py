@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from sqlalchemy import Connection
 
 from service.catalog import table_store
 from service.outcome.table_objective import TableObjective
 from service.outcome.typical_reads import reads_of_table
 from service.queue import worker_store
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from service.simulation.table_past import TablePast
+from service.simulation.table_past import TablePast
 
 
 def add(connection: Connection, pasts: dict[str, TablePast], now: datetime) -> None:

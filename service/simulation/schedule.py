@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from datetime import datetime
+from typing import Self
 
 from service.scheduling.cron import next_after
 from service.scheduling.trigger_context import Calendar
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 
 @dataclass(slots=True)

@@ -6,12 +6,10 @@ import os
 import pickle
 import signal
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from service.lake.reader_pool import end_with_parent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.contract import JobKind
 from jobs.kinds.kind import WorksOn
@@ -16,17 +17,11 @@ from jobs.kinds.results import NO_WORK, Work
 from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.model.record import made
-from service.outcome.read_cost import ReadWork, read_cost
+from service.outcome.read_cost import ReadCost, ReadWork, read_cost
+from service.policies.policy import Policy
 from service.simulation.growth import distinct
 from service.simulation.out_of_use import OutOfUse
-from service.simulation.table_past import Ran
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from service.outcome.read_cost import ReadCost
-    from service.policies.policy import Policy
-    from service.simulation.table_past import TablePast, Write
+from service.simulation.table_past import Ran, TablePast, Write
 
 _NEVER_RAN = Ran()
 _REPLACING = frozenset({JobKind.COMPACTION, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION})

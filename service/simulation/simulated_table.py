@@ -5,21 +5,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.lake.snapshot import TableSnapshot
 from service.model.record import made
 from service.outcome.objective import check
-from service.policies.freeze import next_start
+from service.outcome.table_objective import TableObjective
+from service.policies.freeze import Freeze, next_start
 from service.queue.job import Job
-from service.scheduling.admission import Situation, admit
-from service.scheduling.decision import Run, Skip, Wait
+from service.scheduling.admission import Limits, Load, Situation, admit
+from service.scheduling.decision import Proposal, Run, Skip, Wait
 from service.scheduling.decision_inputs import POLICIES, frozen_by, paused
 from service.scheduling.expected_costs import WEIGHED
 from service.scheduling.job_history import JobHistory
@@ -28,21 +29,11 @@ from service.scheduling.trigger_context import TriggerContext
 from service.scheduling.worth import LONGEST_WAIT
 from service.scheduling.writer_hazard import NO_HAZARD
 from service.simulation.counted import COUNTED, SIMULATED, counts, stays_due, stays_proposed
+from service.simulation.expected import Expected
 from service.simulation.open_windows import OpenWindows
 from service.simulation.schedule import Schedule
-from service.simulation.simulated_files import SimulatedFiles, moment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from service.outcome.table_objective import TableObjective
-    from service.policies.freeze import Freeze
-    from service.scheduling.admission import Limits, Load
-    from service.scheduling.decision import Proposal
-    from service.simulation.expected import Expected
-    from service.simulation.simulated_files import Taken
-    from service.simulation.table_past import TablePast, Write
+from service.simulation.simulated_files import SimulatedFiles, Taken, moment
+from service.simulation.table_past import TablePast, Write
 
 _NEVER = JobHistory()
 _NOT_YET = Skip("not-yet", "")

@@ -8,26 +8,22 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from zlib import crc32
 
+from jobs.contract import JobKind
 from service.outcome.gain import gain_of
-from service.queue.job import mutates
+from service.policies.freeze import Freeze
+from service.queue.job import Job, mutates
 from service.queue.lease_order import NEVER, Candidate, turn
 from service.queue.slot_use import AT_LEAST, used_after
 from service.scheduling.admission import Limits, Load
 from service.scheduling.expected_costs import WEIGHED
 from service.simulation.counted import SIMULATED
+from service.simulation.expected import Expected
 from service.simulation.outcome import KindOutcome, Outcome, Point, TableOutcome, percentile
+from service.simulation.simulated_files import Taken
 from service.simulation.simulated_table import SimulatedTable
-
-if TYPE_CHECKING:
-    from jobs.contract import JobKind
-    from service.policies.freeze import Freeze
-    from service.queue.job import Job
-    from service.simulation.expected import Expected
-    from service.simulation.simulated_files import Taken
-    from service.simulation.table_past import TablePast
+from service.simulation.table_past import TablePast
 
 _POINTS = 168
 _MOST_JOBS = 2**60

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind
+from service.lake.table import TableType
 from service.outcome.table_objective import TableObjective
+from service.policies.policy import Policy
+from service.policies.precedence import Subject
 from service.simulation.growth import Growth
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from jobs.contract import JobKind
-    from service.lake.table import TableType
-    from service.policies.policy import Policy
-    from service.policies.precedence import Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine
 
 from service.db.engine import open_engine, reading
 from service.model.formatting import count, duration, size
 from service.policies import freeze_store
+from service.policies.policy import Policy
 from service.queue import worker_store
 from service.queue.cost_store import Lessons
 from service.scheduling.admission import Limits
 from service.simulation import past_store, read_costs
-from service.simulation.edit import edited
+from service.simulation.edit import Edit, edited
 from service.simulation.errors import SimulationTooLargeError
+from service.simulation.expected import Expected
 from service.simulation.outcome import Outcome
-from service.simulation.past_store import TooManyCommits
+from service.simulation.past_store import Past, TooManyCommits
 from service.simulation.side_by_side import both
 from service.simulation.simulator import Fleet, simulated
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sqlalchemy import Connection, Engine
-
-    from service.policies.policy import Policy
-    from service.simulation.edit import Edit
-    from service.simulation.expected import Expected
-    from service.simulation.past_store import Past
 
 MOST_TABLES = 1000
 MOST_DAYS = 90
