@@ -214,7 +214,7 @@ def test_a_cleaning_waits_until_the_first_old_version_is_older_than_the_retained
     past = a_past(
         table_type=TableType.COPY_ON_WRITE, growth=Growth(logged=0.0, kept=0.25), policy=Policy(cleaning=often)
     )
-    # From the eleventh commit on, each one makes a version removable. No poll sees the last of the 144.
+    # Each commit after the tenth makes a version removable. No poll sees the last of the 144.
     assert jobs(outcome([past]))[CLEANING] == 133
     known = replace(past.beginning, freed_files=4, freed_bytes=8 * MIB, freed=(Freed(8, 0.0), Freed(4, 0.0)))
     found = outcome([replace(past, beginning=known, writes=past.writes[:2])])
