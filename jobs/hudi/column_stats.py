@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from jobs.format.index_definitions import COLUMN_STATISTICS, PARTITION_STATISTICS
 from jobs.format.meta_columns import PARTITION_PATH
-from jobs.hudi import base_files, indexes, metadata_table
+from jobs.hudi import base_files, file_indexes, indexes, metadata_table
 from jobs.hudi.index_entries import entries_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import FileSlice
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+_RECORD = "ColumnStatsMetadata"  # the field of `HoodieMetadataRecord`
 _MOST_FILES = 64
 _MOST_COLUMNS = 32
 _MOST_BYTES = 1 << 30
@@ -90,14 +91,13 @@ def of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
     if not paths or PARTITION_STATISTICS not in table.metadata_partitions:
         return Compared()
     with translated("comparing the statistics of partitions with the rows"):
-        frame, record = current(table).where(F.col(PARTITION_PATH).isin(paths)), F.col("ColumnStatsMetadata")
-        every = entries_of(table, PARTITION_STATISTICS).where(~record["isDeleted"])
+        frame, record = current(table).where(F.col(PARTITION_PATH).isin(paths)), F.col(_RECORD)
+        every = _kept(table, PARTITION_STATISTICS)
         # If a column is no longer indexed, Hudi ignores its bounds, but still skips the partitions without an entry.
         columns = {row[0] for row in every.select(record["columnName"]).distinct().collect()}
         defined = _defined(table)
         types = {name: kind for name, kind in _flat(frame).items() if name in defined | columns}
-        rows = every.where(record["fileName"].isin(paths)).select(F.to_json(record)).collect()
-        entries = {(each["fileName"], each["columnName"]): each for each in (_record(row[0]) for row in rows)}
+        entries = _scanned(every, paths)
         wanted = [figure for name, kind in types.items() for figure in figures(name, kind)]
         actual = frame.groupBy(F.col(PARTITION_PATH)).agg(F.count("*"), *wanted).collect()
     return _compared(actual, types, entries, indexed=paths if columns else (), expected=types, defined=defined)
@@ -145,6 +145,17 @@ def _flat(frame: DataFrame) -> dict[str, str]:
     return dict([each for each in types if not each[1].startswith(("array", "map", "struct"))][:_MOST_COLUMNS])
 
 
+def _kept(table: HudiTable, partition: str) -> DataFrame:
+    return entries_of(table, partition).where(~F.col(_RECORD)["isDeleted"])
+
+
+def _scanned(every: DataFrame, places: Sequence[str]) -> dict[tuple[str, str], Any]:
+    """Returns the records of these places, by place and column."""
+    record = F.col(_RECORD)
+    rows = every.where(record["fileName"].isin(list(places))).select(F.to_json(record)).collect()
+    return {(each["fileName"], each["columnName"]): each for each in (_record(row[0]) for row in rows)}
+
+
 def _record(text: str) -> dict[str, Any]:
     """Returns a record of statistics with its values in the form of Avro's JSON. Spark reads a union as a struct."""
     found: dict[str, Any] = json.loads(text)
@@ -186,6 +197,8 @@ def figures(name: str, kind: str) -> list[Column]:
 
 def stored(table: HudiTable, chosen: Sequence[FileSlice], columns: Sequence[str]) -> dict[tuple[str, str], Any]:
     """Returns the records (`HoodieMetadataColumnStats`) by file name and column."""
+    if file_indexes.mixed_in(table, COLUMN_STATISTICS):  # Queries scan all file groups, a lookup only one of them.
+        return _scanned(_kept(table, COLUMN_STATISTICS), [item.base_name for item in chosen])
     jvm = table.jvm
     with metadata_table.reader(table) as metadata:
         files = [jvm.hudi.common.util.collection.Pair.of(item.partition, item.base_name) for item in chosen]
