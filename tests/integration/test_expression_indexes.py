@@ -79,7 +79,7 @@ def test_a_clean_that_stops_all_writers_is_refused_found_and_cured(
 
     for instant in hudi_table(spark, base, None).pending():
         named = {"instant": instant.requested, "table_name": "test"}
-        run_job(spark, base, "rollback", named, index=None, writers_stopped=True, **STOPPED)
+        run_job(spark, base, "rollback", named, index=None, writers_stopped=True, writers_retry_conflicts=True)
     cure = findings(spark, base)[MIXED]["cure"]
     run_job(spark, base, cure["kind"], cure["params"], index=None, **STOPPED)
     assert (findings(spark, base), tables.snapshot(spark, base)) == ({}, rows)
