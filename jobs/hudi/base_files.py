@@ -13,6 +13,7 @@ from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 
 _MOST_SUSPECTS = 100
@@ -22,7 +23,9 @@ FILE = "_metadata.file_name"
 """Name of the column with the file of each row."""
 
 
-def read(table: HudiTable, paths: Sequence[str], *, schema: str | None = None, **options: str) -> DataFrame:
+def read(
+    table: HudiTable, paths: Sequence[str], *, schema: str | StructType | None = None, **options: str
+) -> DataFrame:
     """Returns the rows of these Parquet files, by this schema or that of one of them. `options` are Spark's."""
     # Spark would otherwise expand the paths as patterns, and read folder names as columns.
     reader = table.jvm.spark.newSession().read.option("__globPaths__", "false").option("recursiveFileLookup", "true")

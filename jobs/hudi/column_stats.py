@@ -1,26 +1,33 @@
-"""Compares the column statistics of the metadata table with the values in the files. Hudi's data skipping uses these
-statistics to leave out files."""
+"""Compares the statistics of the metadata table with the values in the files and in the partitions. Hudi's data
+skipping uses these statistics to leave out files and partitions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.types import StructType
 
-from jobs.format.index_definitions import COLUMN_STATISTICS
-from jobs.hudi import base_files, metadata_table
+from jobs.format.index_definitions import COLUMN_STATISTICS, PARTITION_STATISTICS
+from jobs.format.meta_columns import PARTITION_PATH
+from jobs.hudi import base_files, file_indexes, indexes, metadata_table
+from jobs.hudi.index_entries import entries_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import FileSlice
+from jobs.hudi.rows import current
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame, Row
 
+Item = TypeVar("Item")
 
+_RECORD = "ColumnStatsMetadata"  # the field of `HoodieMetadataRecord`
 _MOST_FILES = 64
 _MOST_COLUMNS = 32
 _MOST_BYTES = 1 << 30
@@ -36,52 +43,144 @@ _RANGED: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Compared:
-    """The comparison of `files` and `columns`; `hiding` maps a column to the files whose rows its statistics hide."""
+    """The comparison of statistics with the values of `places`: base files, or partition paths. Each mapping has the
+    places by column.
 
-    files: int
-    columns: tuple[str, ...]
-    hiding: Mapping[str, Sequence[str]]
+    `hiding` have entries that do not cover the values. `lacking` have values without an entry: Hudi skips them for a
+    filter on such a column and another one, and partitions also for a filter on the column alone. `added` have neither
+    values nor entry, because they are older than the column: Hudi skips them for `column IS NULL` with another filter,
+    and partitions also for a function of the column. `unindexed` have no entries at all, so that Hudi always reads
+    them. (`DataSkippingUtils`, `PartitionStatsIndexSupport.prunePartitions`, 1.2.0.)
+    """
+
+    places: int = 0
+    hiding: dict[str, list[str]] = field(default_factory=dict)
+    lacking: dict[str, list[str]] = field(default_factory=dict)
+    added: dict[str, list[str]] = field(default_factory=dict)
+    unindexed: list[str] = field(default_factory=list)
 
 
-def compare(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
-    """Compares the statistics of a sample of base files with their values: at most `_MOST_FILES` files with about
-    `_MOST_BYTES` bytes in total, and `_MOST_COLUMNS` columns."""
+def of_files(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
+    """Compares the column statistics of a sample of base files with their values, for `_MOST_COLUMNS` columns."""
     chosen = sample(slices) if COLUMN_STATISTICS in table.metadata_partitions else []
     if not chosen:
-        return Compared(0, (), {})
+        return Compared()
     with translated("comparing the column statistics with the files"):
-        frame = base_files.read(table, [item.base_file or "" for item in chosen])
-        types = {name: kind for name, kind in frame.dtypes if not name.startswith("_hoodie_")}
-        flat = [name for name, kind in types.items() if not kind.startswith(("array", "map", "struct"))][:_MOST_COLUMNS]
-        records = stored(table, chosen, flat)
-        known = [name for name in flat if any(column == name for _, column in records)]
-        if not known:
-            return Compared(0, (), {})
-        wanted = [figure for name in known for figure in figures(name, types[name])]
-        actual = frame.groupBy(F.col(base_files.FILE).alias("file")).agg(*wanted).collect()
-    hiding: dict[str, list[str]] = {}
+        paths = [item.base_file or "" for item in chosen]
+        frame, defined = base_files.read(table, paths), _defined(table)
+        if defined - set(frame.columns):  # Spark takes the schema of one of the files, which may lack a new column.
+            fields = [each for each in current(table).schema if each.name in defined - set(frame.columns)]
+            frame = base_files.read(table, paths, schema=StructType([*frame.schema, *fields]))
+        types = _flat(frame)
+        entries = stored(table, chosen, list(types))
+        types = {name: kind for name, kind in types.items() if name in defined | {column for _, column in entries}}
+        wanted = [figure for name, kind in types.items() for figure in figures(name, kind)]
+        actual = frame.groupBy(F.col(base_files.FILE).alias("file")).agg(F.count("*"), *wanted).collect()
+    return _compared(actual, types, entries, indexed={file for file, _ in entries}, expected=defined, defined=defined)
+
+
+def of_partitions(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
+    """Compares the statistics of a sample of partitions with the values of all their rows, for `_MOST_COLUMNS` columns:
+    of at most `_MOST_FILES` partitions, with about `_MOST_BYTES` bytes in total."""
+    sizes: Counter[str] = Counter()
+    for item in slices:
+        sizes[item.partition] += item.bytes
+    paths = _limited(sorted(sizes.items()))
+    if not paths or PARTITION_STATISTICS not in table.metadata_partitions:
+        return Compared()
+    with translated("comparing the statistics of partitions with the rows"):
+        frame, record = current(table).where(F.col(PARTITION_PATH).isin(paths)), F.col(_RECORD)
+        every = _kept(table, PARTITION_STATISTICS)
+        # If a column is no longer indexed, Hudi ignores its bounds, but still skips the partitions without an entry.
+        columns = {row[0] for row in every.select(record["columnName"]).distinct().collect()}
+        defined = _defined(table)
+        types = {name: kind for name, kind in _flat(frame).items() if name in defined | columns}
+        entries = _scanned(every, paths)
+        wanted = [figure for name, kind in types.items() for figure in figures(name, kind)]
+        actual = frame.groupBy(F.col(PARTITION_PATH)).agg(F.count("*"), *wanted).collect()
+    return _compared(actual, types, entries, indexed=paths if columns else (), expected=types, defined=defined)
+
+
+def _compared(
+    actual: Sequence[Row],
+    types: Mapping[str, str],
+    entries: Mapping[tuple[str, str], Any],
+    *,
+    indexed: Collection[str],
+    expected: Collection[str],
+    defined: Collection[str],
+) -> Compared:
+    """`actual` has a row for each place: its name, the number of its rows, and the `figures` of each column. The
+    `expected` columns should have an entry for each of the `indexed` places; bounds are those of `defined` columns, or
+    of all if none is defined."""
+    found = Compared(len(actual))
     for row in actual:
-        for number, name in enumerate(known):
-            count, low, high = row[1 + 3 * number : 4 + 3 * number]
-            record = records.get((row[0], name))
-            if record and count and hides(record, low, high, types[name]):
-                hiding.setdefault(name, []).append(row[0])
-    return Compared(len(chosen), tuple(known), hiding)
+        place = row[0]
+        if place not in indexed:
+            found.unindexed.append(place)
+            continue
+        for number, (name, kind) in enumerate(types.items()):
+            count, low, high = row[2 + 3 * number : 5 + 3 * number]
+            entry = entries.get((place, name))
+            if entry is None and name in expected:
+                (found.lacking if count else found.added).setdefault(name, []).append(place)
+            elif entry is not None and count and name in (defined or types) and hides(entry, low, high, kind):
+                found.hiding.setdefault(name, []).append(place)
+    return found
+
+
+def _defined(table: HudiTable) -> set[str]:
+    """Returns the columns that have statistics by the definition of the index."""
+    defined = indexes.definitions(table).get(COLUMN_STATISTICS)
+    return (
+        {name for name in defined.columns if not name.startswith("_hoodie_") and "." not in name} if defined else set()
+    )
+
+
+def _flat(frame: DataFrame) -> dict[str, str]:
+    """Returns the types of the columns that are neither nested nor meta fields, at most `_MOST_COLUMNS`."""
+    types = [(name, kind) for name, kind in frame.dtypes if not name.startswith("_hoodie_")]
+    return dict([each for each in types if not each[1].startswith(("array", "map", "struct"))][:_MOST_COLUMNS])
+
+
+def _kept(table: HudiTable, partition: str) -> DataFrame:
+    return entries_of(table, partition).where(~F.col(_RECORD)["isDeleted"])
+
+
+def _scanned(every: DataFrame, places: Sequence[str]) -> dict[tuple[str, str], Any]:
+    """Returns the records of these places, by place and column."""
+    record = F.col(_RECORD)
+    rows = every.where(record["fileName"].isin(list(places))).select(F.to_json(record)).collect()
+    return {(each["fileName"], each["columnName"]): each for each in (_record(row[0]) for row in rows)}
+
+
+def _record(text: str) -> dict[str, Any]:
+    """Returns a record of statistics with its values in the form of Avro's JSON. Spark reads a union as a struct."""
+    found: dict[str, Any] = json.loads(text)
+    for name in ("minValue", "maxValue"):
+        values = [each for each in (found.get(name) or {}).values() if isinstance(each, dict) and "value" in each]
+        found[name] = values[0] if values else None
+    return found
 
 
 def sample(slices: Sequence[FileSlice]) -> list[FileSlice]:
     """Returns a sample of slices with Parquet base files, spread over all partitions: at most `_MOST_FILES` files with
     about `_MOST_BYTES` bytes in total."""
     based = [item for item in slices if item.base_file and item.base_file.endswith(".parquet")]
-    found: list[FileSlice] = []
+    return _limited([(item, item.base_bytes) for item in based])
+
+
+def _limited(sized: Sequence[tuple[Item, int]]) -> list[Item]:
+    """Returns a sample of these items, given with their sizes in bytes."""
+    found: list[Item] = []
     total = 0
-    for item in based[:: -(-len(based) // _MOST_FILES) or 1]:
-        if found and total + item.base_bytes > _MOST_BYTES:
+    for item, size in sized[:: -(-len(sized) // _MOST_FILES) or 1]:
+        if found and total + size > _MOST_BYTES:
             break
         found.append(item)
-        total += item.base_bytes
+        total += size
     return found
 
 
@@ -98,6 +197,8 @@ def figures(name: str, kind: str) -> list[Column]:
 
 def stored(table: HudiTable, chosen: Sequence[FileSlice], columns: Sequence[str]) -> dict[tuple[str, str], Any]:
     """Returns the records (`HoodieMetadataColumnStats`) by file name and column."""
+    if file_indexes.mixed_in(table, COLUMN_STATISTICS):  # Queries scan all file groups, a lookup only one of them.
+        return _scanned(_kept(table, COLUMN_STATISTICS), [item.base_name for item in chosen])
     jvm = table.jvm
     with metadata_table.reader(table) as metadata:
         files = [jvm.hudi.common.util.collection.Pair.of(item.partition, item.base_name) for item in chosen]

@@ -10,11 +10,18 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.format.index_definitions import IndexDefinition
+from jobs.format.index_definitions import EXPRESSION, IndexDefinition
 from jobs.hudi.jvm import translated
-from jobs.hudi.metadata_table import reader
+from jobs.hudi.metadata_table import FOLDER, reader
 from jobs.hudi.records import FileSlice
 from jobs.hudi.table import HudiTable
+
+
+def mixed_in(table: HudiTable, partition: str) -> list[str]:
+    """Returns the names of the files of expression indexes in a partition of the metadata table that belongs to another
+    index. Hudi 1.2.0 then looks entries up in the wrong file groups (`EXPRESSION_INDEX`)."""
+    file_ids = EXPRESSION.replace("_", "-")
+    return sorted(name for name in table.files_in(f"{FOLDER}/{partition}") if name.lstrip(".").startswith(file_ids))
 
 
 def filters(table: HudiTable, index: str, files: Sequence[FileSlice]) -> dict[str, tuple[str, bytes]]:

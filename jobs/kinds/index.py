@@ -87,7 +87,16 @@ class IndexDifference(Part, frozen=True, kw_only=True):
     """A difference between an index and the rows"""
 
     partition: Annotated[str, Spec("The index")]
-    missing: Annotated[tuple[str, ...], Spec("Rows without a right entry, at most 100")]
+    missing: Annotated[
+        tuple[str, ...],
+        Spec(
+            "Rows without a right entry, at most 100. Of statistics: files or partitions without any entry, which"
+            " readers never skip"
+        ),
+    ]
+    hiding: Annotated[
+        tuple[str, ...], Spec("Columns by whose statistics queries skip files or partitions although they match")
+    ] = ()
     beyond: Annotated[tuple[str, ...], Spec("Entries without a row, at most 100")]
 
 

@@ -54,6 +54,16 @@ OTHER_RECORD_INDEX: Final = ProblemType(
     example="record_index is global",
     hint="Drop it first.",
 )
+EXPRESSION_INDEX: Final = ProblemType(
+    "expression-index",
+    "Cleaning beside this expression index stops all writers of the table",
+    why="When a clean deletes files, Hudi 1.2 writes the entries of an expression index into the partition of the"
+    " metadata table that has the same type (`column_stats` or `bloom_filters`). File groups of two indexes are then"
+    " mixed up there: almost every later write fails with `mismatched partition path`, and lookups miss entries.",
+    example="expr_index_day in column_stats",
+    hint="Drop the expression index (`DROP INDEX`), clean, and create it again; or drop the other index. Switch"
+    " cleaning off in the writers (`hoodie.clean.automatic=false`), because Hudi's own cleaner does the same.",
+)
 INDEXING_PENDING: Final = ProblemType(
     "indexing-pending",
     "Another indexer has begun to build an index",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from jobs.contract import Problem
@@ -22,6 +22,7 @@ from jobs.hudi import indexes
 from jobs.hudi.table import HudiTable
 from jobs.kinds.index import IndexParams
 from jobs.problems.indexes import (
+    EXPRESSION_INDEX,
     INDEX_IN_USE,
     INDEX_NOT_KEPT,
     INDEX_NOT_OFFERED,
@@ -92,7 +93,7 @@ def of_build(table: HudiTable, params: IndexParams) -> list[Problem]:
         return [NO_METADATA_TABLE.because()]
     problems = [*missing_parts.missing(table), *preflight.of_lock(table), *of_indexing(table), *_of_users(table)]
     problems += [INDEX_NOT_PROVED.because(detail) for detail in _not_proved(table, kind)]
-    problems += _of_columns(table, params)
+    problems += [*_of_columns(table, params), *of_expressions(table, partitions_of(table, params))]
     if RECORDS in partitions_of(table, params):
         problems += _of_records(table, params)
     return problems
@@ -121,6 +122,24 @@ def of_indexing(table: HudiTable) -> list[Problem]:
     found = [f"{item.requested} ({item.state.lower()})" for item in pending]
     found += [f"partitions in flight: {', '.join(inflight)}"] if inflight else []
     return [INDEXING_PENDING.because(", ".join(found))]
+
+
+def of_expressions(table: HudiTable, partitions: Collection[str]) -> list[Problem]:
+    """Returns the refusal if an expression index has the type of an index in these partitions of the metadata table:
+    each clean by Hudi 1.2.0 that deletes files would mix the two up.
+
+    The clean's entries of an expression index (`convertMetadataToExpressionIndexRecords`) get the partition of the
+    type, but the file ids of the expression index. A file id in two partitions is one bucket to Hudi
+    (`UpsertPartitioner`), and keys are looked up modulo the number of file groups.
+    """
+    if not any(name.startswith(EXPRESSION) for name in table.metadata_partitions):
+        return []
+    mixed = [
+        f"{name} in {each.kind}"
+        for name, each in sorted(indexes.definitions(table).items())
+        if name.startswith(EXPRESSION) and name in table.metadata_partitions and each.kind in partitions
+    ]
+    return [EXPRESSION_INDEX.because(", ".join(mixed))] if mixed else []
 
 
 def is_other_record_index(table: HudiTable, params: IndexParams) -> bool:

@@ -51,6 +51,7 @@ PROOFS: dict[str, Check] = {
     "logs of compactions": commits.compactions,
     "parts of the metadata table": table_parts.metadata_table,
     "metadata table": metadata_table.listing,
+    "files of indexes": indexes.mixed,
     "partition metadata": table_parts.partition_metadata,
     "overwritten rows": overwritten.back,
     "deletes without effect": deletes.without_effect,

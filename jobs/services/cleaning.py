@@ -24,7 +24,7 @@ from jobs.job_context import JobContext
 from jobs.kinds.cleaning import FILES_PER_CLEAN, CleaningParams, CleaningResult, ConsumerSeen
 from jobs.kinds.results import EstimatedCost
 from jobs.problems.plans import OTHER_PLANS_PENDING, STALE_WRITE_IN_FLIGHT
-from jobs.protocol import preflight
+from jobs.protocol import index_refusals, preflight
 from jobs.protocol.clean_retention import CleanRetention
 from jobs.protocol.consumers import pending_cleans
 from jobs.protocol.partition_holds import being_written, writing_into
@@ -49,6 +49,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
     has_sessions = WriterEngine.SPARK_SQL in table.declared.writers_engines
     kept = CleanRetention(params.policy, params.retain, params.consumers, has_sessions)
     problems = kept.too_small() + kept.problems(table.commits()) + pending_cleans(table, params.consumers)
+    problems += index_refusals.of_expressions(table, table.metadata_partitions)
     lock = TableLock(table, order.job_id)
     rolled_back: list[str] = []
     has_remains = False
@@ -102,6 +103,7 @@ def _execute_delegated(
     """
     consumers = order.params.consumers
     problems = [*_stale_write_problems(table), *pending_cleans(table, consumers)]
+    problems += index_refusals.of_expressions(table, table.metadata_partitions)
     lock = TableLock(table, order.job_id)
     if order.dry_run:
         found = delegated_plans.find(table, order, {CLEAN})

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from jobs.contract import Outcome, Result, WorkOrder
 from jobs.errors import LeaseLostError, WritersActiveError, refuse
 from jobs.format.index_definitions import COLUMN_STATISTICS, FILES, PARTITION_STATISTICS
-from jobs.hudi import index_entries, indexer, statistics_gaps
+from jobs.hudi import column_stats, index_entries, indexer
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -234,7 +234,10 @@ def _require_right(table: HudiTable, names: Collection[str]) -> None:
     if missing:
         raise IndexDiffersError(f"Hudi has not built {', '.join(sorted(missing))}")
     if differences := _differences(table, names):
-        detail = [f"{each.partition}: {', '.join((*each.missing, *each.beyond)[:_SHOWN])}" for each in differences]
+        detail = [
+            f"{each.partition}: {', '.join((*each.hiding, *each.missing, *each.beyond)[:_SHOWN])}"
+            for each in differences
+        ]
         raise IndexDiffersError("; ".join(detail))
 
 
@@ -245,7 +248,14 @@ def _differences(table: HudiTable, names: Collection[str]) -> Sequence[IndexDiff
         [*index_entries.compare(table, slices, names), *file_values.compare(table, slices, names)] if names else []
     )
     found = [IndexDifference(partition=each.index, missing=each.missing, beyond=each.beyond) for each in compared]
-    for partition in (COLUMN_STATISTICS, PARTITION_STATISTICS):
-        if partition in names and (missing := statistics_gaps.find(table, partition, slices)):
-            found.append(IndexDifference(partition=partition, missing=missing, beyond=()))
+    for partition, of_statistics, place in (
+        (COLUMN_STATISTICS, column_stats.of_files, "file"),
+        (PARTITION_STATISTICS, column_stats.of_partitions, "partition"),
+    ):
+        each = of_statistics(table, slices) if partition in names else column_stats.Compared()
+        hiding = {**each.added, **each.lacking, **each.hiding}
+        texts = [f"{name} in {len(places)} {place}s, such as {places[0]!r}" for name, places in hiding.items()]
+        missing = tuple(f"{place} {name!r}" for name in each.unindexed[: index_entries.MOST_NAMED])
+        if missing or texts:
+            found.append(IndexDifference(partition=partition, missing=missing, hiding=tuple(texts), beyond=()))
     return found

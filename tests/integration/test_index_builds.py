@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.errors import RefusedError, WritersActiveError
-from jobs.hudi import indexer
 from jobs.hudi.indexer import Indexer
 from jobs.job_context import JobContext
 from jobs.table_errors import IndexDiffersError, IndexTooSlowError
 from tests.acceptance.storage import listing
 from tests.integration import indexed, tables
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import run_job
 from tests.integration.writers import HeldWriter
 
 if TYPE_CHECKING:
@@ -197,18 +196,6 @@ def test_a_record_index_is_not_dropped_while_a_secondary_index_needs_it(spark: S
     assert_right(spark, base, "record_index")
     job(spark, base, "drop", "record")
     assert_right(spark, base)
-
-
-@pytest.mark.exhaustive
-def test_a_lost_entry_of_a_partition_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
-    job(spark, base, "build", "column_stats")
-    for file in (base / ".hoodie" / "metadata" / "partition_stats").glob("*.hfile"):
-        file.unlink()
-    (found,) = run_job(spark, base, "index", {}, index=None).details["differences"]
-    assert (found["partition"], len(found["missing"])) == ("partition_stats", 9)
-    assert indexer.unfinished(hudi_table(spark, base, None)) == ()
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.format.index_definitions import BLOOM_FILTERS, EXPRESSION, RECORDS
-from jobs.hudi import index_entries
+from jobs.format.index_definitions import BLOOM_FILTERS, COLUMN_STATISTICS, EXPRESSION, RECORDS
+from jobs.hudi import file_indexes, index_entries
 from jobs.hudi.indexes import definitions
 from jobs.kinds.results import Cure
 from jobs.services.checks import file_values
@@ -66,4 +66,21 @@ def expressions(examined: Examined) -> Iterator[Finding]:
             " files that have its rows.",
             "Hudi 1.2 looks up the values of all filters of a column in its expression index. Read with"
             " `hoodie.enable.data.skipping=false`, or drop the index: `DROP INDEX <name> ON <table>`.",
+        )
+
+
+def mixed(examined: Examined) -> Iterator[Finding]:
+    """Finds indexes whose partition of the metadata table also has files of an expression index."""
+    partitions = sorted(examined.table.metadata_partitions & {BLOOM_FILTERS, COLUMN_STATISTICS})
+    found = {name: file_indexes.mixed_in(examined.table, name) for name in partitions}
+    if items := {name: f"{name} has {len(files)}, such as {files[0]}" for name, files in found.items() if files}:
+        yield Finding(
+            "expression-index-mixed-in",
+            "Another index has files of an expression index",
+            items,
+            "Almost every write fails (`mismatched partition path`), and lookups miss entries. Queries find all rows.",
+            "A clean by Hudi 1.2 writes entries of an expression index into `column_stats` or `bloom_filters`. Drop the"
+            " expression index (`DROP INDEX`), or switch cleaning off in all writers. Then stop the writers, roll back"
+            " those that failed, and build the metadata table anew.",
+            Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
         )

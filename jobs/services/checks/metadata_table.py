@@ -12,7 +12,7 @@ from jobs.protocol import metadata_files
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from jobs.hudi.records import FileSlice
 
@@ -68,21 +68,52 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 
 def statistics(examined: Examined) -> Iterator[Finding]:
-    """Compares the column statistics of some files with their values (Hudi #18754, #18755)."""
-    compared = column_stats.compare(examined.table, examined.slices)
-    if compared.hiding:
+    """Compares the statistics of some files and partitions with their values (Hudi #18754, #18755)."""
+    files = column_stats.of_files(examined.table, examined.slices)
+    partitions = column_stats.of_partitions(examined.table, examined.slices)
+    effect = "A query with a filter on the column skips these places, although they have rows that it should return."
+    # What is wrong for a file is also wrong for its partition, and neither is mended by a new metadata table.
+    alike = {name: places for name, places in partitions.hiding.items() if name in files.hiding}
+    if items := _items(files, files.hiding, "files") | _items(partitions, alike, "partitions"):
         yield Finding(
             "statistics-hide-rows",
             "Column statistics hide rows",
-            {
-                column: f"column '{column}' in {len(files)} of the {compared.files} files that were compared"
-                for column, files in compared.hiding.items()
-            },
-            "A query with a filter on the column skips these files, although they have rows that it should return.",
+            items,
+            effect,
             "Hudi records wrong statistics of columns with NaN and of values beyond 4 KB. Read with"
             " `hoodie.enable.data.skipping=false`, or index other columns"
             " (`hoodie.metadata.index.column.stats.column.list`).",
         )
+    partial = {name: places for name, places in partitions.hiding.items() if name not in alike}
+    if items := _items(files, files.lacking, "files") | _items(partitions, partitions.lacking | partial, "partitions"):
+        yield Finding(
+            "statistics-incomplete",
+            "Statistics lack values of a column",
+            items,
+            f"{effect} Filters on two columns skip the files whose statistics lack one of them.",
+            "A writer with other columns of statistics committed, such as Spark SQL with its defaults, or a compaction"
+            " ended during a write. Read with `hoodie.enable.data.skipping=false` until the metadata table is built"
+            " anew. Let all writers use the same `hoodie.metadata.index.column.stats.column.list`.",
+            Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
+        )
+    if items := _items(files, files.added, "files") | _items(partitions, partitions.added, "partitions"):
+        yield Finding(
+            "statistics-of-added-column",
+            "Statistics lack a column that was added later",
+            items,
+            "Queries for rows without a value in the column (`IS NULL` with another filter, or a function of the"
+            " column) skip these places, although they have such rows.",
+            "Hudi 1.2 takes the missing entry for no row. Read with `hoodie.enable.data.skipping=false`; or drop"
+            " `column_stats` by an `index` job, and from the options of all writers. A new metadata table would be the"
+            " same.",
+        )
+
+
+def _items(compared: column_stats.Compared, found: Mapping[str, Sequence[str]], places: str) -> dict[str, str]:
+    return {
+        f"{name} {places}": f"column '{name}' in {len(those)} of the {compared.places} {places} that were compared"
+        for name, those in found.items()
+    }
 
 
 def _logs_in_flight(examined: Examined, unknown: set[str]) -> set[str]:

@@ -3353,7 +3353,11 @@ class IndexDifference(Model, frozen=True, kw_only=True):
     partition: str | UnsetType = UNSET
     """The index"""
     missing: list[str] | UnsetType = UNSET
-    """Rows without a right entry, at most 100"""
+    """Rows without a right entry, at most 100. Of statistics: files or partitions without any entry, which readers
+    never skip
+    """
+    hiding: list[str] | UnsetType = UNSET
+    """Columns by whose statistics queries skip files or partitions although they match"""
     beyond: list[str] | UnsetType = UNSET
     """Entries without a row, at most 100"""
 

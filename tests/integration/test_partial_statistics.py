@@ -1,0 +1,147 @@
+"""Statistics that lack a column of some files or partitions hide rows from queries (Hudi 1.2); those that lack whole
+files, or all partitions, do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from tests.integration import indexed, tables
+from tests.integration.long_session import LongSession
+from tests.integration.run import run_job
+from tests.integration.test_index_builds import CONDITIONS, COUNT, COW, MOR, job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ENABLED = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.small.file.limit": "0"}
+BOTH, ALONE = "fare >= -9 and city >= 0", "fare >= -9"
+
+
+def hidden(spark: SparkSession, base: Path, *conditions: str) -> list[str]:
+    """Returns those of these conditions by which a query finds other rows than a scan."""
+    session, found = spark.newSession(), []
+    for condition in conditions:
+        by_statistics, by_scan = (
+            session.read.format("hudi").option("hoodie.enable.data.skipping", flag).load(str(base)).where(condition)
+            for flag in ("true", "false")
+        )
+        if by_statistics.count() != by_scan.count():
+            found.append(condition)
+    return found
+
+
+def hiding(spark: SparkSession, base: Path) -> dict[str, set[str]]:
+    """Returns the columns of each index by which rows are hidden, as a verification finds them."""
+    differences = run_job(spark, base, "index", {}, index=None).details["differences"]
+    assert [each["missing"] for each in differences] == [[] for _ in differences]
+    return {each["partition"]: {text.partition(" ")[0] for text in each["hiding"]} for each in differences}
+
+
+def findings(spark: SparkSession, base: Path) -> dict[str, dict[str, Any]]:
+    audit = run_job(spark, base, "audit", index=None).details
+    assert audit["clean"] is not bool(audit["findings"])
+    return {each["type"]: each for each in audit["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("table_type", "partitioned"),
+    [
+        (MOR, True),
+        pytest.param(MOR, False, marks=pytest.mark.exhaustive),
+        pytest.param(COW, True, marks=pytest.mark.exhaustive),
+        pytest.param(COW, False, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_writer_with_other_columns_of_statistics_hides_rows(
+    spark: SparkSession, tmp_path: Path, table_type: str, *, partitioned: bool
+) -> None:
+    """Hudi builds no entries for the columns that the second writer adds, except of the files that it writes."""
+    base = tmp_path / "trips"
+    shape = {"table_type": table_type, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=COUNT, updates=1, num_buckets=None, **shape)
+    if not partitioned:  # Files that the statements do not write.
+        tables.upsert(tables.rows(spark, COUNT, 2 * COUNT), base, {**options, "hoodie.parquet.small.file.limit": "0"})
+    done = job(spark, base, "build", "column_stats")
+    more = {each["name"]: each["value"] for each in done["writer_options"]}
+    statements = LongSession(spark, base, tables.LOCK)
+
+    # No partition has an entry of the new columns yet, because no row was changed.
+    statements.run("UPDATE {table} SET fare = -1 WHERE id = 'nobody'")
+    assert hidden(spark, base, BOTH, ALONE) == [BOTH]
+    assert "fare" in hiding(spark, base)["column_stats"]
+
+    # One partition has entries now.
+    statements.run("UPDATE {table} SET fare = -1 WHERE id = 'k7'")
+    assert hidden(spark, base, BOTH, ALONE) == ([BOTH, ALONE] if partitioned else [BOTH])
+    found = hiding(spark, base)
+    assert found.keys() == ({"column_stats", "partition_stats"} if partitioned else {"column_stats"})
+    assert all({"fare", "note", "ts"} <= columns and "city" not in columns for columns in found.values())
+    incomplete = findings(spark, base)["statistics-incomplete"]
+    assert "of the 3 partitions" in incomplete["detail"] or not partitioned
+
+    cure = incomplete["cure"]
+    run_job(spark, base, cure["kind"], cure["params"], index=None, declared={"writers_stopped": True})
+    assert hidden(spark, base, BOTH, ALONE, *CONDITIONS) == []
+    assert (hiding(spark, base), findings(spark, base)) == ({}, {})
+
+    # A writer with the printed options takes the columns out of the index, but Hudi leaves their entries there.
+    newer = tables.rows(spark, 2 * COUNT, 2 * COUNT + 10, ts=5).withColumn("dt", F.lit("2027-01-01"))
+    tables.upsert(newer, base, {**options, **more})
+    assert hidden(spark, base, BOTH, ALONE, "fare < -1000") == ([ALONE] if partitioned else [])
+    assert "fare" in hiding(spark, base)["partition_stats"] if partitioned else hiding(spark, base) == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_a_column_that_was_added_later_hides_rows_without_it(
+    spark: SparkSession, tmp_path: Path, *, partitioned: bool
+) -> None:
+    base, condition = tmp_path / "trips", "added IS NULL AND city >= 0"
+    shape = {"num_buckets": None, "table_type": COW, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=COUNT, **shape, **ENABLED)
+    assert findings(spark, base) == {}
+    added = F.when(F.col("ts") >= 0, F.lit(5))
+    newer = tables.rows(spark, COUNT, COUNT + 20, ts=5).where("dt = '2026-01-01'").withColumn("added", added)
+    tables.upsert(newer, base, options)
+
+    assert hidden(spark, base, condition, "added = 5") == [condition]
+    assert hiding(spark, base)["column_stats"] == {"added"}
+    assert findings(spark, base).keys() == {"statistics-of-added-column"}
+    # A new metadata table is the same, so none is named as cure.
+    run_job(spark, base, "metadata_table", {"action": "rebuild"}, index=None, declared={"writers_stopped": True})
+    assert hidden(spark, base, condition) == [condition]
+    assert findings(spark, base)["statistics-of-added-column"]["cure"] is None
+
+    job(spark, base, "drop", "column_stats")
+    assert (hidden(spark, base, condition), findings(spark, base)) == ([], {})
+
+
+@pytest.mark.exhaustive
+def test_statistics_that_lack_all_partitions_hide_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
+    job(spark, base, "build", "column_stats")
+    for file in (base / ".hoodie" / "metadata" / "partition_stats").glob("*.hfile"):
+        file.unlink()
+    (found,) = run_job(spark, base, "index", {}, index=None).details["differences"]
+    assert (found["partition"], len(found["missing"]), found["hiding"]) == ("partition_stats", 3, [])
+    assert hidden(spark, base, *CONDITIONS) == []
+
+
+@pytest.mark.exhaustive
+def test_statistics_that_a_session_builds_for_the_first_time_are_complete(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=COUNT, updates=1, num_buckets=None, table_type=MOR)
+    statements = LongSession(spark, base, tables.LOCK)
+    for number in (1, 2):
+        statements.run(f"UPDATE {{table}} SET fare = -{number} WHERE id = 'k{number}'")
+        assert hiding(spark, base) == {}
+        # The next write drops them again.
+        tables.upsert(tables.rows(spark, COUNT, COUNT + number, ts=number), base, options)
+    assert run_job(spark, base, "index", {}, index=None).details["compared"] == []
+    assert indexed.found_by_indexes(spark, base, CONDITIONS)
