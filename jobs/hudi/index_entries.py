@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
@@ -93,8 +93,13 @@ def _differences(index: str, rows: DataFrame, entries: DataFrame, names: tuple[s
     both = sides[0].unionAll(sides[1])
     if every > 1:
         both = both.where(F.pmod(F.crc32("key"), F.lit(every)) == 0)
-    counted = both.groupBy(*names).agg(F.max("is_row").alias("row"), F.min("is_row").alias("entry"))
-    differing = counted.where(F.col("row") == F.col("entry")).orderBy("key", *names)
+    counted = both.groupBy(*names).agg(
+        F.max("is_row").alias("row"), F.min("is_row").alias("entry"), F.sum("is_row").alias("rows")
+    )
+    is_wrong = F.col("row") == F.col("entry")
+    if index == RECORDS:  # The one entry of a key serves one row.
+        is_wrong |= F.col("rows") > 1
+    differing = counted.where(is_wrong).orderBy("key", *names)
     found = differing.limit(MOST_NAMED).collect()
     missing, beyond = (
         # If there are no more than these, which is the usual case, no further query is needed.
@@ -125,6 +130,7 @@ def _escaped(text: Column) -> Column:
     return F.regexp_replace(text, _SPECIAL, r"\\$1")
 
 
-def _text(row: dict[str, object]) -> str:
+def _text(row: dict[str, Any]) -> str:
+    second = "a second row of " if row["rows"] > 1 else ""
     where = f" in file group {row['file']} of partition '{row['partition']}'" if "file" in row else ""
-    return f"key '{row['key']}'{where}"
+    return f"{second}key '{row['key']}'{where}"

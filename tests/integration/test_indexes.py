@@ -255,6 +255,7 @@ KEYS = {
     "in one partition": (indexed.GLOBAL, "'k0' in '2026-01-01' and '2026-01-01'"),
     "in two partitions": (indexed.GLOBAL, "'k0' in '2026-01-01' and '2026-01-02'"),
     "in one partition of a partitioned index": (indexed.BY_PARTITION, "'k0' in '2026-01-01' and '2026-01-01'"),
+    "in one file group": (indexed.GLOBAL, "'k0' in '2026-01-01' and '2026-01-01'"),
 }
 
 
@@ -265,14 +266,21 @@ def test_a_duplicate_key_is_reported_before_anything_is_planned(
 ) -> None:
     base = tmp_path / "trips"
     index, detail = KEYS[where]
-    indexed.write(spark, base, index, table_type=COW)
+    is_in_group = "group" in where
+    # A row goes into a small file group, if there is one.
+    limit = str(1 << 20) if is_in_group else "0"
+    options = tables.writer_options(base, table_type=COW, num_buckets=None, **index, **indexed.FEW_FILES)
+    options |= {"hoodie.embed.timeline.server": "true", "hoodie.parquet.small.file.limit": limit}
+    if is_in_group:
+        tables.upsert(tables.rows(spark, 0, COUNT), base, options)
+    else:
+        indexed.write(spark, base, index, table_type=COW)
     again = tables.rows(spark, 0, 1, ts=5, partitions=1)
     again = again if "one" in where else again.selectExpr("*", "'2026-01-02' as other").drop("dt")
     again = again.withColumnRenamed("other", "dt")
-    insert = {"hoodie.datasource.write.operation": "insert", "hoodie.merge.allow.duplicate.on.inserts": "true"}
     # The writer does not look for the key.
-    twice = {**tables.writer_options(base, table_type=COW, num_buckets=None), **insert, **index}
-    tables.upsert(again, base, {**twice, "hoodie.embed.timeline.server": "true"})
+    insert = {"hoodie.datasource.write.operation": "insert", "hoodie.merge.allow.duplicate.on.inserts": "true"}
+    tables.upsert(again, base, options | insert)
     timeline = sorted((base / ".hoodie" / "timeline").iterdir())
 
     dry = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, dry_run=True).details["refusals"]
@@ -285,7 +293,9 @@ def test_a_duplicate_key_is_reported_before_anything_is_planned(
     assert sorted((base / ".hoodie" / "timeline").iterdir()) == timeline
     assert "record_index" in index_state(spark, base)[0]
     findings = run_job(spark, base, "audit", index=None).details["findings"]
-    assert any("key 'k0'" in each["detail"] for each in findings if each["type"] == "index-differs-from-rows")
+    (found,) = (each["detail"] for each in findings if each["type"] == "index-differs-from-rows")
+    assert "key 'k0'" in found
+    assert ("second row" in found) == is_in_group
 
 
 @pytest.mark.exhaustive
