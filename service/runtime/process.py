@@ -127,7 +127,7 @@ class Daemon:
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
         sys.setswitchinterval(SWITCH_SECONDS)
-        gc.collect()
+        gc.collect()  # Garbage that is frozen would stay.
         collect_seldom()
         threading.excepthook = self._thread_died
         try:
