@@ -6,7 +6,7 @@ A definition has the columns and the function of an index, and whether a record 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -101,6 +101,20 @@ class Indexes:
     @property
     def has_records_by_partition(self) -> bool:
         return RECORDS in self.partitions & self.defined.keys() and self.defined[RECORDS].is_by_partition
+
+    def mixed_by_cleans(self, partitions: Collection[str]) -> tuple[str, ...]:
+        """Returns the expression indexes whose type is among these partitions of the metadata table, each with its
+        type: each clean by Hudi 1.2.0 that deletes files would mix the two up.
+
+        The clean's entries of an expression index (`convertMetadataToExpressionIndexRecords`) get the partition of the
+        type, but the file ids of the expression index. A file id in two partitions is one bucket to Hudi
+        (`UpsertPartitioner`), and keys are looked up modulo the number of file groups.
+        """
+        return tuple(
+            f"{name} in {each.kind}"
+            for name, each in sorted(self.defined.items())
+            if name.startswith(EXPRESSION) and name in self.partitions and each.kind in partitions
+        )
 
     def options(self) -> dict[str, str]:
         """Returns the options by which a writer builds and keeps these indexes, or deletes others."""

@@ -126,20 +126,16 @@ def of_indexing(table: HudiTable) -> list[Problem]:
 
 def of_expressions(table: HudiTable, partitions: Collection[str]) -> list[Problem]:
     """Returns the refusal if an expression index has the type of an index in these partitions of the metadata table:
-    each clean by Hudi 1.2.0 that deletes files would mix the two up.
-
-    The clean's entries of an expression index (`convertMetadataToExpressionIndexRecords`) get the partition of the
-    type, but the file ids of the expression index. A file id in two partitions is one bucket to Hudi
-    (`UpsertPartitioner`), and keys are looked up modulo the number of file groups.
-    """
+    cleans would mix the two up (`Indexes.mixed_by_cleans`)."""
     if not any(name.startswith(EXPRESSION) for name in table.metadata_partitions):
         return []
-    mixed = [
-        f"{name} in {each.kind}"
-        for name, each in sorted(indexes.definitions(table).items())
-        if name.startswith(EXPRESSION) and name in table.metadata_partitions and each.kind in partitions
-    ]
+    mixed = indexes.indexes_of(table).mixed_by_cleans(partitions)
     return [EXPRESSION_INDEX.because(", ".join(mixed))] if mixed else []
+
+
+def of_cleaning(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of cleanings because of an expression index."""
+    return of_expressions(table, table.metadata_partitions)
 
 
 def is_other_record_index(table: HudiTable, params: IndexParams) -> bool:

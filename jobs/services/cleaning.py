@@ -49,7 +49,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
     has_sessions = WriterEngine.SPARK_SQL in table.declared.writers_engines
     kept = CleanRetention(params.policy, params.retain, params.consumers, has_sessions)
     problems = kept.too_small() + kept.problems(table.commits()) + pending_cleans(table, params.consumers)
-    problems += index_refusals.of_expressions(table, table.metadata_partitions)
+    problems += index_refusals.of_cleaning(table)
     lock = TableLock(table, order.job_id)
     rolled_back: list[str] = []
     has_remains = False
@@ -103,7 +103,7 @@ def _execute_delegated(
     """
     consumers = order.params.consumers
     problems = [*_stale_write_problems(table), *pending_cleans(table, consumers)]
-    problems += index_refusals.of_expressions(table, table.metadata_partitions)
+    problems += index_refusals.of_cleaning(table)
     lock = TableLock(table, order.job_id)
     if order.dry_run:
         found = delegated_plans.find(table, order, {CLEAN})

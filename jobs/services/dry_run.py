@@ -61,7 +61,7 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
     if rolled_back:
         notes.append(f"It would roll back these instants of dead writers: {_names(rolled_back)}.")
     elif dead:
-        notes.append(f"Dead writers left {_names(dead)}. A cleaning rolls them back.")
+        notes.append(f"Dead writers left {_names(dead)}. A cleaning, or a rollback of each, takes them back.")
     if writing:
         notes.append(f"In flight: {_names(writing)}.")
     found = planned.having(

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from jobs.contract import JobKind
 from jobs.job_params import OnActiveWriters
+from jobs.problems.indexes import EXPRESSION_INDEX
 from service.access.errors import SecretUnreadableError
 from service.health.next_step import Step, clean, compact, roll_back, set_policy, show_table
 from service.health.problem import Definition, HealthProblem, ProblemKind, Severity
@@ -55,7 +56,7 @@ CANNOT_ACT = Definition(
     "Change the policy or the table, as the reason says.",
 )
 
-_CANNOT_ACT = frozenset({"plan-unusable", SecretUnreadableError.type, FenceLosesFlinkError.type})
+_CANNOT_ACT = frozenset({"plan-unusable", SecretUnreadableError.type, FenceLosesFlinkError.type, EXPRESSION_INDEX.type})
 """Codes of decisions that stay the same until somebody changes the policy or the table."""
 
 HELD_UP = Definition(
@@ -114,6 +115,8 @@ def compaction_behind(table: TableFacts, _now: datetime) -> HealthProblem | None
 def cleaning_behind(table: TableFacts, _now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or not snapshot.totals.freed_files:
+        return None
+    if table.is_cleaning_refused:  # `cannot_act` says so.
         return None
     totals = snapshot.totals
     settings, since = table.policy.cleaning, snapshot.since_cleaning

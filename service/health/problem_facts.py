@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from jobs.contract import JobKind, Problem
+from jobs.problems.indexes import EXPRESSION_INDEX
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.catalog.watch import Watch
 from service.delivery.webhook import Webhook
@@ -71,6 +72,12 @@ class TableFacts:
         is reported as another kind of problem."""
         refused = self.snapshot.not_writable if self.snapshot else None
         return error is not None and refused is not None and error.type == refused.type
+
+    @property
+    def is_cleaning_refused(self) -> bool:
+        """Whether a cleaning is due, but each would be refused."""
+        decision = self.decisions.get(JobKind.CLEANING)
+        return decision is not None and decision.code == EXPRESSION_INDEX.type
 
     @cached_property
     def is_readable(self) -> bool:

@@ -116,7 +116,7 @@ def dead_writer(table: TableFacts, now: datetime) -> HealthProblem | None:
         last,
         f"The last heartbeat of {_names(list(beats))} was {duration(now - last)} ago.{why}",
         {"instants": list(beats)[:_NAMED], "writes": len(beats), "last_heartbeat_at": last.isoformat()},
-        step=clean(table.id, table.policy.cleaning),
+        step=roll_back(table.id, min(beats)) if table.is_cleaning_refused else clean(table.id, table.policy.cleaning),
     )
 
 

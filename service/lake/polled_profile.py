@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from service.lake.index_options import index_options
+from service.lake.index_profile import of_indexes
 from service.lake.storage import Storage
 from service.lake.table_config import TableConfig
 
@@ -16,6 +16,6 @@ def polled_profile(
     storage: Storage, config: TableConfig, pending_instants: int, known: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns members of a `TableProfile` as JSON. `known` is the profile before this poll."""
-    members = {**config.profile(pending_instants), "index_options": index_options(storage, config, known)}
+    members = {**config.profile(pending_instants), **of_indexes(storage, config, known)}
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(members))
     return found

@@ -76,6 +76,10 @@ class TableProfile(JsonMapped):
             examples=({"hoodie.metadata.record.index.enable": "true"},),
         ),
     ] = field(default_factory=dict)
+    indexes_mixed_by_cleans: Annotated[
+        tuple[str, ...],
+        Spec("Expression indexes, each with the index of its type: no cleaning runs beside them", examples=([],)),
+    ] = ()
     base_file_format: Annotated[str, Spec("Format of the base files", examples=("PARQUET",))] = "PARQUET"
     populates_meta_fields: Annotated[bool, Spec("Whether rows have Hudi's meta columns")] = True
     drops_partition_columns: Annotated[bool, Spec("Whether files lack the partition columns")] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jobs.contract import BucketIndex
 from jobs.format.consistent_hashing import RANGES_STAY
@@ -11,7 +12,7 @@ from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import Mark
 from service.lake.file_slices import read_snapshot
 from service.lake.hashing_config import HashingConfigs, read_hashing_configs
-from service.lake.index_options import index_options
+from service.lake.index_profile import of_indexes
 from service.lake.location import canonical
 from service.lake.storage import open_storage
 from service.lake.table import BucketIndexKind, BucketLayout, TableProfile
@@ -68,7 +69,7 @@ def examine(
         timeline,
         sample,
         finding,
-        index_options=index_options(storage, config, {}),
+        of_indexes=of_indexes(storage, config, {}),
         warnings=(*_warnings(hashing), *_of_parts(config), *_of_ranges(finding.layout)),
     )
     return Examination(
@@ -82,14 +83,14 @@ def _profile(
     sample: Sample,
     finding: Finding,
     *,
-    index_options: Mapping[str, str],
+    of_indexes: Mapping[str, Any],
     warnings: tuple[str, ...],
 ) -> TableProfile:
     return TableProfile(
-        index_options=index_options,
         bucket_layout=finding.layout,
         columns=sample.columns,
         warnings=finding.warnings + warnings,
+        **of_indexes,
         **config.profile(len(timeline.pending())),
     )
 

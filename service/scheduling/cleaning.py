@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
+from jobs.problems.indexes import EXPRESSION_INDEX
 from service.catalog.consumer import Consumer, awaited
 from service.incidents.incident import Incident, IncidentKind
 from service.lake.snapshot import TableSnapshot
@@ -16,6 +18,7 @@ from service.scheduling.decision import Proposal, Run, Skip
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.rollback import NOBODY, Silent, left_to_cleanings
 from service.scheduling.trigger_context import Timing, TriggerContext, by_calendar, by_thresholds, commits_to_go
+from service.scheduling.writer_hazard import Obstacle
 
 
 def propose(inputs: PolicyInputs) -> Proposal:
@@ -77,6 +80,18 @@ def decide(
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
     because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
     return Run(JobKind.CLEANING, params, f"{because}{kept}", warning)
+
+
+def obstacle(profile: Mapping[str, Any]) -> Obstacle | None:
+    """Returns the reason for which each cleaning of a table with this profile would be refused."""
+    mixed = ", ".join(profile.get("indexes_mixed_by_cleans") or ())
+    if not mixed:
+        return None
+    return Obstacle(
+        EXPRESSION_INDEX.type,
+        f"the table has an expression index beside an index of its type ({mixed}), and a clean of Hudi 1.2 would stop"
+        " all writers: drop the expression index (DROP INDEX), and create it again after a cleaning",
+    )
 
 
 def _timing(settings: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:

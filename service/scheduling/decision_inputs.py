@@ -24,7 +24,7 @@ from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
-from service.scheduling import bucket_trends, decision_store, delegated
+from service.scheduling import bucket_trends, cleaning, decision_store, delegated
 from service.scheduling.admission import Situation
 from service.scheduling.bucket_expansion import NOT_QUIET
 from service.scheduling.cron import next_after
@@ -34,7 +34,7 @@ from service.scheduling.job_history import JobHistory, history_of, one_sided_spl
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.table_objectives import table_objective
 from service.scheduling.trigger_context import Calendar, TriggerContext
-from service.scheduling.writer_hazard import writer_hazard
+from service.scheduling.writer_hazard import unless_refused, writer_hazard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -174,6 +174,8 @@ def inputs_of(
     proposals = {
         kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in POLICIES.items()
     }
+    # A cleaning that executes delegated plans would be refused as well.
+    proposals[JobKind.CLEANING] = unless_refused(proposals[JobKind.CLEANING], cleaning.obstacle(table.profile))
     return DecisionInputs(
         subject=subject,
         policy=policy,

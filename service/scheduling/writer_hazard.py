@@ -72,4 +72,4 @@ def unless_refused(proposal: Run | Suggest | Skip, obstacle: Obstacle | None) ->
     """Returns the proposal, or instead of a `Run` the reason why its job would be refused."""
     if obstacle is None or isinstance(proposal, Skip):
         return proposal
-    return Skip(obstacle.code, f"{proposal.because}. But {obstacle.because}")
+    return Skip(obstacle.code, f"{proposal.because}. But {obstacle.because}", warning=proposal.warning)

@@ -9,7 +9,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.lock import TableLock
 from jobs.hudi.savepoints import of_repairs
 from jobs.kinds.results import Cure
-from jobs.protocol import leftovers
+from jobs.protocol import index_refusals, leftovers
 from jobs.protocol.writers import dead_writes
 from jobs.services.checks.finding import Examined, Finding, named
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 def writes(examined: Examined) -> Iterator[Finding]:
     """Finds pending instants of dead writers."""
     if dead := dead_writes(examined.table, examined.client):
+        is_refused = bool(index_refusals.of_cleaning(examined.table))
         yield Finding(
             "dead-write",
             "Writes whose writers are dead are pending",
             named(dead),
             "Nothing newer is archived, and services wait for them.",
-            "A cleaning rolls these writes back, and so does the next writer with "
-            "`hoodie.clean.failed.writes.policy=LAZY`.",
-            Cure(kind=JobKind.CLEANING),
+            f"{'A rollback of each' if is_refused else 'A cleaning'} takes these writes back, and so does the next"
+            " writer with `hoodie.clean.failed.writes.policy=LAZY`.",
+            Cure(kind=JobKind.ROLLBACK, params={"instant": min(dead)}) if is_refused else Cure(kind=JobKind.CLEANING),
         )
 
 

@@ -6442,6 +6442,8 @@ class TableProfile(Model, frozen=True, kw_only=True):
     """Parts of the metadata table"""
     index_options: dict[str, str] | UnsetType = UNSET
     """Options without which a Spark writer deletes the table's indexes"""
+    indexes_mixed_by_cleans: list[str] | UnsetType = UNSET
+    """Expression indexes, each with the index of its type: no cleaning runs beside them"""
     base_file_format: str | UnsetType = UNSET
     """Format of the base files"""
     populates_meta_fields: bool | UnsetType = UNSET
