@@ -44,10 +44,16 @@ WRITER_ACTIVE: Final = ProblemType(
     why="If an instant is rolled back while its writer is alive, the writer goes on creating files under it. Those"
     " files would be left in the table, and would count once the rollback has been archived.",
     example="20260101120000000 (deltacommit, inflight)",
-    hint="Stop the writer. Its heartbeat expires two minutes after it died; for writers without one, PATCH the table"
-    ' with `{"writers": {"stopped": true}}`.',
+    hint="Stop the writer. Its heartbeat expires two minutes after it died.",
     retriable=True,
 )
+WITHOUT_HEARTBEAT: Final = (
+    "Its writer has failed, or sends no heartbeats. If all writers retry conflicts, declare it: PATCH the table with"
+    ' `{"writers": {"hudi_version": "1.2.0", "retry_conflicts": true}}`. Otherwise stop all writers, PATCH'
+    ' `{"writers": {"stopped": true}}`, and roll back two minutes after the write began.'
+)
+"""The hint of `WRITER_ACTIVE` for a write that has no heartbeat which could expire, as after a failed write."""
+
 NOT_A_PLAIN_WRITE: Final = ProblemType(
     "not-a-plain-write",
     "Only commits that add rows are rolled back; this one rewrote or replaced file groups",

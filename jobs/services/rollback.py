@@ -22,6 +22,7 @@ from jobs.problems.undoing import (
     NOT_THE_LATEST,
     SAVEPOINT,
     VERSIONS_GONE,
+    WITHOUT_HEARTBEAT,
     WRITER_ACTIVE,
 )
 from jobs.protocol import preflight
@@ -109,7 +110,9 @@ def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: Wor
     is_plan = item.state == "REQUESTED" and (item.action == "clustering" or table.is_clustering_plan(item.requested))
     if is_plan or is_leftover(table, client, item, writers_stopped=order.writers_stopped):
         return []
-    return [WRITER_ACTIVE.because(f"{item.requested} ({item.action}, {item.state.lower()})")]
+    has_heartbeat = client.has_heartbeat(item.requested)
+    found = f"{item.requested} ({item.action}, {item.state.lower()}{'' if has_heartbeat else ', no heartbeat'})"
+    return [WRITER_ACTIVE.because(found, hint=None if has_heartbeat else WITHOUT_HEARTBEAT)]
 
 
 def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:

@@ -30,6 +30,11 @@ def findings(spark: SparkSession, base: Path) -> dict[str, dict[str, Any]]:
     return {each["type"]: each for each in found if each["type"] != "expression-index-misleads"}
 
 
+def dead_write(spark: SparkSession, base: Path) -> Any:
+    details = run_job(spark, base, "diagnosis", {"rows": False}, index=None, writers_retry_conflicts=True).details
+    return next((each for each in details["findings"] if each["type"] == "dead-write"), None)
+
+
 def write_again(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     """Writes several times, because it depends on the hash values of the names of files whether a write fails."""
     for ts in range(3, 9):
@@ -77,9 +82,17 @@ def test_a_clean_that_stops_all_writers_is_refused_found_and_cured(
         write_again(spark, base, options)
     rows = tables.snapshot(spark, base)
 
-    for instant in hudi_table(spark, base, None).pending():
-        named = {"instant": instant.requested, "table_name": "test"}
-        run_job(spark, base, "rollback", named, index=None, writers_stopped=True, writers_retry_conflicts=True)
+    failed = [each.requested for each in hudi_table(spark, base, None).pending()]
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "rollback", {"instant": failed[0]}, index=None)
+    (reason,) = refused.value.reasons
+    assert (reason.type, reason.detail.partition(", ")[2]) == ("writer-active", "inflight, no heartbeat)")
+    assert "retry_conflicts" in (reason.hint or "")
+    for instant in failed:  # No cleaning, which would be refused.
+        cure = dead_write(spark, base)["cure"]
+        assert cure == {"kind": "rollback", "params": {"instant": instant}}
+        run_job(spark, base, cure["kind"], cure["params"], index=None, writers_retry_conflicts=True)
+    assert dead_write(spark, base) is None
     cure = findings(spark, base)[MIXED]["cure"]
     run_job(spark, base, cure["kind"], cure["params"], index=None, **STOPPED)
     assert (findings(spark, base), tables.snapshot(spark, base)) == ({}, rows)
