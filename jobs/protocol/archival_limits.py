@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
@@ -21,11 +21,15 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.records import Commit, Instant
 from jobs.hudi.table import HudiTable
 from jobs.kinds.archival import ArchivalLimit, ArchivalParams
+from jobs.protocol import index_refusals
 
 # A writer that still knows the replaced file groups may resume within this time.
 RECENT = timedelta(hours=24)
 # A stream that resumes later may miss a part of its source anyway: Kafka keeps messages for seven days by default.
 RESUMED = timedelta(days=7)
+_CLEANED = frozenset({"cleaning", "replaced-files", "late-files"})
+"""Types of limits that a cleaning removes."""
+
 WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 
 
@@ -47,6 +51,9 @@ def limits(table: HudiTable, client: WriteClient, params: ArchivalParams) -> lis
         *_of_rollbacks(table, client),
         *_of_service(instants, params),
     ]
+    if refused := index_refusals.of_cleaning(table):
+        hint = refused[0].hint
+        found = [structs.replace(each, remedy=hint) if each.type in _CLEANED else each for each in found]
     return sorted(found, key=lambda each: (each.instant, each.type))
 
 

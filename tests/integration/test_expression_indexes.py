@@ -9,6 +9,10 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.kinds.archival import ArchivalLimit, ArchivalParams
+from jobs.protocol.archival_limits import limits
 from tests.integration import indexed, tables
 from tests.integration.indexed import COUNT
 from tests.integration.run import hudi_table, run_job
@@ -28,6 +32,12 @@ CONDITIONS = ("id = 'k7'", "city = 433", "city >= 0 and ts >= 0", "fare >= -9 an
 def findings(spark: SparkSession, base: Path) -> dict[str, dict[str, Any]]:
     found = run_job(spark, base, "audit", index=None).details["findings"]
     return {each["type"]: each for each in found if each["type"] != "expression-index-misleads"}
+
+
+def archival_limits(spark: SparkSession, base: Path) -> list[ArchivalLimit]:
+    table = hudi_table(spark, base, None)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        return limits(table, client, ArchivalParams())
 
 
 def dead_write(spark: SparkSession, base: Path) -> Any:
@@ -76,6 +86,8 @@ def test_a_clean_that_stops_all_writers_is_refused_found_and_cured(
     assert list((base / ".hoodie" / "timeline").glob("*.clean"))
     found = findings(spark, base)
     assert MIXED in found
+    (remedy,) = [each.remedy for each in archival_limits(spark, base) if each.type == "cleaning"]
+    assert remedy.startswith("Drop the expression index")
     assert "statistics-incomplete" not in found  # Queries by the statistics still find all rows.
     assert all(indexed.found_by_indexes(spark, base, CONDITIONS))
     with pytest.raises(Py4JJavaError, match="mismatched partition path"):
