@@ -63,7 +63,9 @@ class LockTooYoungError(LockKeptError):
         "A writer that pauses for minutes, such as in a garbage collection, looks just like a dead one. So only a lock"
         " that has been held for far longer than any pause is broken."
     )
-    example = "It has been held for 12 min by a writer that Hudi's lock file does not name; it may be broken after 1 h."
+    example = (
+        "The lock has been held for 12 min by a writer that Hudi's lock file does not name; it may be broken after 1 h."
+    )
     example_members: ClassVar[Mapping[str, Any]] = {"breakable_at": "2026-03-01T11:08:00Z"}
 
 

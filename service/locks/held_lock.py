@@ -102,7 +102,7 @@ def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | 
     if age < limit:
         breakable_at = file.since + limit
         return LockTooYoungError(
-            f"It has been held for {duration(age)} by {file.holder}; it may be broken after {duration(limit)}.",
+            f"The lock has been held for {duration(age)} by {file.holder}; it may be broken after {duration(limit)}.",
             extensions={"breakable_at": breakable_at.isoformat()},
         )
     # Heartbeats of this service's jobs do not count, because a job that waits for the lock sends them too.
