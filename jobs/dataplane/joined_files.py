@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -37,7 +37,6 @@ from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     import pyarrow.parquet as pq
 
@@ -87,7 +86,7 @@ def join(work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> Joined
             return new.joined(copies=False)
 
 
-class _NewFile:
+class _NewFile(AbstractContextManager["_NewFile"]):
     """The file that is being written."""
 
     def __init__(self, work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> None:
@@ -218,12 +217,7 @@ class _NewFile:
         self._decoded_rows += merged.rows_of_base
         self._counts = self._counts + merged.counts
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         """Leaves no file after an error; the marker stays until the instant ends."""
         if error is not None:
             with suppress(OSError, pa.ArrowException):
