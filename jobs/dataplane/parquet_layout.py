@@ -34,7 +34,7 @@ DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
 LEVELS = {"gzip": 3, "zstd": 2}
 _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.size)
 # The size in Arrow bytes up to which a column is written without ISA-L, which would save less time than it takes to
-# correct the headers. With 20 columns such a file has 100 KB.
+# correct the headers. A file with 20 such columns has 100 KB.
 _SMALL_COLUMN = 16 * 1024
 _MOST_SCHEMAS = 64
 # 1582-10-15 in days and 1900-01-01 in microseconds, since when the calendars agree (`RebaseDateTime` of Spark 3.5).

@@ -77,7 +77,7 @@ class Source:
     new_number: int | None = None  # The new bucket is the residue modulo this; by default it is the residue.
     # Sources of the same partition and with the same children, whose rows go to the same files.
     merged_with: tuple[Source, ...] = ()
-    only: tuple[int, ...] = ()  # The children that this task writes; others write the rest. By default all.
+    only: tuple[int, ...] = ()  # The children that this task writes, if not all; other tasks write the rest.
 
     def child(self, residue: int) -> int:
         return residue % (self.new_number or self.modulus)

@@ -44,7 +44,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 _VARIES = {"Vary": "Accept"}
-_AS_HTML = {"description": "As JSON, or as HTML for browsers", "content": {"text/html": {"schema": {"type": "string"}}}}
+_AS_HTML = {"description": "JSON, or HTML for browsers", "content": {"text/html": {"schema": {"type": "string"}}}}
 
 
 def _examples(schema: dict[str, Any]) -> None:

@@ -57,7 +57,7 @@ def create_token(
         token_changes.create(connection, token, by=user(), route="groundskeeper token create")
     _wait_for_services()
     typer.echo(str(bearer))
-    typer.echo(f"Token {token.id} with role {role.value}. It is not shown again.", err=True)
+    typer.echo(f"Token {token.id} with role {role.value}. The token is not shown again.", err=True)
 
 
 @app.command("list")

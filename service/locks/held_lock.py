@@ -89,7 +89,7 @@ def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | 
     if file.state is LockState.FREE:
         return LockFreeError(f"{file.path} is not there." if lock.is_removable else "")
     if file.ends_at is not None:
-        when = f"It ends {duration(file.ends_at - now)} from now" if file.ends_at > now else "It has ended"
+        when = f"The lock ends {duration(file.ends_at - now)} from now" if file.ends_at > now else "The lock has ended"
         return LockEndsError(
             f"{when}, at {file.ends_at.isoformat(timespec='seconds')}, unless its holder renews it. {lock.ending}",
             extensions={"ends_at": file.ends_at.isoformat()},

@@ -35,7 +35,7 @@ class BucketGrowth(Documented):
     """The growth of the largest bucket, by the samples of the last 60 days."""
 
     largest_bytes: Annotated[int, Spec("Size of the largest bucket", examples=(2 << 30,))]
-    bytes_per_day: Annotated[int, Spec("By how much it grows in a day", examples=(64 << 20,))]
+    bytes_per_day: Annotated[int, Spec("Bytes by which it grows in a day", examples=(64 << 20,))]
     num_buckets: Annotated[int, Spec("Number of buckets", examples=(8,))]
     needed: Annotated[int, Spec("Number of buckets that is needed next", examples=(16,))]
     needed_at: Annotated[

@@ -51,7 +51,7 @@ def misread(examined: Examined) -> Iterator[Finding]:
             "columns-misread",
             "Base files store columns under other names than readers expect",
             found,
-            "With schema on read, readers find no values in these columns, or those of another column.",
+            "Readers by schema on read find no values in these columns, or those of another column.",
             "A service rewrote the old columns after they had been renamed, dropped or added. Read the old columns"
             " from these Parquet files, and upsert their values with schema on read; or restore a savepoint.",
         )

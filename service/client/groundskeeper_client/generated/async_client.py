@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """A connection to a service. Every failure is a ClientError. It belongs to one event loop."""
+    """A connection to a service. Every failure is a ClientError. One event loop uses a client."""
 
     def __init__(
         self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, retries: Retries | None = None
