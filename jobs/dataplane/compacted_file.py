@@ -44,7 +44,7 @@ class Compaction:
     rules: MergeRules
     layout: Layout  # The layout of files with the table's latest schema.
     codec: str | None  # Replaces the codec of the old base files, if given.
-    # Column chunks are copied (`kept_chunks`) if row groups have at least so many bytes on average, not compressed.
+    # Column chunks are copied (`kept_chunks`) if row groups have at least this many bytes on average, not compressed.
     copies_from: int = MIN_ROW_GROUP_BYTES
 
 

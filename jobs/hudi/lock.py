@@ -258,7 +258,7 @@ class TableLock:
             provider.close()
 
     def _is_lost(self, seconds: float) -> str | None:
-        """Returns why the lock does not count as ours. Tries for so many seconds to find out."""
+        """Returns why the lock does not count as ours. Tries for this many seconds to find out."""
         deadline = time.monotonic() + seconds
         while True:
             try:

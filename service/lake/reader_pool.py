@@ -125,7 +125,7 @@ class ReaderPool(AbstractContextManager["ReaderPool"]):
         return result
 
     def isolated(self, function: Callable[P, T], seconds: float | None = None) -> Callable[P, T]:
-        """Returns a function that runs `function` like `run`, for so many seconds at most if that is less."""
+        """Returns a function that runs `function` like `run`, for this many seconds at most if that is less."""
         return partial(self._run, min(seconds or self._limits.seconds, self._limits.seconds), function)
 
     def close(self) -> None:

@@ -164,8 +164,8 @@ class Settings(StorageSettings):
     standby_workers: int = Field(
         0, ge=0, le=16, description="Local workers that have started and take over at once when another one ends"
     )
-    recycle_jobs: int = Field(200, ge=1, description="A worker is replaced after so many jobs")
-    recycle_hours: float = Field(24.0, gt=0, description="... or so many hours")
+    recycle_jobs: int = Field(200, ge=1, description="A worker is replaced after this many jobs")
+    recycle_hours: float = Field(24.0, gt=0, description="... or this many hours")
     drain_seconds: float = Field(
         10.0, ge=0, description="How long running jobs may go on when a worker is asked to end"
     )

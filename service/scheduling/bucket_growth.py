@@ -27,7 +27,7 @@ _MOST_POINTS = 60
 _DAY = 86_400.0
 _HOUR = timedelta(hours=1)
 _FEW = 1.1
-"""An hour is quiet if it has at most so many times the commits of the quietest one."""
+"""An hour is quiet if it has at most this many times the commits of the quietest one."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class BucketGrowth(Documented):
     time_zone: Annotated[str, Spec("The zone of the times in words: that of the policy", examples=("UTC",))]
 
     def grown(self, size: float) -> float:
-        """Returns what a bucket of so many bytes has in 90 days."""
+        """Returns what a bucket of this many bytes has in 90 days."""
         return size * (1 + self.bytes_per_day * AHEAD.days / max(1, self.largest_bytes))
 
 

@@ -113,11 +113,13 @@ class AdvicePolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only shows it"""
     read_overhead: float | UnsetType = UNSET
-    """A read may cost so many times what it costs right after a compaction, or a merge of small files, in 95 % of
-    the time
+    """A read may cost this many times what it costs right after a compaction, or a merge of small files, in 95 %
+    of the time
     """
     storage_overhead: float | UnsetType | None = UNSET
-    """All files may have so many times the size of those in use, in 95 % of the time; null: a tenth more than now"""
+    """All files may have this many times the size of those in use, in 95 % of the time; null: a tenth more than
+    now
+    """
 
 
 class AdviceState(Word):
@@ -1133,13 +1135,13 @@ class BucketResizeParams(Model, frozen=True, kw_only=True):
     split_bytes: int | UnsetType = UNSET
     """A bucket whose files have more bytes is split into two"""
     merge_bytes: int | UnsetType = UNSET
-    """Neighbouring buckets whose files have at most so many bytes each are merged; at most a fourth of
+    """Neighbouring buckets whose files have at most this many bytes each are merged; at most a fourth of
     `split_bytes`. 0: none is merged
     """
     min_buckets: int | UnsetType = UNSET
-    """A partition keeps so many buckets at least"""
+    """Minimum number of buckets of a partition"""
     max_buckets: int | UnsetType = UNSET
-    """A partition gets so many buckets at most"""
+    """Maximum number of buckets of a partition"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
 
@@ -5476,9 +5478,9 @@ class ResizePolicyIn(Model, frozen=True, kw_only=True):
     merge_bytes: int | UnsetType = UNSET
     """Parameter of the job; 0: none is merged"""
     min_buckets: int | UnsetType = UNSET
-    """A partition keeps so many buckets at least"""
+    """Minimum number of buckets of a partition"""
     max_buckets: int | UnsetType = UNSET
-    """A partition gets so many buckets at most"""
+    """Maximum number of buckets of a partition"""
     cron: str | UnsetType | None = UNSET
     """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
     thresholds; null: the thresholds apply
