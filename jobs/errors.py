@@ -305,7 +305,7 @@ class CommitStateUnknownError(JobError):
     """The commit may or may not have landed; the next attempt reads the timeline."""
 
     type = "commit-state-unknown"
-    title = "It is not known whether the commit landed"
+    title = "Nobody knows whether the commit landed"
     hint = "The next attempt reads the table's timeline and decides."
     retriable = True
     why = (

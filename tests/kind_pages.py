@@ -52,7 +52,7 @@ def _table(params: type[Parameters]) -> Iterator[str]:
     order = [name for base in params.__mro__ for name in vars(base).get("__annotations__", {})]
     fields = sorted(of_requests, key=lambda each: order.index(each.name))
     if not fields:
-        yield "It has no parameters."
+        yield "This kind has no parameters."
         return
     yield "| parameter | default | meaning |"
     yield "|---|---|---|"

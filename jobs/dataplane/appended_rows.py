@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,8 +13,6 @@ from jobs.dataplane.row_group_copy import file_of, one_file_name
 from jobs.format.meta_columns import FILE_NAME
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from jobs.dataplane.column_chunks import CopyWriter
     from jobs.dataplane.parquet_layout import Layout
 
@@ -22,7 +21,7 @@ _ROW_GROUP_BYTES = 64 * 1024 * 1024
 
 
 @dataclass
-class AppendedRows:
+class AppendedRows(AbstractContextManager["AppendedRows"]):
     """The rows, which get the name of the new file. All batches must have one schema.
 
     The methods raise NotCopyableError if a column would be another than that of the copied row groups.
@@ -41,12 +40,7 @@ class AppendedRows:
         if self._bytes >= _ROW_GROUP_BYTES:
             self._write()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         """Writes the rows that wait."""
         if error is None and self._waiting:
             self._write()

@@ -33,7 +33,7 @@ _ROWS = struct.Struct(">iii")  # keys per row, keys in the last row, rows: `Inte
 _HEADERS_IN_BASE64 = 4 * -(-(_HEADER.size + _ROWS.size) // 3)
 _M = np.uint32(0x5BD1E995)
 _BLOCK_KEYS = 32_768  # keys per pass, so few that their data stays in the processor's cache
-_BYTE_PER_BIT = 1 << 23  # a filter of at most so many bits is filled with a byte per bit, which is ten times as fast
+_BYTE_PER_BIT = 1 << 23  # a filter of at most this many bits is filled with a byte per bit, which is ten times as fast
 _FEW_KEYS = 1000  # for fewer keys a stored filter, which has one bit per bit, is not converted to a byte per bit
 # hoodie.index.bloom.num_entries, hoodie.index.bloom.fpp, hoodie.bloom.index.filter.dynamic.max.entries
 _DEFAULT_KEYS, _DEFAULT_ERROR_RATE, _DEFAULT_MOST_KEYS = 60_000, 1e-9, 100_000
@@ -50,7 +50,7 @@ class FilterKind:
     code: str
     bits: int  # Number of bits of one row.
     hashes: int
-    keys_per_row: int = 1  # A `DYNAMIC_V0` filter begins another row after so many keys; 1 for a `SIMPLE` one.
+    keys_per_row: int = 1  # A `DYNAMIC_V0` filter begins another row after this many keys; 1 for a `SIMPLE` one.
     most_rows: int = 1
 
     @classmethod

@@ -8,8 +8,9 @@ meta columns of each row's newest version with the new file's name, a Bloom filt
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,8 +25,6 @@ from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from jobs.contract import Json
     from jobs.dataplane.parquet_layout import Layout
     from jobs.dataplane.parquet_writer import ParquetWriter
@@ -45,7 +44,7 @@ class Compaction:
     rules: MergeRules
     layout: Layout  # The layout of files with the table's latest schema.
     codec: str | None  # Replaces the codec of the old base files, if given.
-    # Column chunks are copied (`kept_chunks`) if row groups have at least so many bytes on average, not compressed.
+    # Column chunks are copied (`kept_chunks`) if row groups have at least this many bytes on average, not compressed.
     copies_from: int = MIN_ROW_GROUP_BYTES
 
 
@@ -136,7 +135,7 @@ def _beginning(work: Compaction, files: SliceFiles, *, keeps_base_rows: bool) ->
         return layout, KeyFooter.beginning_with(old.metadata.metadata or {}, old.metadata.num_rows, kind)
 
 
-class _NewFile:
+class _NewFile(AbstractContextManager["_NewFile"]):
     """The base file that is being written, one row group after the other."""
 
     def __init__(
@@ -177,12 +176,7 @@ class _NewFile:
         self._open = None
         return size
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leaves no file after an error; the marker stays until the instant ends."""
         if self._open:
             output, writer = self._open

@@ -49,7 +49,7 @@ def lasting(footer: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
 
 
 def foreign(footer: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-    """Returns those of the lasting entries that stay true with another schema as well."""
+    """Returns the lasting entries that do not depend on the schema."""
     return {key: value for key, value in lasting(footer).items() if key not in _OF_SCHEMA}
 
 

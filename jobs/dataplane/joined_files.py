@@ -2,8 +2,8 @@
 be right, and only the other file slices are decoded. Runs inside Spark's Python workers and depends on neither Spark
 nor the JVM.
 
-A row group is copied if its file has no log files, the table's latest schema in the same form as the first copied file,
-the same codec and today's calendar, and if its row groups are not small: readers take longer for many small ones. Only
+The row groups of a file are copied if it has no log files, the table's latest schema in the form of the first copied
+file, the same codec and today's calendar. Small row groups are not copied, because many of them slow readers down. Only
 `_hoodie_file_name` is written anew. The Bloom filter and the key range are merged from the footers, or made from the
 keys where a footer does not suffice. Other slices are merged by Hudi's rules (`slice_merge`), and their rows become row
 groups at the end.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -37,7 +37,6 @@ from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     import pyarrow.parquet as pq
 
@@ -54,13 +53,13 @@ _SOUND_WRITERS = re.compile(rb"parquet-mr version 1\.1[0-9]\.|parquet-cpp-arrow 
 
 @dataclass(frozen=True)
 class JoinedFile:
-    """The written file, the slices that were copied and decoded, and the number of rows in the base files before."""
+    """The written file, the slices that were copied or decoded, and how many rows their base files had."""
 
     written: WrittenFile
     copied: tuple[SliceFiles, ...]
     decoded: tuple[SliceFiles, ...]
     rows_before: int
-    counts: MergeCounts  # Those of the decoded slices.
+    counts: MergeCounts  # What the merges of the decoded slices counted.
 
 
 def join(work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> JoinedFile:
@@ -82,12 +81,12 @@ def join(work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> Joined
     except DamagedFooterError as error:
         raise NotProvedError(f"a base file has {error}") from error
     except NotCopyableError:
-        # The row groups are other than a footer says, or the decoded rows would be stored in another form.
+        # A footer describes its row groups wrongly, or decoded rows would be stored in another form than copied ones.
         with _NewFile(work, slices, token) as new:
             return new.joined(copies=False)
 
 
-class _NewFile:
+class _NewFile(AbstractContextManager["_NewFile"]):
     """The file that is being written."""
 
     def __init__(self, work: Compaction, slices: tuple[SliceFiles, ...], token: str) -> None:
@@ -218,12 +217,7 @@ class _NewFile:
         self._decoded_rows += merged.rows_of_base
         self._counts = self._counts + merged.counts
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         """Leaves no file after an error; the marker stays until the instant ends."""
         if error is not None:
             with suppress(OSError, pa.ArrowException):

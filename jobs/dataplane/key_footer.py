@@ -55,7 +55,7 @@ class KeyFooter:
 
     @classmethod
     def beginning_with(cls, footer: Mapping[bytes, bytes], rows: int, kind: FilterKind) -> KeyFooter:
-        """Returns the footer of a file that begins with all `rows` rows of the file with this footer, in their order.
+        """Returns the footer of a new file whose first rows are all `rows` rows of an old file, which has this footer.
 
         The old file's filter is continued if it has this kind and this number of keys, which saves half of the work on
         keys.
@@ -69,8 +69,8 @@ class KeyFooter:
         return begun
 
     def take(self, footer: Mapping[bytes, bytes], rows: int) -> bool:
-        """Adds all keys of a file with this footer and so many rows, without reading them. Returns False, and adds
-        nothing, if its entries are not certain to be about all rows and in the order of `String.compareTo`."""
+        """Adds all keys of a file with this footer and number of rows, without reading them. Returns False, and adds
+        nothing, if the footer may leave out rows, or may have compared keys otherwise than `String.compareTo`."""
         try:
             kind = FilterKind.of(footer[_FILTER], footer[_FILTER_TYPE].decode())
             found = BloomFilter.of(footer[_FILTER], kind)
@@ -80,7 +80,7 @@ class KeyFooter:
         # A filter of another capacity would have more wrong hits; the number of its rows may differ.
         if replace(kind, most_rows=self._kind.most_rows) != self._kind or found.keys < rows:
             return False
-        # If the writer has compared UTF-8, such letters at the end of the range mean that it may be another in UTF-16.
+        # UTF-8 and UTF-16 order such letters differently, and the writer may have compared either.
         if any(letter >= "\ue000" for letter in smallest) or any(letter > "\uffff" for letter in largest):
             return False
         if self._filter.keys:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 _ITEMS_OF_TASK = 8  # Fewer files are not worth another task.
-# The part of a file that is read: one column, while most of a small file is its Bloom filter.
+# The share of a file that is read. Only one column is read, and most of a small file is its Bloom filter.
 _SHARE = 1 / 8
 
 

@@ -30,12 +30,12 @@ _WRITTEN_GROUPS = (frozenset({1, 2, 3}), frozenset({2, 3}))
 # Types whose values are ordered as plain bytes (ENUM, JSON, BSON, UUID), as pyarrow's statistics assume. The other
 # types have no such order.
 _ORDERED = (frozenset({4, 19, 20}), frozenset({4, 12, 13, 14}))
-# The names that pyarrow gives to those that it writes.
+# The names that pyarrow prints for the logical types that it writes itself.
 _PLAIN_LEAVES = frozenset({"NONE", "STRING", "DECIMAL", "FLOAT16"})
 _PLAIN_GROUPS = ("(List) {", "(Map) {")
 
 _Place = tuple[int, int, bytes]
-"""The first leaf of an element, the one behind its last, and the name if it is a group."""
+"""The number of an element's first leaf, the number after its last leaf, and the name if the element is a group."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Annotations:
 
     @property
     def unordered(self) -> frozenset[int]:
-        """The numbers of the leaves for which statistics mean nothing."""
+        """The numbers of the leaves whose values have no order that statistics could use."""
         return frozenset(
             first for (first, _, name), own in self.places if not name and not _is_one_of(read_struct(own)[0], _ORDERED)
         )

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 
-# Work counts as small up to so many compressed bytes and pieces, which is about two CPU seconds.
+# Work counts as small up to this many compressed bytes and pieces, which is about two CPU seconds.
 MOST_BYTES, MOST_PIECES = 32 * 1024 * 1024, 64
 
 _MOST_PROCESSES = 4

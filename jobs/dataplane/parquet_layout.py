@@ -33,8 +33,8 @@ DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
 # tenth smaller at level 2 than at 1, and hardly larger than at Hudi's 3, which takes a third more of the codec's time.
 LEVELS = {"gzip": 3, "zstd": 2}
 _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.size)
-# In columns of at most so many Arrow bytes ISA-L saves less time than correcting the headers costs; with 20 columns
-# these are files of 100 KB.
+# The size in Arrow bytes up to which a column is written without ISA-L, which would save less time than it takes to
+# correct the headers. A file with 20 such columns has 100 KB.
 _SMALL_COLUMN = 16 * 1024
 _MOST_SCHEMAS = 64
 # 1582-10-15 in days and 1900-01-01 in microseconds, since when the calendars agree (`RebaseDateTime` of Spark 3.5).
@@ -58,7 +58,7 @@ class Layout:
         self, stream: pa.NativeFile | io.BytesIO, first: pa.Table | None = None, *, more_bytes: int = 0
     ) -> ParquetWriter:
         """Opens a writer. `first` are the first rows, on which values are measured; without them the file may become
-        large. `more_bytes` more are going to be written."""
+        large. `more_bytes` says how many bytes follow them."""
         if first is None:
             return _writer(stream, self.schema, self.annotations, **self.options())
         widest = max((column.nbytes for column in first.itercolumns()), default=0) / max(first.num_rows, 1)
@@ -122,7 +122,7 @@ class Layout:
         return replace(self._with_schema(other, dictionary), keys=self.keys)
 
     def _with_schema(self, other: Layout, dictionary: tuple[bool, ...] | None) -> Layout:
-        """Returns the other layout with this schema, and the entries of the other that do not depend on its own."""
+        """Returns the other layout with this schema, and with its own entries as far as no schema matters to them."""
         entries = {**footer_entries.foreign(other.schema.metadata), **(self.schema.metadata or {})}
         schema = self.schema.with_metadata(entries)
         return replace(other, schema=schema, dictionary=dictionary, annotations=self.annotations)
@@ -164,8 +164,8 @@ def has_old_calendar(reader: pq.ParquetFile) -> bool:
 
 
 def has_unknown_calendar(reader: pq.ParquetFile, entries: Mapping[bytes, bytes] | None) -> bool:
-    """Returns whether no entry of the footer tells the calendar of dates or timestamps that are so old that the
-    calendars differ.
+    """Returns whether a file has dates or timestamps from before the calendars agree, and no entry of its footer tells
+    their calendar.
 
     Spark's readers convert such values or not as their session says, and by default they refuse them. Avro records are
     written without such an entry, and so were the files of Spark before 3.0, in the old calendar.

@@ -76,7 +76,7 @@ class Rehash:
     def rewrite(self, chosen: Sequence[FileSlice], way: Way, outputs: int) -> list[WrittenFile]:
         """Rewrites the `chosen` slices: of each family either all or none.
 
-        A task of `ONE_REHASH` writes at most so many `outputs`. A written file names a slice of its family as its
+        A task of `ONE_REHASH` writes at most this many `outputs`. A written file names a slice of its family as its
         source.
         """
         direct: list[Family] = []

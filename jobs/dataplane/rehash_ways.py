@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 MOST_OUTPUTS = 16
 """Files that a task writes at once. `split_writer.BUFFER_BYTES` gives each of them a row group of 9 MiB."""
 
-# To encode a byte takes as long as to decode four, with gzip, snappy and zstd alike. To copy one of a row group, with
-# its keys decoded, takes half as long (tests/benchmarks/rehash.py). Smaller row groups are decoded and encoded.
+# Times per byte, where decoding is 1, with gzip, snappy and zstd alike (tests/benchmarks/rehash.py). A copy of a row
+# group decodes only its keys. Row groups below this size are not copied, but decoded and encoded.
 _ENCODED, _COPIED, _COPYABLE_BYTES = 4.0, 0.5, 8 * 1024 * 1024
 
 
@@ -63,7 +63,7 @@ class FamilySize:
 
 @dataclass(frozen=True)
 class WayCost:
-    """A way with `outputs` files per task. `cost` is the time on so many cores, in bytes that one core decodes."""
+    """A way on which each task writes `outputs` files. `cost` is its time, in bytes that a core decodes meanwhile."""
 
     way: Way
     outputs: int

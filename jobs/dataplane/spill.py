@@ -41,7 +41,7 @@ class SpillFolder:
         self._runs = 0
 
     def write(self, tables: Iterable[pa.Table], rows: int) -> Run:
-        """Writes a run in batches of so many rows. Raises `RefusedError` when the disk is full."""
+        """Writes a run in batches of this many rows. Raises `RefusedError` when the disk is full."""
         if self.path is None:
             # Spark's folder is one that a cluster limits and cleans.
             parent = Path(os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir())

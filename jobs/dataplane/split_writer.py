@@ -6,9 +6,10 @@ columns (`_hoodie_commit_time` keeps incremental queries and time travel right);
 from __future__ import annotations
 
 import uuid
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,6 @@ from jobs.problems.rescales import BUCKET_INDEX_CONTRADICTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from jobs.contract import Problem
     from jobs.dataplane.parquet_layout import Layout
@@ -77,7 +77,7 @@ class Source:
     new_number: int | None = None  # The new bucket is the residue modulo this; by default it is the residue.
     # Sources of the same partition and with the same children, whose rows go to the same files.
     merged_with: tuple[Source, ...] = ()
-    only: tuple[int, ...] = ()  # The children that this task writes; others write the rest. By default all.
+    only: tuple[int, ...] = ()  # The children that this task writes, if not all; other tasks write the rest.
 
     def child(self, residue: int) -> int:
         return residue % (self.new_number or self.modulus)
@@ -88,7 +88,7 @@ class Source:
         return self.only or tuple(dict.fromkeys(map(self.child, self.residues)))
 
 
-class SplitWriter:
+class SplitWriter(AbstractContextManager["SplitWriter"]):
     """The base files that replace a slice, or slices that are merged: one per child bucket of the task, including those
     without rows.
 
@@ -205,12 +205,7 @@ class SplitWriter:
             )
         return written
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         self._folder.remove()
         if error is not None:
             for output in self._outputs:

@@ -51,8 +51,8 @@ def of_files(
     *,
     before: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
 ) -> Iterator[StoredColumns]:
-    """Reads the files at these absolute paths. `before` says for some of them the columns whose values in rows before
-    an instant are counted (`older`). Memory: the results of some files."""
+    """Reads the files at these absolute paths. `before` maps a path to columns and instants: `older` then counts the
+    values of such a column in rows from before the instant. The memory holds the results of some files."""
     what = "reading the columns of base files"
     for start in range(0, len(paths), _FILES_OF_JOB):
         some = paths[start : start + _FILES_OF_JOB]
@@ -140,7 +140,7 @@ def _count_before(reader: pq.ParquetFile, name: str, instant: int) -> int:
 
 
 def _part(column: pa.Array, name: str) -> pa.Array:
-    """Returns the values of a part of a struct, an array or a map that are in the array, as one array."""
+    """Returns the values of one part of a column of structs, arrays or maps."""
     if types.is_struct(column.type):
         return pc.struct_field(column, name)
     if types.is_map(column.type):

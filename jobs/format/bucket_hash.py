@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _COMMA, _COLON = ord(","), ord(":")
 _NULL, _EMPTY = "__null__", "__empty__"
 _INVERSE_OF_31 = pow(31, -1, 2**32)
-_BLOCK_UNITS = 1 << 17  # so many characters at a time, because their running sums fit into the processor's cache
+_BLOCK_UNITS = 1 << 17  # this many characters at a time, because their running sums fit into the processor's cache
 _LONGEST_ALIKE = 64  # Keys of one length up to this one are hashed character by character.
 
 

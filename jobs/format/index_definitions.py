@@ -144,7 +144,7 @@ class Indexes:
         return chosen
 
     def keeping(self) -> dict[str, str]:
-        """Returns the options without which a writer deletes these indexes. It may build others."""
+        """Returns the options without which a writer deletes these indexes. The writer may build others."""
         return {name: value for name, value in self.options().items() if value != _flag(False)}
 
 

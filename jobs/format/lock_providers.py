@@ -107,15 +107,15 @@ def ending_of(lock: TableLock) -> str:
     if is_in_a_file(provider):
         if (seconds := seconds_to_expiry(lock)) is not None:
             return f"{seconds // 60} min after it was taken the next client that wants the lock removes it."
-        return "It never ends by itself: the file stays until somebody deletes it."
+        return "The lock never ends by itself: the file stays until somebody deletes it."
     if provider == IN_STORAGE:
         validity = _number(lock, "storage.validity.timeout.secs", 300)
-        return f"It ends {validity} s after its holder last renewed it, and a living holder does so all the time."
+        return f"The lock ends {validity} s after its holder last renewed it, and a living holder does so all the time."
     if provider in ZOOKEEPER:
         milliseconds = _number(lock, "zookeeper.session_timeout_ms", 60_000)
-        return f"It is an ephemeral node: it ends {milliseconds / 1000:g} s after its holder's last sign of life."
+        return f"The lock is an ephemeral node: it ends {milliseconds / 1000:g} s after its holder's last sign of life."
     if provider in DYNAMODB:
-        return f"It ends {_number(lock, 'wait_time_ms', 60_000) / 1000:g} s after its holder last renewed it."
+        return f"The lock ends {_number(lock, 'wait_time_ms', 60_000) / 1000:g} s after its holder last renewed it."
     if provider == HIVE:
         return (
             "A metastore with housekeeping ends it `hive.txn.timeout` (five minutes by default) after its holder's "

@@ -85,8 +85,8 @@ public class CleanParts {
   private List latest;
   private boolean isLast;
 
-  // Decides which partitions will be looked at, and which instant is retained. A part has at most so many files, unless
-  // one file group has more. About so many files are listed at the same time, unless one partition has more.
+  // Decides which partitions will be looked at, and which instant is retained. A part has at most `mostFiles` files,
+  // unless one file group has more. About `mostListed` files are listed at once, unless one partition has more.
   public CleanParts(HoodieEngineContext context, HoodieWriteConfig config, HoodieTable table, int mostFiles,
                     int mostListed) throws IOException {
     this.context = context;

@@ -28,7 +28,7 @@ class Cleaner(ClientPart):
     """The cleans of a table."""
 
     def plan(self, most_files: int, done: CleanPlan | None = None) -> CleanPlan | None:
-        """Plans a clean of at most so many files, or the one after `done`, which has just been executed. Returns None
+        """Plans a clean of at most this many files, or the one after `done`, which has just been executed. Returns None
         if there is nothing to delete, or if an unfinished clean has to be completed first. Raises the errors of
         `check_cleans` for this plan and the pending ones."""
         before = self._outdating()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from py4j.java_gateway import get_java_class
 
@@ -51,7 +50,7 @@ def _part(kind: type[_Part]) -> cached_property[_Part]:
     return cached_property(made)
 
 
-class WriteClient:
+class WriteClient(AbstractContextManager["WriteClient"]):
     """One Hudi client with the options of `jobs.hudi.options`; `mode` is how it shares the table with writers.
 
     The client never takes the table's lock by itself: the caller holds the lock, or the lock bridge lends it.
@@ -102,12 +101,7 @@ class WriteClient:
     def late_files(self) -> LateFiles:
         return LateFiles(self._table)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         if "_client" not in self.__dict__:
             return
         # Closing a client whose lock attempt failed deletes the *holder's* lock file (FileSystemBasedLockProvider 1.2).

@@ -258,7 +258,7 @@ class TableLock:
             provider.close()
 
     def _is_lost(self, seconds: float) -> str | None:
-        """Returns why the lock does not count as ours. Tries for so many seconds to find out."""
+        """Returns why the lock does not count as ours. Tries for this many seconds to find out."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -266,7 +266,7 @@ class TableLock:
                     return None if self._proof.holds() else "Another client has it, or had it meanwhile."
             except JobError as error:
                 if time.monotonic() > deadline:
-                    return f"It is not known whether it is still ours: {error.detail}"
+                    return f"Nobody knows whether the lock is still ours: {error.detail}"
             time.sleep(_PAUSE_SECONDS)
 
     # Hudi's filesystem provider (1.2) leaves its lock file empty. We sign it; Hudi itself only ever logs the content.

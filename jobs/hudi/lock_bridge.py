@@ -48,7 +48,7 @@ public class LentLock {
     lock.writeLock().unlock();
   }
 
-  // Waits until a client wants the lock; returns false if none does within so many milliseconds, or at the end.
+  // Waits until a client wants the lock; returns false if none does within this many milliseconds, or at the end.
   public boolean isWanted(long most) throws InterruptedException {
     long last = System.nanoTime() + most * 1000000L;
     while (!ended && System.nanoTime() - last < 0) {

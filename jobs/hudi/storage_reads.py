@@ -262,8 +262,8 @@ public class StorageReads {
     return meta.getTableFormat().getMetadataFactory().create(context, meta.getStorage(), config, basePath, true);
   }
 
-  // The latest file slices of some partitions by such a reader, as JSON of `FileSliceDTO`. With a metadata table one
-  // look-up lists all.
+  // The latest file slices of some partitions by such a reader, as JSON of `FileSliceDTO`. One look-up in a
+  // metadata table lists all.
   public String slices(HoodieTableMetaClient meta, HoodieTableMetadata reader, List partitions) throws IOException {
     HoodieTimeline timeline = meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants();
     // Only in memory; to close it would close the reader, which then reads the metadata table again.

@@ -19,7 +19,6 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_listing import ListedFile, listed
-from jobs.hudi.flink_mark import flink_mark
 from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.opened_table import OpenedTable
 from jobs.hudi.records import (
@@ -48,6 +47,8 @@ _READ = {
     "savepoint": "readSavepointMetadata",
 }
 """Methods of Hudi's `HoodieTimeline` by action."""
+
+_FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
 class HudiTable(OpenedTable):
@@ -193,8 +194,17 @@ class HudiTable(OpenedTable):
 
     @cached_property
     def flink_mark(self) -> str | None:
-        """A sentence for users about the mark that Flink has left on this table; None if there is none."""
-        return flink_mark(self, self.commits())
+        """A sentence for users about the mark that Flink has left on this table; None if there is none.
+
+        Flink's commits contain `flink_checkpoint_id` if `write.extra.metadata.enabled` is set. A starting job writes a
+        file with the address of its timeline server (`ViewStorageProperties`), which remains after the job's end.
+        """
+        named = [commit.write.instant for commit in self.commits() if _FLINK_CHECKPOINT in commit.extra]
+        if named:
+            return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"
+        there = sorted(self.entries_in(".hoodie/.aux"))
+        found = next((name for name in there if name.startswith(_FLINK_STARTED)), None)
+        return f"a Flink job has been started on it (.hoodie/.aux/{found})" if found else None
 
     # -- files
 

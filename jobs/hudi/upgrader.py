@@ -37,8 +37,8 @@ class Upgrader(ClientPart):
             self._change(self._table.meta, self._config_for(to_version, {}), to_version)
 
     def rehearse(self, to_version: int) -> dict[str, tuple[str | None, str | None]]:
-        """Returns the properties that would change, each with its value before and after. To find them, changes the
-        version of an empty table with these properties on the driver's disk."""
+        """Returns the properties that would change, each with its value before and after. The method changes
+        the version of an empty table with these properties on the driver's disk."""
         properties = {k: v for k, v in self._table.properties.items() if k not in (_PARTITIONS, _CHECKSUM)}
         with tempfile.TemporaryDirectory(prefix="groundskeeper-upgrade-") as folder:
             written = Path(folder) / ".hoodie" / "hoodie.properties"

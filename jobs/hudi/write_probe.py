@@ -11,7 +11,7 @@ from jobs.storage_errors import StorageDeniedError
 
 # Before table version 8 this folder is the timeline; Hudi ignores files there that are not instants.
 _NAME = ".groundskeeper-probe-"
-# The signature of a lock file has as many bytes.
+# The file is as large as the signature in a lock file.
 _BYTES = 512
 
 

@@ -26,13 +26,13 @@ class BucketResizeParams(ReplacingParams, frozen=True, kw_only=True):
     merge_bytes: Annotated[
         int,
         Spec(
-            "Neighbouring buckets whose files have at most so many bytes each are merged; at most a fourth of"
+            "Neighbouring buckets whose files have at most this many bytes each are merged; at most a fourth of"
             " `split_bytes`. 0: none is merged",
             ge=0,
         ),
     ] = 24 * _MIB
-    min_buckets: Annotated[int, Spec("A partition keeps so many buckets at least", ge=1, le=100_000)] = 1
-    max_buckets: Annotated[int, Spec("A partition gets so many buckets at most", ge=1, le=100_000)] = 1024
+    min_buckets: Annotated[int, Spec("Minimum number of buckets of a partition", ge=1, le=100_000)] = 1
+    max_buckets: Annotated[int, Spec("Maximum number of buckets of a partition", ge=1, le=100_000)] = 1024
     partitions: Partitions | None = None
 
     def __post_init__(self) -> None:

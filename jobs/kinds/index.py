@@ -90,7 +90,7 @@ class IndexDifference(Part, frozen=True, kw_only=True):
     missing: Annotated[
         tuple[str, ...],
         Spec(
-            "Rows without a right entry, at most 100. Of statistics: files or partitions without any entry, which"
+            "Rows without a right entry, at most 100; for statistics, files or partitions without any entry, which"
             " readers never skip"
         ),
     ]

@@ -17,7 +17,7 @@ INDEX_NOT_OFFERED: Final = ProblemType(
 )
 INDEX_NOT_PROVED: Final = ProblemType(
     "index-not-proved",
-    "It is not proved that such a table can get this index",
+    "A build of this index on such a table is not proved",
     why="The build was not tested with such tables, or Hudi's writers of this table version do not know the index. A"
     " wrong record index leads to duplicate rows, and wrong statistics hide rows from queries.",
     example="partitioned_record on version 6: it was tried on version 9",

@@ -28,7 +28,7 @@ PLAN_FILES_GONE: Final = ProblemType(
     why="Hudi executes a plan with the files that are left. The new base file would then lack the rows of the missing"
     " files, so they would be lost without any error (Hudi #10964).",
     example="instant 20260101120000000: dt=2026-01-01/.f1-0_20260101110000000.log.1_0-1-2",
-    hint="Find out who deleted them; the plan can only be rolled back. It was not executed.",
+    hint="Find out who deleted them; the plan was not executed, and can only be rolled back.",
 )
 PLAN_OVERTAKEN: Final = ProblemType(
     "plan-overtaken",

@@ -33,7 +33,7 @@ LOCK_NOT_ATOMIC: Final = ProblemType(
 )
 LOCK_NOT_PROVABLE: Final = ProblemType(
     "lock-not-provable",
-    "It cannot be proved before a commit that the table's lock is still held",
+    "The job cannot prove before a commit that it still holds the table's lock",
     why="Before it commits, the job checks that it still holds the lock, since the lock may have expired while the "
     "worker stood still. This provider cannot say that. A commit without the lock could replace file groups to which a "
     "writer is just committing.",
@@ -131,7 +131,7 @@ FILE_GROUPS_WITHOUT_BUCKET: Final = ProblemType(
     why="The number at the beginning of a file id is the bucket of its rows. The ids of these file groups have no such "
     "number, so neither the job nor Hudi's writers can tell which rows belong there, and the rows could be doubled.",
     example="3 of 32, such as 5c1f0b2e-0d6a-4c27-9b0e-8f6f1f0d6c11-0 in partition 'dt=2026-01-01'",
-    hint="They were written without the bucket index (Hudi #5116, #11875); an audit lists them.",
+    hint="A writer without the bucket index wrote them (Hudi #5116, #11875); an audit lists them.",
 )
 SEVERAL_FILE_GROUPS_PER_BUCKET: Final = ProblemType(
     "several-file-groups-per-bucket",

@@ -33,7 +33,7 @@ HUDI_TOO_OLD_FOR_VERSION: Final = ProblemType(
 )
 UPGRADE_NOT_PROVED: Final = ProblemType(
     "upgrade-not-proved",
-    "It is not proved that the version of such a table can be changed safely",
+    "A safe change of the version of such a table is not proved",
     why="Hudi's upgrader was not tested with such tables, or its change cannot be undone. The job does not try it on "
     "your rows.",
     example="a savepoint of 20260101120000000: a restore to it would cross the change of the version",

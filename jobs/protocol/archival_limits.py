@@ -129,7 +129,7 @@ def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Archiva
         if table.now() - wall_clock(instant) < RESUMED:
             of = f" of query {query[:100]}" if query else ""
             reason = f"{instant} has the position{of} from which a stream goes on (`{key}`)"
-            yield ArchivalLimit("stream-position", instant, reason, f"It is kept for {RESUMED.days} days.")
+            yield ArchivalLimit("stream-position", instant, reason, f"The position is kept for {RESUMED.days} days.")
 
 
 def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[ArchivalLimit]:

@@ -20,7 +20,7 @@ class ReplacementConfig:
     needs_pause: bool = False  # The next writers must have read the new state, so the commit needs a pause of writes.
     writers_retry: bool = False  # See `Writers`.
     ignores_writers: bool = False  # The replacement cannot harm any write in flight.
-    starts_alone: bool = False  # It starts at a moment without a write in flight as well.
+    starts_alone: bool = False  # The replacement also starts at a moment without a write in flight.
     beside_plans: bool = False  # The replacement leaves out the file groups of pending plans.
 
     @classmethod

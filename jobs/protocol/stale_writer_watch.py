@@ -49,8 +49,8 @@ class KnownInstants:
     in_flight: frozenset[str] = frozenset()
 
     def to_metadata(self, *, without: Collection[str] = ()) -> dict[str, str]:
-        """Returns metadata for the commit. The next attempt reads from it which instants came after the commit. The
-        rows of the instants `without` were left out, so these are stale from then on."""
+        """Returns metadata for the commit. The next attempt reads from it which instants came after the commit.
+        The replacement left out the rows of the instants `without`, so these instants count as stale."""
         return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight - {*without}))}
 
     @classmethod
@@ -102,8 +102,8 @@ class StaleWriterWatch:
 
     def run(self, seconds: float) -> Found:
         """Watches for `seconds` and rolls back stale writes; continues while the targets of a write are unknown, and
-        begins anew after each stale write, for at most `_LONGEST` times as long. A stream keeps the state that it has
-        read, and tries its batch again until it fails: only a new start of it reads the new state.
+        begins anew after each stale write, for at most `_LONGEST` times as long. The watch begins anew because a
+        stream repeats its batch with the old state, until the stream fails and is started again.
 
         Returns earlier if the job is cancelled. Raises if the lease is lost or the job times out; then the next attempt
         resumes the watch."""

@@ -44,7 +44,7 @@ def of_flink_with_ranges(evidence: str | None) -> list[Problem]:
     attempt and no stop of Flink can avoid."""
     if evidence is None:
         return []
-    title = "It is not proved that a Flink job goes on with new ranges"
+    title = "A Flink job may not go on with new ranges"
     hint = 'If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`.'
     return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=hint, retriable=False)]
 

@@ -59,7 +59,7 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
     if lock.is_held:
         notes.append(f"The table's lock is {lock.holder or 'held by others'}: the job would wait for it.")
     if rolled_back:
-        notes.append(f"It would roll back these instants of dead writers: {_names(rolled_back)}.")
+        notes.append(f"The job would roll back these instants of dead writers: {_names(rolled_back)}.")
     elif dead:
         notes.append(f"Dead writers left {_names(dead)}. A cleaning, or a rollback of each, takes them back.")
     if writing:

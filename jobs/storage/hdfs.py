@@ -41,8 +41,8 @@ class Hdfs:
     """The access to one cluster; it can be sent to Spark's tasks. `name_nodes` are base URLs of WebHDFS.
 
     `user` is None with Kerberos, where the login is by `token` (a delegation token in the form of URLs), or else by a
-    ticket of the process. `permission`, `replication` and `block_size` are those of new files. The last two are written
-    as in Hadoop's options; None means the cluster's default. Times in seconds.
+    ticket of the process. `permission`, `replication` and `block_size` are those of new files. The last two have the
+    form of Hadoop's options; None means the cluster's default.
     """
 
     name_nodes: tuple[str, ...]

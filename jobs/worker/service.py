@@ -30,10 +30,10 @@ class ServiceUnreachableError(ConnectionError):
 
 
 class Service:
-    """The service's worker protocol. Also raises `ServiceUnreachableError` for an invalid answer.
+    """The service's worker protocol. Each call raises `ServiceUnreachableError` if no replica gives a valid answer.
 
-    `urls` are those of replicas on one database: after a failed call the client uses the next URL. May be used by
-    several threads.
+    `urls` are the addresses of replicas on one database: after a failed call the client uses the next one. Several
+    threads may use one client.
     """
 
     def __init__(self, urls: Sequence[str], token: str | None) -> None:
@@ -86,8 +86,8 @@ class Service:
         takes_next: WorkerInfo | None = None,
     ) -> Leased | None:
         """Ends the attempt. A worker that `takes_next` gets the next job with the answer, if one is due. A service of
-        an older version never sends one. May be repeated if the service was unreachable. Raises `LeaseLostError` when
-        another attempt holds the job."""
+        an older version never sends one. The call may be repeated if the service was unreachable. Raises
+        `LeaseLostError` when another attempt holds the job."""
         body: dict[str, object] = {
             "worker_id": worker_id,
             "attempt": order.attempt,

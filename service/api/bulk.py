@@ -124,7 +124,7 @@ class BulkProblem(BaseModel):
 
 
 class BulkItem(BaseModel):
-    table_id: str = Field(description="As in the request", examples=["tbl_0f3c2a9d5e7b1c44"])
+    table_id: str = Field(description="Id of the table from the request", examples=["tbl_0f3c2a9d5e7b1c44"])
     table_name: str | None = Field(description="Null if there is no such table", examples=["orders"])
     outcome: BulkOutcome = Field(
         description="`unchanged`: nothing had to change, for example because the table was paused already; "

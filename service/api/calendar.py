@@ -43,7 +43,7 @@ class FreezeInCalendar(BaseModel):
 
 
 class OpenWindowsOut(Declared, declared=OpenWindows):
-    windows: list[WindowIn] = Field(description="As the policy has them")
+    windows: list[WindowIn] = Field(description="The windows of the policy")
     tables: int = Field(description="Number of tables that have them", examples=[12])
     table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
     spans: list[SpanOut] = Field(description="When one of them is open, so that jobs may start")

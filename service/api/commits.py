@@ -118,6 +118,6 @@ def get_buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions
 
 def _not_taken(watch: Watch) -> table_errors.SnapshotNotTakenError:
     if watch.error is None:
-        return table_errors.SnapshotNotTakenError("It has not been polled yet.")
+        return table_errors.SnapshotNotTakenError("The table has not been polled yet.")
     failed = f"{count(watch.failures, 'poll')} failed. {watch.error.title}: {watch.error.detail}"
     return table_errors.SnapshotNotTakenError(failed, hint=watch.error.hint)

@@ -32,10 +32,10 @@ class LearnedAmountOut(BaseModel):
     per_gib: float = Field(description="What each GiB of files takes", examples=[14.5])
     per_file: float = Field(description="What each file takes", examples=[0.012])
     first_job: float = Field(
-        description="By which factor the first job of a worker takes more than later ones", examples=[2.3]
+        description="Factor by which the first job of a worker takes more than later ones", examples=[2.3]
     )
     beside_another: float = Field(
-        description="By which factor a job takes more while its worker runs another one", examples=[1.4]
+        description="Factor by which a job takes more while its worker runs another one", examples=[1.4]
     )
     error_on_other_tables: float | None = Field(
         description="Median error for tables that the model has not seen, as a share of what an attempt took. Half of "

@@ -88,13 +88,13 @@ def check(condition: Condition, found: tuple[str | None, Any], *, creates: bool)
     """
     if found == (None, None):
         if creates and condition.match is not None:
-            raise ChangedMeanwhileError("It does not exist (any more).")
+            raise ChangedMeanwhileError("The object does not exist (any more).")
         return
     tag = tag_of(found[1])
     if condition.match is not None and not _names(condition.match, tag):
         raise ChangedMeanwhileError(f"Its state is {tag} now.", extensions={"etag": tag})
     if condition.none_match is not None and _names(condition.none_match, tag):
-        raise ChangedMeanwhileError(f"It exists already, with the state {tag}.", extensions={"etag": tag})
+        raise ChangedMeanwhileError(f"The object exists already, with the state {tag}.", extensions={"etag": tag})
 
 
 def _names(header: str, tag: str) -> bool:

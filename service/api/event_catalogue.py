@@ -275,7 +275,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"webhook": _A_WEBHOOK, "because": "The receiver answered 410 Gone."},
     ),
     EventType.WEBHOOK_TEST: Entry(
-        "A test of this webhook was requested. It is sent once, whatever types the webhook subscribes to.",
+        "A test of this webhook was requested. The event is sent once, whatever types the webhook subscribes to.",
         document_of(webhook=_WEBHOOK),
         {"webhook": _A_WEBHOOK},
     ),

@@ -81,7 +81,7 @@ class HeldLockOut(Declared, declared=LockFile):
     age_seconds: float | None = Field(description="Seconds since then", examples=[10800.0])
     ending: str = Field(
         description="How a lock of this provider ends if its holder never releases it",
-        examples=["It never ends by itself: the file stays until somebody deletes it."],
+        examples=["The lock never ends by itself: the file stays until somebody deletes it."],
     )
     break_after_seconds: float = Field(description="Age from which it may be broken", examples=[3600.0])
     is_breakable: bool = Field(description="Whether DELETE would break the lock now")

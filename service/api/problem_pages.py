@@ -44,7 +44,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 _VARIES = {"Vary": "Accept"}
-_AS_HTML = {"description": "As JSON, or as HTML for browsers", "content": {"text/html": {"schema": {"type": "string"}}}}
+_AS_HTML = {"description": "JSON, or HTML for browsers", "content": {"text/html": {"schema": {"type": "string"}}}}
 
 
 def _examples(schema: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ def _index(types: dict[str, ProblemType]) -> str:
     rows = "".join(
         f'<dt><a href="problems/{name}">{name}</a></dt><dd>{escape(each.title)}</dd>' for name, each in types.items()
     )
-    return f"<p>Each type of problem, with what it means and what to do.</p><dl>{rows}</dl>"
+    return f"<p>The page of each type says what the problem means and what to do.</p><dl>{rows}</dl>"
 
 
 def _body(found: ProblemType) -> str:

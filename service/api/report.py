@@ -49,7 +49,7 @@ class ReportGroup(BaseModel):
         " owner or without a tag",
         examples=["team=shop"],
     )
-    name: str | None = Field(description="With `by=table` the table's name; null if the table is no longer registered")
+    name: str | None = Field(description="The table's name if `by=table`; null if the table is no longer registered")
     tables: int = Field(description="Tables in this group on which something ran", examples=[12])
     figures: FiguresOut = Field(description="The sums of the group")
 
@@ -69,7 +69,7 @@ class ReportOut(BaseModel):
     tables: int = Field(description="Tables on which something ran", examples=[31])
     total: FiguresOut = Field(description="The sums of all attempts, each counted once")
     groups: list[ReportGroup] = Field(
-        description="The groups; those on which workers spent the most time come first. With `by=tag`, an attempt "
+        description="The groups; those on which workers spent the most time come first. If `by=tag`, an attempt "
         "is in the group of each tag of its table"
     )
     left_out: int = Field(description="Groups beyond `limit`", examples=[0])

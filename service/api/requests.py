@@ -157,8 +157,8 @@ class WritersIn(Request):
     )
     query_pruning_off: bool | None = Field(
         None,
-        description="Hudi's `hoodie.bucket.index.query.pruning` is false wherever SQL reads the table. With Spark SQL"
-        " among the writers the first bucket expansion requires it. Left out of a PATCH, the stored value stays",
+        description="Hudi's `hoodie.bucket.index.query.pruning` is false wherever SQL reads the table. The first"
+        " bucket expansion of a table that Spark SQL writes requires it. Left out of a PATCH, the stored value stays",
     )
     engines: Annotated[list[WriterEngine], Field(min_length=1)] | None = Field(
         None,

@@ -146,7 +146,7 @@ class SimulationOut(BaseModel):
         examples=["412 jobs instead of 1012 (-59%); 2 h of work instead of 5 h (-60%)."],
     )
     error: float | None = Field(
-        description="By which share the jobs of `now` differ from those of `actual`; null if there were none",
+        description="Share by which the jobs of `now` differ from those of `actual`; null if there were none",
         examples=[0.04],
     )
     caution: str | None = Field(

@@ -26,8 +26,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def struct_of(model: type[_Model]) -> type[_Model]:
-    """Returns the struct with the members of the model. Its instances have the same attributes. It does not check the
-    types of what it is called with, since a type checker does."""
+    """Returns the struct with the members of the model. Its instances have the same attributes. The struct does not
+    check the types of what it is called with, since a type checker does."""
     return _struct(model)  # type: ignore[no-any-return]
 
 

@@ -144,7 +144,7 @@ def _about_key(key: Path | None, *, is_included: bool, has_keys: bool) -> str:
         return f"The keys of its secrets are those of {_SETTING}, and not in the file: keep them elsewhere."
     if key is not None and key.exists():
         return f"The key of its secrets, {key}, is not in the file: keep it elsewhere."
-    return "It has no key, so there are no secrets in it."
+    return "The database has no key, so there are no secrets in it."
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def _java() -> Check:
         hint = f"Set JAVA_HOME to a Java {JAVA_VERSION}, or unset it to use the one that pip installed."
         return Check("java", FAILED, f"{program} does not run: {error}", hint)
     lines = [line for line in (ran.stderr + ran.stdout).splitlines() if " version " in line]
-    return Check("java", OK, f"{lines[0] if lines else 'It runs:'} ({program})")
+    return Check("java", OK, f"{lines[0] if lines else 'Java runs:'} ({program})")
 
 
 def _bundle(chosen: Settings) -> Check:

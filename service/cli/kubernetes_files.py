@@ -94,7 +94,7 @@ def template(path: str) -> list[str]:
 
 
 def _substituted(part: str, decide: Callable[[Only, list[str]], list[str]], values: Mapping[str, str]) -> str:
-    """Returns a part of the manifests, with what `decide` makes of lines that are only for some."""
+    """Returns a part of the manifests. `decide` replaces the lines that depend on an option."""
     lines = template(f"kubernetes/{part}.yaml")
     of_all = None if lines[0].startswith(" ") else _only(lines[0])
     kept: list[str] = []

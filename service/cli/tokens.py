@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import time
 from datetime import timedelta
 from typing import Annotated
@@ -11,7 +13,6 @@ import typer
 from jobs.contract import DEFAULT_GROUP
 from service.access.token import Role, Token, issued
 from service.cli.database import Database, opened
-from service.cli.user import user
 from service.model.clock import utc_now
 
 app = typer.Typer(help="Create, list and revoke bearer tokens.", no_args_is_help=True)
@@ -54,10 +55,19 @@ def create_token(
     limits = {"groups": groups, "tables": tuple(table) if table else None}
     bearer, token = issued(name, role, now, expires_at=expires_at, **limits)
     with writing(engine) as connection:
-        token_changes.create(connection, token, by=user(), route="groundskeeper token create")
+        token_changes.create(connection, token, by=_user(), route="groundskeeper token create")
     _wait_for_services()
     typer.echo(str(bearer))
-    typer.echo(f"Token {token.id} with role {role.value}. It is not shown again.", err=True)
+    typer.echo(f"Token {token.id} with role {role.value}. The token is not shown again.", err=True)
+
+
+def _user() -> str:
+    """Returns the user of the command line, for the audit trail."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # The user id may have no name, for example in a container.
+        name = f"user {os.getuid()}"
+    return f"{name} on the command line"
 
 
 @app.command("list")
@@ -85,7 +95,7 @@ def revoke_token(
     from service.db.engine import writing
 
     with writing(opened(database, may_create=False)) as connection:
-        token_changes.revoke(connection, token_id, utc_now(), by=user(), route="groundskeeper token revoke")
+        token_changes.revoke(connection, token_id, utc_now(), by=_user(), route="groundskeeper token revoke")
     _wait_for_services()
     typer.echo(f"Token {token_id} is revoked.")
 

@@ -48,7 +48,7 @@ function numeric(units, { type, minimum, exclusiveMinimum, maximum, isOptional }
     const found = quantityIn(units, text);
     if (found === null) return [null, `A number with a unit is needed: ${names}.`];
     const isOutside = found < (minimum ?? exclusiveMinimum ?? found) || found > (maximum ?? found);
-    return isOutside ? [null, `It must be ${quantity(units, minimum ?? 0)} to ${quantity(units, maximum ?? Infinity)}.`.replace(/ to ∞.*/, " or more.")] : [found];
+    return isOutside ? [null, `The number must be ${quantity(units, minimum ?? 0)} to ${quantity(units, maximum ?? Infinity)}.`.replace(/ to ∞.*/, " or more.")] : [found];
   };
   return input(value == null ? "" : quantity(units, value), read, { title: `Units: ${names}` });
 }

@@ -84,7 +84,7 @@ export class FleetTrend {
 
 const figure = (title, words, picture) => h("figure", { class: "chart", "data-key": title }, h("figcaption", {}, title, h("strong", {}, words)), picture);
 
-/** The middle of an axis has no label if the axis ends at one and has no fractions. */
+/** Returns the labels of an axis. The middle of an axis from 0 to 1 has a label only if the axis shows percentages. */
 const axis = (top, shown) => (shown !== percent && top < 2 ? [shown(top), "", shown(0)] : [top, top / 2, 0].map(shown));
 
 function row(each) {

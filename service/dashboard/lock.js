@@ -45,7 +45,7 @@ export class Lock {
       "The table's lock",
       // The failure is shown outside of the form, because the form may be gone with the new state of the lock.
       this.failure && problem(this.failure),
-      this.broken && problem({ title: "The lock was broken", detail: `It was held by ${this.broken.holder}.` }, "good"),
+      this.broken && problem({ title: "The lock was broken", detail: `Its holder was ${this.broken.holder}.` }, "good"),
       pairs(
         ["State", [h("span", { class: `tag ${state === "held" ? "warn" : ""}` }, STATES[state]), detail && ` ${detail}`]],
         ["Held since", since && [time(since), ` (${moment(since)})`]],
@@ -57,7 +57,7 @@ export class Lock {
         ["Heartbeats", writers.length > 0 && h("ul", { class: "plain" }, ...writers.slice(0, MOST_SHOWN).map(heartbeat))],
         ["Jobs", jobs.length > 0 && h("ul", { class: "plain" }, ...jobs.map(job))],
       ),
-      state === "held" && refusal && h("p", { class: "quiet" }, `It cannot be broken now. ${refusal.title}. ${refusal.detail}`),
+      state === "held" && refusal && h("p", { class: "quiet" }, `The lock cannot be broken now. ${refusal.title}. ${refusal.detail}`),
       this.lock.is_breakable && (may("operator") ? this.#form() : h("p", { class: "quiet" }, "An operator may break it.")),
     );
   }
@@ -79,7 +79,7 @@ export class Lock {
 
   async #break() {
     const { id, holder, age_seconds: age } = this.lock;
-    const text = `It has been held for ${seconds(age)} by ${holder}. If the holder is alive after all, it writes at the same time as others.`;
+    const text = `The lock has been held for ${seconds(age)} by ${holder}. If the holder is alive after all, it writes at the same time as others.`;
     if (!(await confirmed("Break the table's lock?", text, "Break the lock"))) return;
     const query = new URLSearchParams({ reason: this.reason, lock_id: id });
     try {

@@ -23,7 +23,7 @@ export function loginPage(why, done, redraw) {
       input.value = "";
       done();
     } catch (error) {
-      refused = error.status === 401 ? { title: "That token is not valid", hint: "It may have expired or been revoked." } : problemOf(error);
+      refused = error.status === 401 ? { title: "That token is not valid", hint: "The token may have expired or been revoked." } : problemOf(error);
       isBusy = false;
       redraw();
       input.select();

@@ -118,7 +118,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
 
   function drawAlerts() {
     const rows = found.alerts.map((each) => ({ key: each.key, cells: [each.severity, each.title, number(each.problems), time(each.began_at)] }));
-    return card("alerts", `Open alerts (${number(rows.length)})`, grid("Open alerts", HEADINGS, rows, "It has reported no problem that is still open."));
+    return card("alerts", `Open alerts (${number(rows.length)})`, grid("Open alerts", HEADINGS, rows, "No reported problem is still open."));
   }
 
   const act = (call) => call.then(() => changed(), changed);

@@ -22,7 +22,7 @@ export function notificationsPage() {
     if (!items) return [];
     return [
       h("h1", { "data-key": "title" }, "Notifications"),
-      h("p", { class: "quiet narrow", "data-key": "about" }, "They tell people which problems have opened or ended, and which jobs have failed for good, with one message for each cause. ", link("#/webhooks", "Webhooks"), " are for programs."),
+      h("p", { class: "quiet narrow", "data-key": "about" }, "Notifications tell people which problems have opened or ended, and which jobs have failed for good, with one message for each cause. ", link("#/webhooks", "Webhooks"), " are for programs."),
       card(
         "notifications",
         `Notifications (${number(items.length)})`,

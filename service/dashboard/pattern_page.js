@@ -64,8 +64,8 @@ export function patternPage(pattern, changed) {
   }
 
   function about() {
-    if (!policy) return "It has no policy yet. A value below is the default; each setting that is changed becomes a setting of this pattern.";
-    return decides?.tables ? `It gives a setting to ${count(decides.tables, "table")}: ${decides.table_names.join(", ")}${decides.tables > decides.table_names.length ? " and more" : ""}.` : "It has no effect: no table matches, or stronger patterns and the tables themselves have the same settings.";
+    if (!policy) return "The pattern has no policy yet. A value below is the default; each setting that is changed becomes a setting of this pattern.";
+    return decides?.tables ? `The policy gives a setting to ${count(decides.tables, "table")}: ${decides.table_names.join(", ")}${decides.tables > decides.table_names.length ? " and more" : ""}.` : "The policy has no effect: no table matches, or stronger patterns and the tables themselves have the same settings.";
   }
 
   function buttons() {

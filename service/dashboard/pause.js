@@ -39,13 +39,13 @@ export class Pause {
     return card(
       "pause",
       "Automatic jobs of all tables",
-      this.state.paused ? pauseNotice(this.state, changed) : h("p", {}, "They start as the policies say."),
+      this.state.paused ? pauseNotice(this.state, changed) : h("p", {}, "Automatic jobs start as the policies say."),
       !this.state.paused &&
         may("operator") &&
         h(
           "form",
           { onsubmit: pause },
-          field("Reason", h("input", { name: "reason", maxlength: 1000, autocomplete: "off" }), "Shown to everybody while it lasts."),
+          field("Reason", h("input", { name: "reason", maxlength: 1000, autocomplete: "off" }), "The pause shows the reason to everybody."),
           h("div", { class: "actions" }, h("button", {}, "Pause automatic jobs")),
           h("p", { class: "quiet" }, "Jobs that have begun go on, and jobs can still be submitted."),
         ),
@@ -61,7 +61,7 @@ function resume(changed) {
 export function pauseOfTable(path, effective, changed) {
   const { paused } = effective.policy;
   const set = async () => {
-    const text = "No job of this table starts automatically any more. Those that have begun go on.";
+    const text = "No job of this table starts automatically any more. Jobs that have begun go on.";
     if (!paused && !(await confirmed("Pause this table?", text, "Pause it"))) return;
     const withPause = (own) => update(path, (latest) => own(ownLevel(latest)));
     try {

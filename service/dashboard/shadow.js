@@ -10,7 +10,7 @@ import { Simulation } from "./simulation.js";
 const PATIENCE_MS = 60_000;
 
 export class Shadow {
-  /** `save` makes a policy that of the pattern, unless somebody else has changed it since the page has shown it. */
+  /** `save` stores the policy of the pattern, unless somebody else has changed that policy since the page showed it. */
   constructor(pattern, changed, save) {
     [this.pattern, this.changed, this.save] = [pattern, changed, save];
     this.path = `v1/policy-shadows/${encodeURIComponent(pattern)}`;

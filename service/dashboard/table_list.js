@@ -11,7 +11,7 @@ import { address } from "./route.js";
 
 const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];
 const SHOWN_JOBS = 4;
-// From this ratio on, a percentage would be hard to read.
+// A percentage would be hard to read above this ratio.
 const MANY_TIMES = 10;
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 

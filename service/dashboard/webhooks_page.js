@@ -104,7 +104,7 @@ export function actions(hook, changed) {
   const path = webhookPath(hook.id);
   const act = (call) => post(`${path}/${call}`).then(() => changed(), changed);
   const disable = async () => {
-    const text = "It gets no more events. A later replay can send the missed ones.";
+    const text = "The webhook gets no more events. A later replay can send the missed ones.";
     if (await confirmed(`Disable ${name}?`, text, "Disable it")) await act("disable");
   };
   const button = (words, call) =>

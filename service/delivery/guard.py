@@ -75,11 +75,11 @@ class Guard:
         """Returns the URL unchanged. Raises UrlNotAllowedError."""
         url = parsed_url(text)
         if url.userinfo:
-            raise UrlNotAllowedError("It contains a user or a password.", hint="Send credentials in `headers`.")
+            raise UrlNotAllowedError("The URL contains a user or a password.", hint="Send credentials in `headers`.")
         if url.fragment:
-            raise UrlNotAllowedError("It has a fragment, which is never sent.")
+            raise UrlNotAllowedError("The URL has a fragment, which is never sent.")
         if url.scheme not in ("http", "https"):
-            raise UrlNotAllowedError("It is neither https nor http nor a Kafka topic.")
+            raise UrlNotAllowedError("The URL is neither https nor http nor a Kafka topic.")
         self.check_host(url.host, is_encrypted=url.scheme == "https")
         return text
 
@@ -98,18 +98,18 @@ class Guard:
 def parsed_url(text: str) -> httpx.URL:
     """Returns a URL that a request can be sent to. Raises UrlNotAllowedError."""
     if len(text) > _MOST_CHARACTERS or any(character <= " " or character == "\x7f" for character in text):
-        raise UrlNotAllowedError(f"It is longer than {_MOST_CHARACTERS} characters, or contains spaces.")
+        raise UrlNotAllowedError(f"The URL is longer than {_MOST_CHARACTERS} characters, or contains spaces.")
     try:
         url = httpx.URL(text)
         # The resolver encodes the host in the same way. An empty label, or one of more than 63 characters, has no
         # encoding.
         url.host.encode("idna")
     except (httpx.InvalidURL, UnicodeError) as error:
-        raise UrlNotAllowedError(f"It is not a valid URL: {error}.") from error
+        raise UrlNotAllowedError(f"The URL is not valid: {error}.") from error
     if url.port is not None and not 0 < url.port <= _MAX_PORT:
         raise UrlNotAllowedError(f"There is no port {url.port}.")
     if not url.host:
-        raise UrlNotAllowedError("It names no host.")
+        raise UrlNotAllowedError("The URL names no host.")
     return url
 
 

@@ -1,7 +1,7 @@
 """Sends messages over HTTP.
 
-Built on httpcore, the layer below httpx: a client of httpx would add cookies, redirects, decompression and proxies from
-the environment, none of which a webhook may have.
+The module uses httpcore, the layer below httpx: a client of httpx would add cookies, redirects, decompression and
+proxies from the environment, none of which a webhook may have.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SendLimits:
 
 
 class Sender:
-    """Sends over reused connections. Belongs to the event loop that it is first used in."""
+    """Sends over reused connections. One event loop, the first that calls it, owns a sender."""
 
     def __init__(
         self,

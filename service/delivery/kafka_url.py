@@ -41,11 +41,11 @@ class KafkaUrl:
 def parsed(url: str) -> KafkaUrl:
     """Raises UrlNotAllowedError."""
     if "@" in url:
-        raise UrlNotAllowedError("It contains a user or a password.", hint="Send credentials in `headers`.")
+        raise UrlNotAllowedError("The URL contains a user or a password.", hint="Send credentials in `headers`.")
     match = _URL.fullmatch(url)
     if match is None or match["scheme"] not in SCHEMES or len(url) > _MOST_CHARACTERS:
         raise UrlNotAllowedError(
-            "It is not a URL of a Kafka topic.", hint="An example is kafka+ssl://broker-1:9093,broker-2:9093/topic."
+            "The URL is not that of a Kafka topic.", hint="An example is kafka+ssl://broker-1:9093,broker-2:9093/topic."
         )
     if not _TOPIC.fullmatch(match["topic"]):
         raise UrlNotAllowedError(f"'{match['topic']}' is not a valid name of a topic.")

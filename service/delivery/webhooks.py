@@ -48,7 +48,8 @@ class Created:
 
 @dataclass(frozen=True)
 class Replayed:
-    """Result of a replay: `count` deliveries start again. `is_complete` is False at the limit of one call."""
+    """The result of a replay: `count` deliveries are sent again. `is_complete` is False if more are left for the next
+    call."""
 
     count: int
     is_complete: bool
@@ -150,7 +151,8 @@ def enable(database: Database, webhook_id: str) -> Webhook:
 
 
 def disable(database: Database, webhook_id: str, *, because: str) -> Webhook:
-    """Disables a webhook: pending deliveries wait. Publishes `webhook.disabled`. Idempotent.
+    """Disables a webhook: pending deliveries wait. Publishes `webhook.disabled`. A repeated call changes
+    nothing.
 
     Raises WebhookNotFoundError.
     """

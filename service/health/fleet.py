@@ -40,7 +40,7 @@ UNSETTLED = Definition(
     ProblemKind.JOB_UNSETTLED,
     Severity.WARNING,
     "The outcome of a job is unknown",
-    "The job may have committed. It counts neither as done nor as failed until the timeline has been read.",
+    "The job may have committed. The job counts neither as done nor as failed until the timeline has been read.",
     "Make the table readable: the next poll that succeeds settles the job.",
 )
 
@@ -97,7 +97,7 @@ WEBHOOK_DISABLED = Definition(
     ProblemKind.WEBHOOK_DISABLED,
     Severity.WARNING,
     "A webhook is disabled",
-    "It receives nothing. Its deliveries wait, and events of this time are not sent unless they are replayed.",
+    "The webhook receives nothing. Its deliveries wait, and events of this time are not sent unless they are replayed.",
     "Enable it when its receiver is well again, and replay what was missed; or delete it.",
 )
 
@@ -155,7 +155,7 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
             yield UNSETTLED.of(
                 table.about,
                 since,
-                f"It has been unknown for {duration(now - since)} whether {job.kind.value.replace('_', ' ')} job "
+                f"Nobody has known for {duration(now - since)} whether {job.kind.value.replace('_', ' ')} job "
                 f"{job.id}"
                 f" committed {', '.join(job.instants) or 'anything'}.",
                 {"job_id": job.id, "job_kind": job.kind.value, "instants": list(job.instants)},
@@ -244,7 +244,7 @@ def lost_workers(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
         lost = facts.lost.get(worker.id)
         if worker.is_alive(now) or not (worker.job_ids or lost) or _is_replaced(worker, facts, now):
             continue
-        held = f" It holds {', '.join(worker.job_ids)}." if worker.job_ids else ""
+        held = f" The worker holds {', '.join(worker.job_ids)}." if worker.job_ids else ""
         ended = f" {count(lost.attempts, 'attempt')} ended with it." if lost else ""
         yield WORKER_LOST.of(
             About(ObjectType.WORKER, worker.id, worker.id),

@@ -19,7 +19,7 @@ class FleetProblems:
 
     as_of: datetime | None  # None if this process has not computed the problems yet.
     problems: Sequence[HealthProblem] = ()  # The most serious first.
-    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # Of polled tables, by table id.
+    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # The backlogs of polled tables, by table id.
     counts: Mapping[Severity, int] = field(default_factory=Counter)
     of_tables: Mapping[str, Sequence[HealthProblem]] = field(default_factory=dict)
     groups: Sequence[ProblemGroup] = ()  # The groups, without regard to acknowledgements.

@@ -31,7 +31,7 @@ def held_long(table: TableFacts, now: datetime) -> HealthProblem | None:
     return HELD_LONG.of(
         table.about,
         lock.since,
-        f"It has been held for {duration(now - lock.since)} by {lock.holder}.",
+        f"The lock has been held for {duration(now - lock.since)} by {lock.holder}.",
         {"holder": lock.holder, "held_seconds": int((now - lock.since).total_seconds())},
         step=show_lock(table.id),
         remedy=breaking_lock(table),

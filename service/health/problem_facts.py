@@ -131,7 +131,7 @@ class Facts:
     tables: Sequence[TableFacts] = ()
     backlogs: Sequence[Backlog] = ()
     workers: Sequence[Worker] = ()
-    lost: Mapping[str, Lost] = field(default_factory=dict)  # By worker id.
+    lost: Mapping[str, Lost] = field(default_factory=dict)  # What lost workers held, by worker id.
     webhooks: Sequence[WebhookFacts] = ()
     pause: Pause | None = None
     catalogs: Sequence[CatalogState] = ()

@@ -77,7 +77,7 @@ def close(engine: Engine, notifier: Notifier, clock: Clock, incident_id: str, *,
         closed = incident.closed(IncidentState.CLEARED, f"{by}: {reason}", now)
         changed = change(connection, incident.table_id, [], [closed], now)
         if (unresolved := store.get(connection, incident_id)) != closed:
-            raise IncidentClosedError(f"It is {unresolved.state.value}: {unresolved.because}.")
+            raise IncidentClosedError(f"The incident is {unresolved.state.value}: {unresolved.because}.")
         decision_times.wake(connection, incident.table_id, now)
         outbox.publish(connection, changed.events, now=now)
     notifier.notify()

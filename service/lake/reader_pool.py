@@ -17,11 +17,12 @@ import resource
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
-from typing import Any, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from jobs.logs import LogFormat, configure, current_format
 from service.model.errors import GroundskeeperError
@@ -76,7 +77,7 @@ class InProcess:
         return function(*args, **kwargs)
 
 
-class ReaderPool:
+class ReaderPool(AbstractContextManager["ReaderPool"]):
     """Runs functions in at most `size` child processes, each call in one of its own, which later calls reuse.
 
     Children are forked when needed (see `preload`). A child that crashes, or takes longer than the limit, is killed,
@@ -124,7 +125,7 @@ class ReaderPool:
         return result
 
     def isolated(self, function: Callable[P, T], seconds: float | None = None) -> Callable[P, T]:
-        """Returns a function that runs `function` like `run`, for so many seconds at most if that is less."""
+        """Returns a function that runs `function` like `run`, for this many seconds at most if that is less."""
         return partial(self._run, min(seconds or self._limits.seconds, self._limits.seconds), function)
 
     def close(self) -> None:
@@ -137,9 +138,6 @@ class ReaderPool:
                 child.process.kill()
         for child in idle:
             child.kill()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -45,7 +45,7 @@ class LockEndsError(LockKeptError):
         "The lock expires at a time that its holder has to extend again and again. So the lock of a dead holder expires"
         " by itself, and a lock that does not expire has a living holder."
     )
-    example = "It ends 40 s from now, at 2026-03-01T10:20:30+00:00, unless its holder renews it."
+    example = "The lock ends 40 s from now, at 2026-03-01T10:20:30+00:00, unless its holder renews it."
     example_members: ClassVar[Mapping[str, Any]] = {"ends_at": "2026-03-01T10:20:30Z"}
 
 
@@ -63,7 +63,9 @@ class LockTooYoungError(LockKeptError):
         "A writer that pauses for minutes, such as in a garbage collection, looks just like a dead one. So only a lock"
         " that has been held for far longer than any pause is broken."
     )
-    example = "It has been held for 12 min by a writer that Hudi's lock file does not name; it may be broken after 1 h."
+    example = (
+        "The lock has been held for 12 min by a writer that Hudi's lock file does not name; it may be broken after 1 h."
+    )
     example_members: ClassVar[Mapping[str, Any]] = {"breakable_at": "2026-03-01T11:08:00Z"}
 
 
@@ -103,4 +105,4 @@ class LockChangedError(LockKeptError):
         "The call named the lock that its caller had seen (`lock_id`). Meanwhile the lock has been taken anew, and "
         "its present holder may be alive."
     )
-    example = "It was released or taken again while it was checked."
+    example = "The lock was released or taken again while it was checked."

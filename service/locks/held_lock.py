@@ -89,7 +89,7 @@ def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | 
     if file.state is LockState.FREE:
         return LockFreeError(f"{file.path} is not there." if lock.is_removable else "")
     if file.ends_at is not None:
-        when = f"It ends {duration(file.ends_at - now)} from now" if file.ends_at > now else "It has ended"
+        when = f"The lock ends {duration(file.ends_at - now)} from now" if file.ends_at > now else "The lock has ended"
         return LockEndsError(
             f"{when}, at {file.ends_at.isoformat(timespec='seconds')}, unless its holder renews it. {lock.ending}",
             extensions={"ends_at": file.ends_at.isoformat()},
@@ -102,7 +102,7 @@ def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | 
     if age < limit:
         breakable_at = file.since + limit
         return LockTooYoungError(
-            f"It has been held for {duration(age)} by {file.holder}; it may be broken after {duration(limit)}.",
+            f"The lock has been held for {duration(age)} by {file.holder}; it may be broken after {duration(limit)}.",
             extensions={"breakable_at": breakable_at.isoformat()},
         )
     # Heartbeats of this service's jobs do not count, because a job that waits for the lock sends them too.

@@ -110,7 +110,7 @@ class LockBreaker:
         if not self.lake.readers.run(
             remove_lock, table.base_path, table.lock, self.lake.storage_options, self.lake.permissions, expected
         ):
-            raise LockChangedError("It was released or taken again while it was checked.")
+            raise LockChangedError("The lock was released or taken again while it was checked.")
 
 
 def _jobs(connection: Connection, table_id: str) -> list[Job]:

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 # Waiting items per thread, enough to keep the thread busy for the next moments.
 _WAITING = 15
 # Items run one at a time while they only compute, because more threads would not be faster, and would slow down calls.
-# If an item has not got its turn after this time, the running one waits for storage, so both run.
+# An item that has waited longer than this for its turn begins anyway: the running one probably waits for storage.
 _TURN_SECONDS = 0.02
 
 

@@ -20,7 +20,7 @@ class FlinkRestart(StrEnum):
 
 class FlinkStateReturnsError(ConflictError):
     type = "flink-state-returns"
-    title = "With its state the Flink job would write to file groups that are replaced now"
+    title = "The Flink job with its state would write to file groups that are replaced now"
     hint = (
         "The state of a Flink job may hold the file group of each key, unless the table has a bucket index. Start the"
         ' job without its state afterwards, and confirm that with `{"restart": "without-state"}`. If its writers do use'

@@ -34,8 +34,8 @@ def rows_of_other_index(seen: ObservedInstant, path: str, num_buckets: int, repl
 
 
 def rows_too_close(seen: ObservedInstant, path: str, num_buckets: int, *, is_recent: bool) -> int:
-    """Returns the number of rows that a commit of copy-on-write inserted into a partition, if so many would by chance
-    hardly lie in so few of its buckets; else 0. Each row's bucket must be a hash of its whole key."""
+    """Returns the number of rows that a commit of copy-on-write inserted into a partition, if rows of any keys would
+    hardly lie in so few of its buckets by chance; else 0. Each row's bucket must be a hash of its whole key."""
     inserted: Mapping[str, int] = seen.metadata.inserted.get(path, {})
     number, rows = len({bucket_of(file_id) for file_id in inserted}), sum(inserted.values())
     if seen.instant.action != "commit" or not number or number >= num_buckets:
@@ -45,6 +45,6 @@ def rows_too_close(seen: ObservedInstant, path: str, num_buckets: int, *, is_rec
 
 
 def _log_chance(rows: int, number: int, num_buckets: int) -> float:
-    """Returns the logarithm of an upper bound of the probability that so many rows lie in only `number` buckets."""
+    """Returns the logarithm of an upper bound of the probability that this many rows lie in only `number` buckets."""
     ways = math.lgamma(num_buckets + 1) - math.lgamma(number + 1) - math.lgamma(num_buckets - number + 1)
     return ways + rows * math.log(number / num_buckets)

@@ -182,8 +182,8 @@ def _since(stored: Stored | None, vanished: Sequence[str]) -> datetime | None:
 
 
 def _with_first(stored: Stored | None, clock: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keeps the time since which clocks disagree. Only the newest commits are measured, so the measured beginning would
-    move on."""
+    """Keeps the time since which clocks disagree, because a poll compares only the newest commits, and would find later
+    and later times."""
     known, found = stored.snapshot.clock.get("disagreement") if stored is not None else None, clock.get("disagreement")
     if not known or not found:
         return clock

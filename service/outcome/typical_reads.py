@@ -17,7 +17,7 @@ LEAST_TABLES = 3
 """The median of fewer tables says little."""
 
 _KEPT_FOR = timedelta(minutes=10)
-# Every decision about a table with unknown reads asks for it, and it changes slowly.
+# The median of each database. Every decision about a table with unknown reads needs it; it changes slowly.
 _known: WeakKeyDictionary[Engine, tuple[datetime, Reads]] = WeakKeyDictionary()
 
 
@@ -28,7 +28,7 @@ def reads_of_table(connection: Connection, table: Registration, now: datetime) -
 
 
 def assumed(connection: Connection, now: datetime) -> Reads:
-    """Returns what is assumed of a table about whose reads nothing is known: the median of the tables that are known to
+    """Returns the reads that a table with unknown reads is assumed to have: the median of the tables that are known to
     be read, or a constant if there are too few of them."""
     at, found = _known.get(connection.engine, (None, Reads()))
     if at is None or abs(now - at) > _KEPT_FOR:
@@ -41,7 +41,7 @@ def _computed(connection: Connection, now: datetime) -> Reads:
     declared = table_store.reads_declared(connection)
     seen = read_store.seen_by_days(connection, now)
     every = [reads_of(declared.get(each), seen.get(each, {})) for each in {*declared, *seen}]
-    # A table that is read no more says nothing about one of which nobody has told.
+    # Tables that nobody reads any more would lower the median for tables that may well be read.
     rates = [each.per_day for each in every if not each.have_stopped]
     if len(rates) < LEAST_TABLES:
         return Reads(DEFAULT_PER_DAY)

@@ -79,7 +79,7 @@ class AdviceSettings(Section):
     read_overhead: Annotated[
         float,
         Spec(
-            "A read may cost so many times what it costs right after a compaction, or a merge of small files, in 95 %"
+            "A read may cost this many times what it costs right after a compaction, or a merge of small files, in 95 %"
             " of the time",
             gt=1,
             le=1000,
@@ -88,7 +88,7 @@ class AdviceSettings(Section):
     storage_overhead: Annotated[
         float | None,
         Spec(
-            "All files may have so many times the size of those in use, in 95 % of the time; null: a tenth more than"
+            "All files may have this many times the size of those in use, in 95 % of the time; null: a tenth more than"
             " now",
             gt=1,
             le=1000,

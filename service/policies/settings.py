@@ -82,7 +82,7 @@ StalePlan = Annotated[
 Cron = Annotated[
     Annotated[str, Spec(max_length=200), CronExpression] | None,
     Spec(
-        "Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the "
+        "Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the "
         "thresholds; null: the thresholds apply"
     ),
 ]

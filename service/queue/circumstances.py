@@ -22,9 +22,9 @@ _BESIDE = (0.25, 1.0, 2.0, 4.0)
 _MOST = math.log(8)
 """No factor is larger: more than that has another cause."""
 
-# A factor is drawn towards 1, as if so many further jobs had taken exactly the expected amount.
+# A factor is drawn towards 1, as if this many further jobs had taken exactly the expected amount.
 _DOUBT = 3.0
-# Two factors explain one another, so each is fitted to what the other has left, so many times.
+# Two factors explain one another, so each is fitted to what the other has left, this many times.
 _ROUNDS = 3
 
 

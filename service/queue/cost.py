@@ -39,9 +39,6 @@ class CostPart(StrEnum):
         return 366 * 86_400.0 if self is CostPart.SECONDS else 2.0**50
 
 
-FURTHER = tuple(each for each in CostPart if each is not CostPart.SECONDS)
-"""The parts besides the seconds. Workers of older versions do not report them, and some kinds of jobs never do."""
-
 _WORDS: Mapping[CostPart, Callable[[float], str]] = {
     CostPart.CPU_SECONDS: lambda amount: f"{duration(amount) if amount >= 10 else f'{amount:.2g} s'} of CPU",
     CostPart.BYTES_READ: lambda amount: f"reads {size(amount)}",

@@ -22,7 +22,7 @@ _GIB = 2.0**30
 _STEPS = 10
 # A fit with one more coefficient is taken only if its error is smaller by this share.
 _WORTH = 0.03
-# Fit and factors of circumstances are fitted in turn, so many times.
+# Fit and factors of circumstances are fitted in turn, this number of times.
 _TURNS = 2
 # Sums of errors that differ by less count as equal.
 _LEAST_GAIN = 0.01

@@ -186,7 +186,7 @@ class Job(Record):
         float | None,
         Spec("Processor seconds that readers have paid for each second of its work so far; null if unknown"),
     ] = None
-    starts_by: Annotated[datetime | None, Spec("From then on it starts before other jobs, whatever these save")] = None
+    starts_by: Annotated[datetime | None, Spec("When it begins to go before other jobs, whatever these save")] = None
     held_back: str | None = None  # The pause or window because of which a due further attempt waits.
 
     def evolve(self, **changes: Any) -> Job:

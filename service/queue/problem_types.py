@@ -16,7 +16,7 @@ WORKER_LOST: Final = ProblemType(
 )
 OUTCOME_UNKNOWN: Final = ProblemType(
     "outcome-unknown",
-    "It is not known whether the attempt committed",
+    "Nobody knows whether the attempt committed",
     why="The worker could not find out whether its commit has landed, for example because the storage did not answer.",
     hint="The next attempt checks the table's timeline first.",
     retriable=True,

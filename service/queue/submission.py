@@ -128,7 +128,8 @@ def submit(database: Database, permissions: Permissions, asked: JobRequest) -> S
         return Submission(job, is_new=True)
     if (job.kind, dict(job.params), job.dry_run) != (kind, dict(params), asked.dry_run):
         raise IdempotencyKeyReusedError(
-            f"It belongs to {job.id}, a job of another kind or with other parameters.", extensions={"job_id": job.id}
+            f"The key belongs to {job.id}, a job of another kind or with other parameters.",
+            extensions={"job_id": job.id},
         )
     return Submission(job, is_new=False)
 

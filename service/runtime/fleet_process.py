@@ -140,7 +140,7 @@ class FleetProcess:
             child.end()
 
     def _grows(self) -> bool:
-        """Returns whether the process is needed. It stays needed until the service ends."""
+        """Returns whether the process is needed. Once needed, the process stays until the service ends."""
         if not self._is_large:
             with reading(self._here.database.engine) as connection:
                 self._is_large = table_store.number(connection) > self._few

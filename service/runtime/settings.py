@@ -123,7 +123,7 @@ class Settings(StorageSettings):
     discover_seconds: float = Field(3600.0, ge=1, description="How often it is searched for new tables")
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often the scheduler decides about due tables")
-    max_active_jobs: int = Field(100, ge=1, description="With this many active jobs, policies start none")
+    max_active_jobs: int = Field(100, ge=1, description="Number of active jobs at which policies start none")
     max_active_by_group: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default_factory=dict, description="JSON object: the same limit for single worker groups"
     )
@@ -164,8 +164,8 @@ class Settings(StorageSettings):
     standby_workers: int = Field(
         0, ge=0, le=16, description="Local workers that have started and take over at once when another one ends"
     )
-    recycle_jobs: int = Field(200, ge=1, description="A worker is replaced after so many jobs")
-    recycle_hours: float = Field(24.0, gt=0, description="... or so many hours")
+    recycle_jobs: int = Field(200, ge=1, description="A worker is replaced after this many jobs")
+    recycle_hours: float = Field(24.0, gt=0, description="... or this many hours")
     drain_seconds: float = Field(
         10.0, ge=0, description="How long running jobs may go on when a worker is asked to end"
     )

@@ -25,7 +25,7 @@ AHEAD_OF_NEED = timedelta(days=1)
 """An expansion is due so long before the largest bucket reaches its limit, so that a quiet hour is in between."""
 
 _URGENT = 1.25
-"""A bucket that has more than so many times its limit waits for no quiet hour."""
+"""A bucket that has more than this many times its limit waits for no quiet hour."""
 
 NOT_QUIET = "not-quiet"
 

@@ -27,7 +27,7 @@ _MOST_POINTS = 60
 _DAY = 86_400.0
 _HOUR = timedelta(hours=1)
 _FEW = 1.1
-"""An hour is quiet if it has at most so many times the commits of the quietest one."""
+"""An hour is quiet if it has at most this many times the commits of the quietest one."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class BucketGrowth(Documented):
     """The growth of the largest bucket, by the samples of the last 60 days."""
 
     largest_bytes: Annotated[int, Spec("Size of the largest bucket", examples=(2 << 30,))]
-    bytes_per_day: Annotated[int, Spec("By how much it grows in a day", examples=(64 << 20,))]
+    bytes_per_day: Annotated[int, Spec("Bytes by which it grows in a day", examples=(64 << 20,))]
     num_buckets: Annotated[int, Spec("Number of buckets", examples=(8,))]
     needed: Annotated[int, Spec("Number of buckets that is needed next", examples=(16,))]
     needed_at: Annotated[
@@ -51,7 +51,7 @@ class BucketGrowth(Documented):
     time_zone: Annotated[str, Spec("The zone of the times in words: that of the policy", examples=("UTC",))]
 
     def grown(self, size: float) -> float:
-        """Returns what a bucket of so many bytes has in 90 days."""
+        """Returns what a bucket of this many bytes has in 90 days."""
         return size * (1 + self.bytes_per_day * AHEAD.days / max(1, self.largest_bytes))
 
 

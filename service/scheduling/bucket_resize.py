@@ -17,7 +17,7 @@ from service.scheduling.writer_hazard import NO_HAZARD, WRITERS_TOO_OLD, Obstacl
 
 _MOST_PARTITIONS = 10_000
 _GROWN = 1.1
-"""A bucket whose last split was of no use is split again when it is larger than so many times its size then."""
+"""A bucket whose last split was of no use is split again when it is larger than this many times its size then."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

@@ -37,7 +37,7 @@ _NEAR = 0.5
 
 @dataclass(frozen=True)
 class _Trend:
-    """What was read in an hour. The clock says nothing else until the next one."""
+    """The figures that were read at one time. All decisions of that hour use them."""
 
     hour: datetime
     time_zone: str
@@ -49,8 +49,8 @@ _read: WeakKeyDictionary[Engine, dict[str, _Trend]] = WeakKeyDictionary()
 
 
 def near_limit(connection: Connection, snapshot: TableSnapshot, policy: Policy, now: datetime) -> BucketGrowth | None:
-    """Returns the growth for a decision; None where none depends on it. Most calls read nothing: a trend is read once
-    an hour, and only of a table one of whose buckets is nearly too large, or which may get fewer of them."""
+    """Returns the growth for a decision, or None if no decision depends on it. Most calls read nothing: a trend is read
+    once an hour, and only if a bucket of the table is nearly too large, or if the table may get fewer buckets."""
     large, limit = snapshot.large, policy.bucket_expansion.max_bucket_bytes
     if large is None or policy.bucket_expansion.mode is Mode.OFF:
         return None

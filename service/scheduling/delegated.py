@@ -21,7 +21,7 @@ _WITHOUT_COMMITS = timedelta(minutes=10)
 _JUST_REQUESTED = timedelta(seconds=5)
 
 IN_METADATA = (
-    "It is a plan of the metadata table, which must be executed under the lock of the data table. The next job that "
+    "The plan is one of the metadata table, which must be executed under the lock of the data table. The next job that "
     "commits to the table executes this plan with its own commit to the metadata table."
 )
 
@@ -59,7 +59,7 @@ def ended(
             if context.now - plan.last_requested_at > _UNSEEN:
                 found.append(PlanStatus(plan, PlanState.GONE, "Its writer no longer asks for it."))
         elif snapshot.taken_at > plan.requested_at or context.now - plan.last_requested_at > _UNSEEN:
-            found.append(PlanStatus(plan, PlanState.GONE, "It is not on the table's timeline."))
+            found.append(PlanStatus(plan, PlanState.GONE, "The plan is not on the table's timeline."))
     return found
 
 

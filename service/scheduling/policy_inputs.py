@@ -33,4 +33,4 @@ class PolicyInputs:
     one_sided: Mapping[str, int] = field(default_factory=dict)
     # Commits since the first file that is out of use became so; None if that is not known, or no decision needs it.
     commits_since_freed: int | None = None
-    growth: BucketGrowth | None = None  # Of the largest bucket; None if no decision depends on it.
+    growth: BucketGrowth | None = None  # The growth of the largest bucket; None if no decision depends on it.

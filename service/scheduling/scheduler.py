@@ -67,7 +67,7 @@ class SchedulerConfig:
     decisions about very many tables leave time for calls and polls. A round decides about at least one table."""
 
     limits: Limits = field(default_factory=Limits)
-    worker_hours_by_group: Mapping[str, float] = field(default_factory=dict)  # As in `budgets.read`.
+    worker_hours_by_group: Mapping[str, float] = field(default_factory=dict)  # The budgets, as for `budgets.read`.
     max_attempts: int = 3
     tables_at_once: int = 200
     seconds_at_once: float = math.inf

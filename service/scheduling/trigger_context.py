@@ -38,7 +38,7 @@ class TriggerContext:
     objective: TableObjective = field(default_factory=TableObjective)
     # The last completed instant that the last successful job saw, according to its result.
     seen_instant: str | None = None
-    # Whether the job waits for something else than a quiet hour, or has waited for one for a day.
+    # Whether the job need not wait for a quiet hour: it has waited a day for one, or waits for something else.
     has_waited: bool = False
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:
@@ -134,6 +134,6 @@ def by_thresholds(
 
 
 def commits_to_go(thresholds: Thresholds, since: Since) -> int:
-    """Returns the number of further commits before which the thresholds are not reached, however late it becomes."""
+    """Returns how many more commits the thresholds need at least, however much time passes."""
     needs_commits = thresholds.trigger in (Trigger.COMMITS, Trigger.BOTH)
     return max(0, thresholds.commits - since.commits) if needs_commits else 0

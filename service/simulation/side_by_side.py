@@ -35,7 +35,7 @@ def both(first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
         raise
     finally:
         _, status = os.waitpid(child, 0)
-    # Where the memory is too small for both, the child is the one that ends, or that is ended.
+    # If the memory is too small for both processes, only the child ends, so this one computes its result.
     return (pickle.loads(reply) if status == 0 else first()), other  # noqa: S301 - our own child wrote it
 
 

@@ -13,7 +13,7 @@ def of(target: Target) -> list[str]:
     notes = [
         "Set pekko.ask.timeout to 60 s in the Flink cluster: its coordinator may wait for the table's lock in a call"
         " that ends after 10 s by default, and the job would fail over.",
-        "With single_writer Flink does not check for conflicts (with optimistic_concurrency_control it conflicts with"
+        "Flink with single_writer does not check for conflicts (with optimistic_concurrency_control it conflicts with"
         " itself and loses rows), so no other writer may change the same rows at the same time.",
         "Flink ignores hoodie.write.num.retries.on.conflict.failures: a batch that is rolled back under a Flink job"
         " after its checkpoint is lost. So Groundskeeper never fences a Flink writer.",

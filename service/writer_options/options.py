@@ -254,7 +254,9 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
         notes.append(RANGES_STAY)
     notes += _NOTES_OF[engine](target)
     if lock_providers.is_in_a_file(target.lock_provider):
-        notes.append("Hudi's filesystem lock works only for writers on one machine. It expires only if configured to.")
+        notes.append(
+            "Hudi's filesystem lock works only for writers on one machine. The lock expires only if configured to."
+        )
     elif not target.lock_options:
         notes.append("Add the lock provider's own options, the same for all writers and in the table's registration.")
     return notes

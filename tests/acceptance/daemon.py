@@ -15,7 +15,6 @@ from tests.support.forked_service import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 Json = dict[str, Any]
 # Without tokens the service requires this header, even for calls without a body.
@@ -48,9 +47,7 @@ class Daemon:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
         if self.process.poll() is None:
             self.process.terminate()

@@ -15,7 +15,6 @@ BASELINE = "00000000000000"
 _ENTRY = re.compile(
     r"^(?P<requested>\d{17})(_\d{17})?(\.(?P<action>(?!inflight$)\w+))?(\.(?P<state>requested|inflight))?$"
 )
-_BASE_FILE = re.compile(r"^[0-9a-f-]+-\d+_[\d-]+_(?P<instant>\d{17})\.parquet$")
 
 
 def listing(base: Path) -> dict[str, tuple[int, int]]:

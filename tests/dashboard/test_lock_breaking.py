@@ -48,7 +48,7 @@ def test_the_lock_is_broken_with_a_reason(installation: Installation, page: Page
     panel.get_by_label("Why its holder is dead").fill("Its machine was switched off.")
     panel.get_by_role("button", name="Break the lock").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("It has been held for 3 h")
+    expect(dialog).to_contain_text("The lock has been held for 3 h")
     dialog.get_by_role("button", name="Break the lock").click()
     expect(panel).to_contain_text("The lock was broken")
     assert not lock.exists()

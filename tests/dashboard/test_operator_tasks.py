@@ -1,7 +1,6 @@
 """The ten tasks of an operator on call, done by keyboard alone or by commands, with the number of keys and commands.
 
-`.docs/operator-tasks.md` has the numbers; a task that takes more than there fails. A text that is typed counts as one
-key.
+`.docs/operator-tasks.md` has the numbers; a test fails if its task takes more. A typed text counts as one key.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MOST_TABS = 60
 
 
 class Operator:
-    """Counts what an operator does, who has a keyboard and the command line only."""
+    """An operator who has only a keyboard and the command line. `count` is the number of keys and commands."""
 
     def __init__(self, page: Page, fleet: Fleet) -> None:
         self.page, self.fleet, self.count = page, fleet, 0

@@ -141,7 +141,7 @@ def _try(
     @given(st.one_of([operation.as_strategy(mode, path_parameters=each) for mode in GenerationMode for each in paths]))
     def call(case: Case) -> None:
         _never_wait(case)
-        # The client of the test makes no longer addresses.
+        # The client of the test refuses longer addresses.
         assume(len(urlencode(case.query or {}, doseq=True, errors="replace")) < 60_000)
         # Nobody and an administrator send each request, and the others take turns.
         for headers in (callers[0], callers[-1], next(others)):

@@ -95,7 +95,7 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
     assert plan["lock"] | {"held": True, "holder": f"held for 2 h by {UNSIGNED}"} == plan["lock"]
     assert plan["notes"] == [
         f"The table's lock is held for 2 h by {UNSIGNED}: the job would wait for it.",
-        f"It would roll back these instants of dead writers: {instant}.",
+        f"The job would roll back these instants of dead writers: {instant}.",
     ]
 
     context = JobContext()

@@ -66,13 +66,15 @@ def first_state(setting: Setting) -> State:
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """Yields the possible next steps, without orders of steps that make no difference. A process that holds the lock,
-    and can neither lose it nor die, continues alone. Meanwhile the other processes could only read, tag rows, and write
-    files that no reader sees yet. Such steps and the work under the lock before the commit do not affect each other, so
-    they can happen before or afterwards. (Writers in single-writer mode, and writers that roll back clusterings, do
-    more without the lock; they do not continue alone.) An instant on which nobody works any more is rolled back at
-    once, because others only wait for it. If nothing cleans, archives or compacts, a commit is judged at once, because
-    a later judgement would see the same."""
+    """Yields the possible next steps. If the order of two steps makes no difference, only one order is explored:
+
+    - A process that holds the lock, and can neither lose it nor die, continues alone. Meanwhile the other processes
+      could only read, tag rows, and write files that no reader sees yet. Neither affects the work under the lock
+      before the commit. This does not hold beside writers in single-writer mode, and writers that roll back
+      clusterings, because these do more without the lock.
+    - An instant on which nobody works any more is rolled back at once, because others only wait for it.
+    - If nothing cleans, archives or compacts, a commit is judged at once: a later judgement would see the same.
+    """
     holder = _undisturbed(state, setting)
     if holder == EXPANDER:
         yield from expander.steps(state, setting)

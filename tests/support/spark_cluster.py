@@ -18,7 +18,6 @@ from jobs.hudi.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
-    from types import TracebackType
 
 SPARK = Path(pyspark.__file__).parent
 START_SECONDS = 60.0
@@ -56,9 +55,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for process in (*self.workers, self.master):
             _end(process)
 

@@ -19,7 +19,6 @@ from tests.support.spark_cluster import HOST, children, command_line, free_port,
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
 
     from pyspark.sql import SparkSession
 
@@ -90,9 +89,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number in range(len(self.nodes)):
             self.kill_node(number)
         self.manager.kill()

@@ -130,6 +130,30 @@ def test_sentences_of_comments_have_a_subject_and_a_verb() -> None:
     assert wrong == []
 
 
+def test_texts_for_users_have_a_subject_and_a_verb() -> None:
+    wrong = [
+        f"{path}: {sentence}"
+        for path in MODULES
+        if path.parent.name != "generated"
+        for text in _texts(_parsed(path))
+        for sentence in _sentences(text.strip())
+        if len(sentence.split()) > 2 and _first_word(sentence) in PHRASES | {"It", "They"}
+    ]
+    assert wrong == []
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    """Yields the strings of the code without docstrings, with an X in place of each value."""
+    nodes = list(ast.walk(tree))
+    left_out = {each.value for each in nodes if isinstance(each, ast.Expr)}
+    left_out |= {part for each in nodes if isinstance(each, ast.JoinedStr) for part in each.values}
+    for each in nodes:
+        if isinstance(each, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in each.values)
+        elif isinstance(each, ast.Constant) and isinstance(each.value, str) and each not in left_out:
+            yield each.value
+
+
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_sentences_of_guides_have_a_subject_and_a_verb(page: Path) -> None:
     prose = re.sub(r"^```.*?^```$|^[|#][^\n]*$", "\n", page.read_text(), flags=re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""Tests what an instant shows about whether its write knows of a switch."""
+"""Tests how the files of an instant show whether its writer knew of a change of file groups."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_verdict_after_a_contraction(
     ("old", "new", "groups", "inserts", "verdict"),
     [
         (8, 6, {"p": {"00000006-b-0": 1}}, {}, Verdict.STALE),
-        # A row in such a bucket may be there by either number.
+        # Both numbers may put a row into this bucket.
         (8, 6, {"p": {"00000001-b-0": 500}}, {}, Verdict.OPEN),
         (8, 6, {}, {"p": 1}, Verdict.STALE),
         (6, 8, {"p": {"00000007-b-0": 1}}, {}, Verdict.FRESH),

@@ -45,7 +45,6 @@ COLUMNS: dict[str, tuple[tuple[int | None, int | None], pa.Array]] = {
     "geometry": (GEOMETRY, pa.array(TEXTS)),
     "variant": (VARIANT, pa.array([{"metadata": b"m", "value": b"v"}, None, {"metadata": b"n"}] * 40, STRUCTS)),
 }
-ORDERED = {"enum", "json", "bson", "uuid"}
 
 
 def annotated(content: bytes, kinds: dict[bytes, tuple[int | None, int | None]]) -> bytes:

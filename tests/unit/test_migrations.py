@@ -17,7 +17,7 @@ def test_every_migration_since_0010_declares_the_oldest_version_that_works_with_
     in_order = [*ScriptDirectory.from_config(config).walk_revisions()][::-1]
     names = [each.revision for each in in_order]
     declared = [each.module.works_with for each in in_order[names.index("0010") :]]
-    # Versions ascend, so none works with a migration that does not work with an earlier one.
+    # A later migration never works with an older version than an earlier migration does.
     assert [names.index(name) for name in declared] == sorted(names.index(name) for name in declared)
     assert all(
         names.index(name) <= names.index(each.revision) for each, name in zip(in_order[9:], declared, strict=True)

@@ -20,7 +20,7 @@ def test_one_rehash_wins_where_there_are_families_for_all_cores() -> None:
 def test_the_way_through_the_multiple_wins_with_one_family_on_many_cores() -> None:
     best, other = costs([family(5, 8)], 16)
     assert (best.way, best.tasks) == (Way.THROUGH_MULTIPLE, 5 + 8)
-    # The cheapest number of tasks of the other way reads all rows in each of them.
+    # Each task of the other way reads all rows.
     assert (other.way, other.bytes_read) == (Way.ONE_REHASH, 5 * 1024 * MIB * other.tasks)
 
 

@@ -28,7 +28,7 @@ class Result:
     """The rows, and how they are read.
 
     `fallback` is the reason for Spark's own plan, or None if the buckets are used. `instants` are the snapshots of
-    the tables. `skew` is the size of the largest bucket by that of a mean one, of each table.
+    the tables. `skew` has for each table the size of its largest bucket, divided by the mean size.
     """
 
     rows: DataFrame

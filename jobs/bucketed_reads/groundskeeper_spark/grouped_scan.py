@@ -64,7 +64,7 @@ def scan(
     *,
     only: Collection[int] | None = None,
 ) -> GroupedScan:
-    """Plans the read of one snapshot, narrowed by columns and filters, of all buckets or `only` of some.
+    """Plans the read of one snapshot, narrowed by columns and filters. If `only` is given, it reads only these buckets.
 
     Raises `NotColocatedError` if commits keep landing meanwhile, or a file group is not of the layout.
     """

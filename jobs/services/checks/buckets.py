@@ -67,7 +67,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
 
 
 def given_up(examined: Examined) -> Iterator[Finding]:
-    """Finds rows that only logs have, by writers that go on with the bucket index after the table has given it up.
+    """Finds rows that are only in logs, since a writer goes on with the bucket index that the table has given up.
     Reads the keys of the slices that have logs."""
     marks = [number for number, commit in enumerate(examined.commits) if ADOPTED_KEY in commit.extra]
     if examined.table.declared.index or not marks or not is_given_up(examined.commits[marks[-1]].extra):
@@ -117,9 +117,10 @@ def in_wrong_bucket(table: HudiTable, found: Iterable[PartitionRows]) -> Iterato
         "Rows are not in the bucket of their key",
         {**counts, **{instant: f"written by {instant}" for instant in by}},
         "The next write of such a key adds a second row; a filter on the key may not find it (Hudi #13241).",
-        "A writer had another number of buckets, other hash fields or another index. Give it the table's. A `repair`"
-        " that names its commits moves their rows to their buckets, and keeps the newest row of each key; it needs one"
-        " of them on the active timeline. If no key exists twice, a `bucket_index` with `adopt` moves all rows.",
+        "A writer had another number of buckets, other hash fields or another index. Give it the options of the"
+        " table. A `repair` that names its commits moves their rows to their buckets, and keeps the newest row of each"
+        " key; one of these commits must be on the active timeline."
+        " If no key exists twice, a `bucket_index` with `adopt` moves all rows.",
         Cure(kind=JobKind.REPAIR, params={"instants": [each for each in by if each in known]})
         if known & {*by}
         else None,

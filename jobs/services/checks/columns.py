@@ -28,8 +28,8 @@ Key = int | str
 
 
 def misread(examined: Examined) -> Iterator[Finding]:
-    """Finds base files of the latest slices that store columns under other names than readers expect, and values of
-    dropped or renamed columns in columns that were added later under their names. Reads footers, and such added
+    """Finds base files of the latest slices that store columns under other names than readers expect, and columns that
+    were added under the name of a dropped or renamed column, and show its values. Reads footers, and such added
     columns, of tables whose columns schema on read has changed."""
     history = merging.history_of(examined.table)
     if not history.changed():
@@ -51,7 +51,7 @@ def misread(examined: Examined) -> Iterator[Finding]:
             "columns-misread",
             "Base files store columns under other names than readers expect",
             found,
-            "With schema on read, readers find no values in these columns, or those of another column.",
+            "Readers by schema on read find no values in these columns, or those of another column.",
             "A service rewrote the old columns after they had been renamed, dropped or added. Read the old columns"
             " from these Parquet files, and upsert their values with schema on read; or restore a savepoint.",
         )
@@ -113,8 +113,7 @@ class _Expected:
         return {name: since for name, since in named if history.named_since.get(name, since) < since}
 
     def under_other_names(self, stored: StoredColumns) -> Iterator[tuple[str, str]]:
-        """Yields the columns that the file lacks but has under another name of theirs. Parts of such a column are left
-        out."""
+        """Yields the columns that the file stores under an older name only. Parts of such a column are left out."""
         columns = self._columns(stored.path)
         ids = {name: number for number, (name, _) in columns.items()}
         lost: set[str] = set()

@@ -27,9 +27,9 @@ _REWRITES = frozenset({"CLUSTER", "BUCKET_RESCALE"})
 
 @dataclass
 class _Slice:
-    """The latest slice of a file group according to the active timeline. `base` is the path of its base file,
-    None if the instant that wrote it is archived, and `since` is that instant. `logs` maps paths to the instants that
-    wrote them."""
+    """The latest slice of a file group according to the active timeline. `base` is the path of its base file, and
+    `since` the instant that wrote it; `base` is None if that instant is archived. `logs` maps paths to the instants
+    that wrote them."""
 
     base: str | None = None
     since: str = ""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 UNCOMMITTED = "hashing-metadata-uncommitted"
 OUT_OF_USE = "hash-ranges-out-of-use"
-# Fields that writers do not hash put two buckets of so many rows each into the right ranges by chance once in 2^60.
+# Fields that writers do not hash put two buckets of this many rows each into the right ranges by chance once in 2^60.
 _CONFIRMING_ROWS = 30
 
 _JUDGED = (pa.string(), pa.string(), pa.bool_())

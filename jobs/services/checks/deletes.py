@@ -125,9 +125,9 @@ def misplaced(table: HudiTable, writes: Sequence[CompletedWrite], commits: Seque
 
 class Later:
     """Deletes outside of wrong buckets by commits after those that are repaired; and, if a field orders rows, earlier
-    ones in logs that are not compacted, because their ordering values hold against rows that come later. They are read
-    when this object is made, and `read` under the table's lock reads only those of commits that came since, so that
-    writers do not wait long."""
+    ones in logs that are not compacted, because their ordering values hold against later rows. Most are read when this
+    object is made, and `read` under the table's lock reads only those of commits that came since, so that writers do
+    not wait long."""
 
     def __init__(self, table: HudiTable, instants: Collection[str], commits: Sequence[Commit]) -> None:
         self._table = table

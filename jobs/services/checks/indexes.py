@@ -62,7 +62,7 @@ def expressions(examined: Examined) -> Iterator[Finding]:
             "expression-index-misleads",
             "Queries use an expression index for filters on other expressions",
             misleading,
-            "With data skipping a query that filters the index's column by another expression, or by none, leaves out"
+            "A query with data skipping that filters the index's column by another expression, or by none, leaves out"
             " files that have its rows.",
             "Hudi 1.2 looks up the values of all filters of a column in its expression index. Read with"
             " `hoodie.enable.data.skipping=false`, or drop the index: `DROP INDEX <name> ON <table>`.",

@@ -43,11 +43,11 @@ class Header:
     def of(cls, token: str) -> Header:
         """Raises RejectedTokenError."""
         if len(token) > MOST_CHARACTERS:
-            raise RejectedTokenError(f"It has more than {MOST_CHARACTERS} characters.")
+            raise RejectedTokenError(f"The token has more than {MOST_CHARACTERS} characters.")
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
-            raise RejectedTokenError("It is no signed JSON web token.") from error
+            raise RejectedTokenError("The token is no signed JSON web token.") from error
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in _TYPES:
             raise RejectedTokenError("Its algorithm is not accepted.")
@@ -89,26 +89,26 @@ def check(claims: dict[str, Any], *, issuer: str, audience: str, now: datetime) 
     if audience not in (
         [audiences] if isinstance(audiences, str) else audiences if isinstance(audiences, list) else ()
     ):
-        raise RejectedTokenError("It is for another audience.")
+        raise RejectedTokenError("The token is for another audience.")
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_SUBJECT:
-        raise RejectedTokenError("It names no subject.")
+        raise RejectedTokenError("The token names no subject.")
     at = now.timestamp()
     end, start, made = (_moment(claims, name) for name in ("exp", "nbf", "iat"))
     if end is None or at >= end + SKEW_SECONDS:
-        raise RejectedTokenError("It has expired.")
+        raise RejectedTokenError("The token has expired.")
     if max(start or 0, made or 0) > at + SKEW_SECONDS:
-        raise RejectedTokenError("It is not valid yet. Perhaps a clock is wrong.")
+        raise RejectedTokenError("The token is not valid yet. Perhaps a clock is wrong.")
 
 
 def check_of_login(claims: dict[str, Any], *, client_id: str, nonce: str) -> None:
     """Checks the claims that only ID tokens have. Raises RejectedTokenError."""
     if claims.get("nonce") != nonce:
-        raise RejectedTokenError("It belongs to another log-in.")
+        raise RejectedTokenError("The token belongs to another log-in.")
     if claims.get("azp", client_id) != client_id or (
         len(claims["aud"]) > 1 and isinstance(claims["aud"], list) and "azp" not in claims
     ):
-        raise RejectedTokenError("It was made for another client.")
+        raise RejectedTokenError("The token was made for another client.")
 
 
 def _moment(claims: dict[str, Any], name: str) -> float | None:

@@ -136,7 +136,7 @@ def _refer(schemas: dict[str, Any]) -> None:
     schemas["ProblemExample"] = {
         **schemas["ProblemDocument"],
         "title": "ProblemExample",
-        "description": "A problem document. It has no `status` if it is the error of a job.",
+        "description": "A problem document, without `status` if it is the error of a job.",
         "required": [each for each in schemas["ProblemDocument"]["required"] if each != "status"],
     }
     params = [{"$ref": _REF.format(model=name)} for name in sorted(schemas) if name.endswith("Params")]

@@ -25,6 +25,12 @@ TableOption = Annotated[
     str | None, typer.Option("--table", help="Id, name or path of a table", autocompletion=complete_table)
 ]
 
+
+def several(what: str, **more: Any) -> Any:
+    """Returns an option that limits a list to `what`, and may be repeated."""
+    return typer.Option(help=f"Only {what}; repeat it for several. Default: any", **more)
+
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from types import NoneType, TracebackType
+from types import NoneType
 from typing import Any
 
 from groundskeeper_client import ApiError, Call, Client, ClientError, Retries, UnreachableError, problems
@@ -39,7 +39,7 @@ class Patience(Retries):
         return super().pause(tries, retry_after=retry_after)
 
 
-class Connection:
+class Connection(AbstractContextManager["Connection"]):
     """The connection to the service. Answers are JSON as the API returns it. Every failure is a CommandError."""
 
     def __init__(self, url: str, token: str | None) -> None:
@@ -50,12 +50,7 @@ class Connection:
             raise CommandError.usage(str(error), hint) from error
         self.url = self._client.url
 
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def send(self, call: Call[Any], retries: Retries | None = None) -> Json:

@@ -9,7 +9,7 @@ import typer
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import IncidentCloseIn, IncidentKind, IncidentState
 from service.cli.client import arguments
-from service.cli.client.arguments import TableOption
+from service.cli.client.arguments import TableOption, several
 from service.cli.client.command import Limit, command
 from service.cli.client.connection import Connection
 from service.cli.client.output import Output, ago
@@ -23,9 +23,7 @@ def list_incidents(
     out: Output,
     *,
     table: TableOption = None,
-    state: Annotated[
-        list[IncidentState] | None, typer.Option(help="Only in this state; repeat it for several. Default: any")
-    ] = None,
+    state: Annotated[list[IncidentState] | None, several("in this state")] = None,
     kind: Annotated[IncidentKind | None, typer.Option(help="Only of this kind")] = None,
     limit: Limit = 100,
 ) -> None:

@@ -48,7 +48,7 @@ def described(job: Json) -> str:
 
 
 def state_of(job: Json) -> str:
-    """Returns the state to show. For a dry run whose plan is refused, that is not `succeeded`."""
+    """Returns the state to show. A dry run whose plan is refused has the state `succeeded`, but is shown as refused."""
     if job["verdict"] == "refused":
         return REFUSED
     return NOTHING_TO_DO if job["verdict"] == "nothing_to_do" else str(job["state"])

@@ -12,7 +12,7 @@ from groundskeeper_client.generated.models import JobKind, JobState, LogLevel
 from jobs import contract
 from jobs.kinds.registry import KINDS
 from service.cli.client import arguments, bulk, job_log, job_watch
-from service.cli.client.arguments import OwnerOption, Since, TableName, TableOption, TagOption, Until
+from service.cli.client.arguments import OwnerOption, Since, TableName, TableOption, TagOption, Until, several
 from service.cli.client.command import Limit, command
 from service.cli.client.completion import complete_job
 from service.cli.client.connection import Connection, Json
@@ -97,7 +97,7 @@ def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Defa
     declared_kind = contract.JobKind(kind.value)
     out.say(KINDS[declared_kind].summary)
     found = [(each.name, each.default, each.description, ", ".join(each.choices)) for each in parameters(declared_kind)]
-    out.table(("PARAMETER", "DEFAULT", "MEANING", "VALUES"), found, empty="It has no parameters.")
+    out.table(("PARAMETER", "DEFAULT", "MEANING", "VALUES"), found, empty="This kind has no parameters.")
 
 
 @command(app, "watch")
@@ -113,12 +113,8 @@ def list_jobs(
     out: Output,
     *,
     table: TableOption = None,
-    kind: Annotated[
-        list[JobKind] | None, typer.Option(help="Only jobs of this kind; repeat it for several. Default: any")
-    ] = None,
-    state: Annotated[
-        list[JobState] | None, typer.Option(help="Only jobs in this state; repeat it for several. Default: any")
-    ] = None,
+    kind: Annotated[list[JobKind] | None, several("jobs of this kind")] = None,
+    state: Annotated[list[JobState] | None, several("jobs in this state")] = None,
     owner: OwnerOption = None,
     tag: TagOption = None,
     since: Since = None,

@@ -22,6 +22,14 @@ app = typer.Typer(help="See and set which jobs start automatically, and when.", 
 
 _MOST_NAMES = 5
 
+Settings = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME=VALUE]...",
+        help="Such as compaction.commits=10; the value is JSON or text",
+        autocompletion=complete_setting,
+    ),
+]
 AsPattern = Annotated[
     bool,
     typer.Option(
@@ -59,12 +67,9 @@ def preview(
     service: Connection,
     out: Output,
     pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="Pattern of table names, such as 'orders_*'")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME=VALUE]...", help="As for `policy set`", autocompletion=complete_setting),
-    ] = None,
+    settings: Settings = None,
     *,
-    unset: Annotated[list[str] | None, typer.Option(help="As for `policy set`; repeat it for several")] = None,
+    unset: Annotated[list[str] | None, typer.Option(help="Setting to remove; repeat it for several")] = None,
     file: Annotated[Path | None, typer.Option(help="JSON object of a whole policy; - is standard input")] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Preview the deletion of the pattern's policy")] = False,
 ) -> None:
@@ -98,14 +103,7 @@ def set_policy(
     service: Connection,
     out: Output,
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Table, or pattern with --pattern")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME=VALUE]...",
-            help="Such as compaction.commits=10; the value is JSON or text",
-            autocompletion=complete_setting,
-        ),
-    ] = None,
+    settings: Settings = None,
     *,
     pattern: AsPattern = False,
     unset: Annotated[

@@ -9,7 +9,7 @@ import typer
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import ProblemKind, Severity
 from service.cli.client import acknowledgements, arguments
-from service.cli.client.arguments import OwnerOption, TableOption, TagOption
+from service.cli.client.arguments import OwnerOption, TableOption, TagOption, several
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
@@ -22,15 +22,8 @@ def problems(
     out: Output,
     *,
     table: TableOption = None,
-    kind: Annotated[
-        list[ProblemKind] | None,
-        typer.Option(
-            metavar="KIND", help="Only of this kind, such as lock-awaited; repeat it for several. Default: any"
-        ),
-    ] = None,
-    severity: Annotated[
-        list[Severity] | None, typer.Option(help="Only of this severity; repeat it for several. Default: any")
-    ] = None,
+    kind: Annotated[list[ProblemKind] | None, several("of this kind, such as lock-awaited", metavar="KIND")] = None,
+    severity: Annotated[list[Severity] | None, several("of this severity")] = None,
     owner: OwnerOption = None,
     tag: TagOption = None,
     limit: Limit = 100,

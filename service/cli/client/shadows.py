@@ -10,7 +10,6 @@ import typer
 from groundskeeper_client import calls
 from service.cli.client import arguments, policies, simulations
 from service.cli.client.command import command
-from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection
 from service.cli.client.failure import CommandError
 from service.cli.client.output import Columns, Output, age, ago
@@ -25,10 +24,7 @@ def shadow(
     service: Connection,
     out: Output,
     pattern: Annotated[str | None, typer.Argument(metavar="[PATTERN]", help="Pattern of table names")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME=VALUE]...", help="As for `policy set`", autocompletion=complete_setting),
-    ] = None,
+    settings: policies.Settings = None,
     *,
     file: Annotated[Path | None, typer.Option(help="JSON object of a whole policy; - is standard input")] = None,
     stop: Annotated[bool, typer.Option("--stop", help="End the shadow")] = False,

@@ -13,7 +13,6 @@ from groundskeeper_client.generated.models import SimulateIn
 from service.cli.client import arguments, policies, yaml_file
 from service.cli.client.arguments import Since, Until
 from service.cli.client.command import command
-from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
 from service.cli.client.output import Output
@@ -38,10 +37,7 @@ def simulate(
     service: Connection,
     out: Output,
     target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="Table, or pattern with --pattern")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME=VALUE]...", help="As for `policy set`", autocompletion=complete_setting),
-    ] = None,
+    settings: policies.Settings = None,
     *,
     pattern: policies.AsPattern = False,
     file: Annotated[

@@ -10,7 +10,7 @@ import typer
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import DeliveryState, ReplayIn
 from service.cli.client import arguments, deliveries
-from service.cli.client.arguments import Since, Until
+from service.cli.client.arguments import Since, Until, several
 from service.cli.client.command import Limit, Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
@@ -184,9 +184,7 @@ def list_deliveries(
     out: Output,
     webhook: WebhookId,
     *,
-    state: Annotated[
-        list[DeliveryState] | None, typer.Option(help="Only in this state; repeat it for several. Default: any")
-    ] = None,
+    state: Annotated[list[DeliveryState] | None, several("in this state")] = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,

@@ -10,7 +10,7 @@ _RULES = {
         '"""The client for programs with an event loop (asyncio). Generated from `groundskeeper_client.client` by\n'
         '`python -m service.client.generator`."""'
     ),
-    r"Several threads may share it\.": "It belongs to one event loop.",
+    r"Several threads may share it\.": "One event loop uses a client.",
     r"^import time$": "import asyncio\nimport time",
     r"\bClient\b": "AsyncClient",
     r"\bIterator\b": "AsyncIterator",

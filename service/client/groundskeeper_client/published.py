@@ -1,4 +1,4 @@
-"""The commits of a table in the order of their events, after a position. They keep assets of other tools up to date."""
+"""The commits of a table in the order of their events, after a position. Other tools keep assets up to date by them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from service.db.schema.catalog import samples as samples
 from service.db.schema.catalog import snapshots as snapshots
 from service.db.schema.catalog import tables as tables
 from service.db.schema.catalog import watches as watches
-from service.db.schema.clock import service_clock as service_clock
 from service.db.schema.core import UtcDateTime as UtcDateTime
 from service.db.schema.core import among as among
 from service.db.schema.core import metadata as metadata
@@ -44,6 +43,8 @@ from service.db.schema.incidents import INCIDENT_INSTANT as INCIDENT_INSTANT
 from service.db.schema.incidents import INCIDENT_IS_OF_LATE_FILES as INCIDENT_IS_OF_LATE_FILES
 from service.db.schema.incidents import INCIDENT_IS_STANDING as INCIDENT_IS_STANDING
 from service.db.schema.incidents import incidents as incidents
+from service.db.schema.installation import schema_revisions as schema_revisions
+from service.db.schema.installation import service_clock as service_clock
 from service.db.schema.outcome import job_gains as job_gains
 from service.db.schema.outcome import objective_hours as objective_hours
 from service.db.schema.outcome import objective_states as objective_states
@@ -59,7 +60,6 @@ from service.db.schema.queue import job_attempts as job_attempts
 from service.db.schema.queue import job_log_lines as job_log_lines
 from service.db.schema.queue import jobs as jobs
 from service.db.schema.queue import workers as workers
-from service.db.schema.revisions import schema_revisions as schema_revisions
 from service.db.schema.scheduling import advice as advice
 from service.db.schema.scheduling import automation as automation
 from service.db.schema.scheduling import decisions as decisions

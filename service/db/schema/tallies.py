@@ -33,7 +33,7 @@ attempt_figures = sa.Table(
     "attempt_figures",
     metadata,
     sa.Column("id", Serial, primary_key=True, autoincrement=True),
-    # Not earlier than that of a previous row of the same table and kind.
+    # The time is never earlier than that of a previous row of the same table and kind.
     sa.Column("ended_at", UtcDateTime, nullable=False),
     sa.Column("table_id", sa.String(64), nullable=False),
     sa.Column("kind", sa.String(32), nullable=False),

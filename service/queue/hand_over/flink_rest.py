@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any
 
 import httpx
@@ -39,7 +39,7 @@ class Savepoint:
     failure: str | None = None
 
 
-class FlinkRest:
+class FlinkRest(AbstractContextManager["FlinkRest"]):
     """The client, which follows no redirects. Every call raises FlinkError if the cluster answers unexpectedly."""
 
     def __init__(self, rest_url: str, *, connect_seconds: float = 3.0, read_seconds: float = 10.0) -> None:
@@ -49,12 +49,7 @@ class FlinkRest:
             timeout=httpx.Timeout(read_seconds, connect=connect_seconds), follow_redirects=False, trust_env=False
         )
 
-    def __enter__(self) -> FlinkRest:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def jobs(self) -> list[FlinkJob]:

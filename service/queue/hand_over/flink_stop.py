@@ -116,7 +116,7 @@ class Stopping:
         if left and now - ended_at < _SETTLED_AFTER:
             detail = f"The Flink job has ended; {', '.join(left)} is still in flight on the table."
             return current.evolve(detail=detail, claimed_until=None)
-        rest = f" It left {', '.join(left)} behind, without a writer." if left else ""
+        rest = f" The job left {', '.join(left)} behind, without a writer." if left else ""
         return current.evolve(
             state=HandOverState.STOPPED,
             since=now,

@@ -154,9 +154,7 @@ def _dropped(catalog: Catalog, listing: Listing, state: State, listed_paths: set
         elif reason := _not_ours(known, state):
             action, because = Action.NONE, reason
         elif not _has_been_missing(catalog, known, state.now):
-            because = (
-                f"It is unregistered if it is still missing {catalog.every_seconds:g} s after it was missed first."
-            )
+            because = f"The table is unregistered if it is missing for {catalog.every_seconds:g} s."
             action = Action.NONE
         yield Finding(
             name,

@@ -258,7 +258,7 @@ def test_a_plan_that_failed_is_tried_again_and_one_that_was_rolled_back_is_not(
     on_timeline(service)
     assert service.plan().jobs == ()
     [plan] = stored(service)
-    assert (plan.state, plan.because) == (PlanState.GONE, "It is not on the table's timeline.")
+    assert (plan.state, plan.because) == (PlanState.GONE, "The plan is not on the table's timeline.")
 
 
 def test_a_plan_that_would_break_the_table_is_withheld(service: Service) -> None:

@@ -188,7 +188,7 @@ def test_a_plan_ends_when_a_later_poll_no_longer_shows_it() -> None:
     assert gone.state is PlanState.GONE
     [done] = ended([asked()], fresh, PLAIN, Facts(completed={AT}))
     assert done.state is PlanState.DONE
-    # A poll from before the request proves nothing, unless the plan is not found for long.
+    # A poll that is older than the request proves nothing, unless the request is long ago.
     assert ended([asked()], old, PLAIN, Facts()) == []
     long_ago = asked(requested_at=ago(hours=1), last_requested_at=ago(hours=1))
     assert len(ended([long_ago], replace(old, taken_at=ago(hours=2)), PLAIN, Facts())) == 1

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import TypeVar
 from uuid import uuid4
 
@@ -23,7 +22,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """A connection to a service. Every failure is a ClientError. It belongs to one event loop."""
+    """A connection to a service. Every failure is a ClientError. One event loop uses a client."""
 
     def __init__(
         self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, retries: Retries | None = None
@@ -35,9 +34,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

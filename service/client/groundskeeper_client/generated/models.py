@@ -113,11 +113,13 @@ class AdvicePolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only shows it"""
     read_overhead: float | UnsetType = UNSET
-    """A read may cost so many times what it costs right after a compaction, or a merge of small files, in 95 % of
-    the time
+    """A read may cost this many times what it costs right after a compaction, or a merge of small files, in 95 %
+    of the time
     """
     storage_overhead: float | UnsetType | None = UNSET
-    """All files may have so many times the size of those in use, in 95 % of the time; null: a tenth more than now"""
+    """All files may have this many times the size of those in use, in 95 % of the time; null: a tenth more than
+    now
+    """
 
 
 class AdviceState(Word):
@@ -207,8 +209,8 @@ class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
     commits: int | UnsetType = UNSET
     """More completed commits on the active timeline are archived"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -376,8 +378,8 @@ class AuditPolicyIn(Model, frozen=True, kw_only=True):
     seconds: int | UnsetType = UNSET
     """Since the last run"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -1133,13 +1135,13 @@ class BucketResizeParams(Model, frozen=True, kw_only=True):
     split_bytes: int | UnsetType = UNSET
     """A bucket whose files have more bytes is split into two"""
     merge_bytes: int | UnsetType = UNSET
-    """Neighbouring buckets whose files have at most so many bytes each are merged; at most a fourth of
+    """Neighbouring buckets whose files have at most this many bytes each are merged; at most a fourth of
     `split_bytes`. 0: none is merged
     """
     min_buckets: int | UnsetType = UNSET
-    """A partition keeps so many buckets at least"""
+    """Minimum number of buckets of a partition"""
     max_buckets: int | UnsetType = UNSET
-    """A partition gets so many buckets at most"""
+    """Maximum number of buckets of a partition"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
 
@@ -1281,7 +1283,7 @@ class BudgetPolicyIn(Model, frozen=True, kw_only=True):
 
 class BulkItem(Model, frozen=True, kw_only=True):
     table_id: str
-    """As in the request"""
+    """Id of the table from the request"""
     table_name: str | None
     """Null if there is no such table"""
     outcome: BulkOutcome
@@ -1546,8 +1548,8 @@ class CleaningPolicyIn(Model, frozen=True, kw_only=True):
     seconds: int | UnsetType = UNSET
     """Since the last run"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -1775,8 +1777,8 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     unsorted_bytes: int | UnsetType | None = UNSET
     """Bytes written since the last clustering; or null"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -2001,8 +2003,8 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     log_ratio: float | UnsetType | None = UNSET
     """Ratio of log bytes to base file bytes, in addition to the trigger; or null"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -2154,8 +2156,8 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only records what it would do"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -2426,8 +2428,8 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
     seconds: int | UnsetType = UNSET
     """Since the last run"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -2616,8 +2618,8 @@ class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only records what it would do"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -3045,7 +3047,7 @@ class GrowthOut(Model, frozen=True, kw_only=True):
     largest_bytes: int
     """Size of the largest bucket"""
     bytes_per_day: int
-    """By how much it grows in a day"""
+    """Bytes by which it grows in a day"""
     num_buckets: int
     """Number of buckets"""
     needed: int
@@ -3353,8 +3355,8 @@ class IndexDifference(Model, frozen=True, kw_only=True):
     partition: str | UnsetType = UNSET
     """The index"""
     missing: list[str] | UnsetType = UNSET
-    """Rows without a right entry, at most 100. Of statistics: files or partitions without any entry, which readers
-    never skip
+    """Rows without a right entry, at most 100; for statistics, files or partitions without any entry, which
+    readers never skip
     """
     hiding: list[str] | UnsetType = UNSET
     """Columns by whose statistics queries skip files or partitions although they match"""
@@ -3524,7 +3526,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     worth: float | None
     """Processor seconds that readers have paid for each second of its work so far; null if unknown"""
     starts_by: datetime | None
-    """From then on it starts before other jobs, whatever these save"""
+    """When it begins to go before other jobs, whatever these save"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -3642,7 +3644,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     worth: float | None
     """Processor seconds that readers have paid for each second of its work so far; null if unknown"""
     starts_by: datetime | None
-    """From then on it starts before other jobs, whatever these save"""
+    """When it begins to go before other jobs, whatever these save"""
     table_id: str
     """Id of the table"""
     table_name: str
@@ -3861,9 +3863,9 @@ class LearnedAmountOut(Model, frozen=True, kw_only=True):
     per_file: float
     """What each file takes"""
     first_job: float
-    """By which factor the first job of a worker takes more than later ones"""
+    """Factor by which the first job of a worker takes more than later ones"""
     beside_another: float
-    """By which factor a job takes more while its worker runs another one"""
+    """Factor by which a job takes more while its worker runs another one"""
     error_on_other_tables: float | None
     """Median error for tables that the model has not seen, as a share of what an attempt took. Half of the tables
     are held out for it in turn; null if too few are known
@@ -4106,8 +4108,8 @@ class MetadataTablePolicyIn(Model, frozen=True, kw_only=True):
     commits: int | UnsetType = UNSET
     """Deltacommits of the metadata table since its last compaction"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -4451,7 +4453,7 @@ class OpenWindowsOut(Model, frozen=True, kw_only=True):
     time_zone: str
     """Time zone of the windows' times of day"""
     windows: list[WindowIn]
-    """As the policy has them"""
+    """The windows of the policy"""
     tables: int
     """Number of tables that have them"""
     table_names: list[str]
@@ -4646,8 +4648,8 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
     seconds: int | UnsetType = UNSET
     """Since the last run"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -5030,7 +5032,7 @@ class ProblemCountsOut(Model, frozen=True, kw_only=True):
 
 
 class ProblemExample(Model, frozen=True, kw_only=True):
-    """A problem document. It has no `status` if it is the error of a job."""
+    """A problem document, without `status` if it is the error of a job."""
 
     type: str
     """The type of the problem"""
@@ -5427,7 +5429,7 @@ class ReportGroup(Model, frozen=True, kw_only=True):
     without a tag
     """
     name: str | None
-    """With `by=table` the table's name; null if the table is no longer registered"""
+    """The table's name if `by=table`; null if the table is no longer registered"""
     tables: int
     """Tables in this group on which something ran"""
     figures: FiguresOut
@@ -5446,7 +5448,7 @@ class ReportReportOut(Model, frozen=True, kw_only=True):
     total: FiguresOut
     """The sums of all attempts, each counted once"""
     groups: list[ReportGroup]
-    """The groups; those on which workers spent the most time come first. With `by=tag`, an attempt is in the group
+    """The groups; those on which workers spent the most time come first. If `by=tag`, an attempt is in the group
     of each tag of its table
     """
     left_out: int
@@ -5476,12 +5478,12 @@ class ResizePolicyIn(Model, frozen=True, kw_only=True):
     merge_bytes: int | UnsetType = UNSET
     """Parameter of the job; 0: none is merged"""
     min_buckets: int | UnsetType = UNSET
-    """A partition keeps so many buckets at least"""
+    """Minimum number of buckets of a partition"""
     max_buckets: int | UnsetType = UNSET
-    """A partition gets so many buckets at most"""
+    """Maximum number of buckets of a partition"""
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -5945,7 +5947,7 @@ class SimulationOut(Model, frozen=True, kw_only=True):
     text: str
     """The difference in a sentence"""
     error: float | None
-    """By which share the jobs of `now` differ from those of `actual`; null if there were none"""
+    """Share by which the jobs of `now` differ from those of `actual`; null if there were none"""
     caution: str | None
     """Why the figures may be wrong; null if nothing speaks against them"""
     now: SimulationsOutcomeOut
@@ -6191,8 +6193,8 @@ class SyncPolicyIn(Model, frozen=True, kw_only=True):
     `trips_ro` without logs. `RT`: only `trips`, with logs merged. `RO`: only `trips`, without logs
     """
     cron: str | UnsetType | None = UNSET
-    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
-    null: the thresholds apply
+    """Five fields, in the policy's time zone. The job runs at these times if there is work, and ignores the
+    thresholds; null: the thresholds apply
     """
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
@@ -7170,8 +7172,8 @@ class WritersIn(Model, frozen=True, kw_only=True):
     retry_conflicts: bool | UnsetType = UNSET
     """Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"""
     query_pruning_off: bool | UnsetType | None = UNSET
-    """Hudi's `hoodie.bucket.index.query.pruning` is false wherever SQL reads the table. With Spark SQL among the
-    writers the first bucket expansion requires it. Left out of a PATCH, the stored value stays
+    """Hudi's `hoodie.bucket.index.query.pruning` is false wherever SQL reads the table. The first bucket expansion
+    of a table that Spark SQL writes requires it. Left out of a PATCH, the stored value stays
     """
     engines: list[WriterEngine] | UnsetType | None = UNSET
     """All engines that write the table: `spark` (DataFrames), `spark-sql` (statements), `flink`. Detected engines

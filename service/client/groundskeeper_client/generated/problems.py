@@ -107,7 +107,7 @@ class FlinkHostNotAllowedError(ApiError):
 
 
 class FlinkStateReturnsError(ApiError):
-    """With its state the Flink job would write to file groups that are replaced now"""
+    """The Flink job with its state would write to file groups that are replaced now"""
 
     type = "flink-state-returns"
 
