@@ -33,12 +33,10 @@ PREPARED = ("clustering", {"expansion_factor": 2}, 4)
 
 def _shape(job: tuple[str, dict[str, Any], int], **shape: Any) -> Any:
     kind, params, buckets = job
-    # Partitions would triple the files and Hudi's cost, and other tests of services have partitioned tables.
-    is_default = job == EXPANSION and shape == {"partitioned": False}
-    marks = () if is_default else (pytest.mark.exhaustive,)
-    return pytest.param(kind, params, buckets, shape, marks=marks, id=f"{kind} {params} {shape}")
+    return pytest.param(kind, params, buckets, shape, id=f"{kind} {params} {shape}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "params", "buckets", "shape"),
     [

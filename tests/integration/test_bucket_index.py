@@ -97,8 +97,14 @@ def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_an
     index = BucketIndex(result["num_buckets"], tuple(result["hash_fields"]))
     assert proved(spark, base, index) == before
     assert left_behind(base) == []
+    observer = Observer(spark, tmp_path, base, index)
+    observer.poll()
+    assert observer.incidents() == {}
     # Hudi accepts the writer, which adds its new rows to small files of other buckets.
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
+    late = observer.timeline().instants[-1].requested_time
+    observer.poll()
+    assert observer.incidents() == {late: "suspected"}
     audit = run_job(spark, base, "audit", index=index).details
     assert (audit["clean"], audit["duplicates"], audit["misplaced"] > 0) == (False, 0, True)
     adopt(spark, base, index)
@@ -107,15 +113,10 @@ def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_an
     assert len(proved(spark, base, index)) == 360
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("table_type", "index", "small_files"),
-    [
-        pytest.param(COW, "BLOOM", True),
-        *(
-            pytest.param(*each, marks=pytest.mark.exhaustive)
-            for each in [(MOR, "SIMPLE", True), (COW, None, False), (MOR, "BLOOM", False)]
-        ),
-    ],
+    [(COW, "BLOOM", True), (MOR, "SIMPLE", True), (COW, None, False), (MOR, "BLOOM", False)],
 )
 def test_a_poll_suspects_a_writer_that_keeps_its_old_index_and_a_repair_moves_its_rows(
     spark: SparkSession, tmp_path: Path, table_type: str, index: str | None, small_files: bool

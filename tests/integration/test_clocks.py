@@ -120,7 +120,7 @@ def test_services_name_their_instants_by_the_clock_of_the_writers(
 ) -> None:
     base = tmp_path / "trips"
     more = {"hoodie.table.timeline.timezone": timeline}
-    writer = Writer(spark, base, zone, table_type=table_type, version=version, **more)
+    writer = Writer(spark, base, zone, table_type=table_type, version=version, partitioned=False, **more)
     writer.write(0, 400)
     writer.write(0, 200)
 

@@ -53,7 +53,7 @@ def values(spark: SparkSession, base: Path, *columns: str) -> list[tuple[Any, ..
 
 def test_columns_that_schema_on_read_renames_keep_their_values(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=40, table_type="COPY_ON_WRITE")
+    tables.write_table(spark, base, count=40, table_type="COPY_ON_WRITE", partitioned=False)
     before = values(spark, base, "city")
     beside = At(ExpansionStep.DRAINING, altering(spark, base, RENAME))
     for context in (beside, None):

@@ -8,6 +8,7 @@ import pytest
 
 from jobs.contract import JobKind, Table, WorkOrder
 from tests.integration import tables
+from tests.integration.lost_lease import lose_the_lease_at
 from tests.integration.run import run_job
 from tests.integration.test_index_builds import COUNT, COW, NOTE, assert_right, order
 
@@ -30,6 +31,7 @@ AFTER_DROP = {"at": "after", "name": "the dropping"}
 
 # The points at which one attempt after the other dies.
 _LONG = [
+    ("build", "record", 9, (INFLIGHT,)),
     ("build", "record", 9, (BEFORE,)),
     ("build", "record", 9, (INFLIGHT, BEFORE_DROP)),
     ("build", "record", 9, (FILE_GROUPS, AFTER_DROP)),
@@ -50,24 +52,25 @@ _LONG = [
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    ("action", "index", "version", "points", "partitioned"),
+    ("action", "index", "version", "points", "is_killed"),
     [
-        ("build", "record", 9, (INFLIGHT,), False),
+        # An attempt that loses its lease leaves the same as one that is killed.
+        ("build", "record", 9, (BUILT,), False),
         *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in _LONG),
     ],
 )
 def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     spark: SparkSession,
     tmp_path: Path,
-    spares: Spares,
+    request: pytest.FixtureRequest,
     action: str,
     index: str,
     version: int,
     points: tuple[dict[str, Any], ...],
-    partitioned: bool,
+    is_killed: bool,
 ) -> None:
     base = tmp_path / "trips"
-    shape = {"num_buckets": None, "table_type": COW, "version": version, "partitioned": partitioned}
+    shape = {"num_buckets": None, "table_type": COW, "version": version, "partitioned": is_killed}
     options = tables.write_table(spark, base, count=COUNT, **shape)
     if action == "drop":
         done = run_job(spark, base, "index", order("build", index), index=None).details
@@ -79,10 +82,15 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
         plan = WorkOrder(
             "job_ix", number, JobKind.INDEX, declared, order(action, index), earlier_instants=tuple(earlier)
         )
-        death = spares.take(is_last=number == len(points)).run(plan, point)
-        print(point, death.steps, death.seconds, death.result)
-        assert death.result is None
-        earlier += death.stored
+        if is_killed:
+            spares: Spares = request.getfixturevalue("spares")
+            death = spares.take(is_last=number == len(points)).run(plan, point)
+            print(point, death.steps, death.seconds, death.result)
+            assert death.result is None
+            earlier += death.stored
+        else:
+            job = {"params": order(action, index), "index": None, "job_id": "job_ix"}
+            earlier += lose_the_lease_at(spark, base, "index", point, **job)
         for metadata in (True, False):
             assert tables.snapshot(spark, base, metadata=metadata) == rows
     # The lock of a dead worker on the same machine does not stop a writer for long: the next job breaks it.

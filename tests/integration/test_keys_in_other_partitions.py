@@ -28,7 +28,9 @@ GLOBAL = {
 
 def clustered(spark: SparkSession, base: Path, index: str, table_type: str) -> dict[str, str]:
     """Writes a table of 100 rows in two partitions, and clusters it; returns the writer's options."""
-    own = {"hoodie.index.type": index, **GLOBAL[index], "hoodie.parquet.small.file.limit": "0"}
+    # By default, 60 tasks look for the rows that have moved.
+    few = {"hoodie.global.index.reconcile.parallelism": "2"}
+    own = {"hoodie.index.type": index, **GLOBAL[index], **few, "hoodie.parquet.small.file.limit": "0"}
     options = writer_options(base, num_buckets=None, table_type=table_type, metadata=False, **own)
     for first in (0, 50):
         upsert(rows(spark, first, first + 50, partitions=2), base, options)

@@ -66,6 +66,7 @@ def test_cleaning_removes_files_that_a_fenced_writer_wrote_after_the_watch(
     assert proved(spark, base, 8) == before
 
 
+@pytest.mark.exhaustive
 def test_cleaning_removes_files_whose_markers_a_timeline_server_wrote_after_the_rollback(
     spark: SparkSession, tmp_path: Path
 ) -> None:

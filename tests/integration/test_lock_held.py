@@ -57,7 +57,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
     began = time.monotonic()
     try:
         with pytest.raises(TableLockedError, match="held for 3 h by a writer that Hudi's lock file does not name"):
-            run_job(spark, base, kind, params, lock=TableLock(wait_seconds=8.0), context=context)
+            run_job(spark, base, kind, params, lock=TableLock(wait_seconds=4.0), context=context)
     finally:
         ended.set()
         watcher.join()

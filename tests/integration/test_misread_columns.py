@@ -204,10 +204,8 @@ def evolved(rows: DataFrame) -> DataFrame:
     )
 
 
-@pytest.mark.parametrize(
-    ("table_type", "version"),
-    [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(COW, 6), (MOR, 9), (MOR, 6)])],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [(COW, 9), (COW, 6), (MOR, 9), (MOR, 6)])
 def test_nothing_is_found_on_healthy_tables_with_changed_columns(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:

@@ -102,12 +102,13 @@ def its_properties(metadata: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "version", "table_type"),
+    ("damage", "version", "table_type", "partitioned"),
     [
-        (all_of_it, 9, "MERGE_ON_READ"),
+        (all_of_it, 9, "MERGE_ON_READ", False),
         *(
-            pytest.param(damage, version, table_type, marks=pytest.mark.exhaustive)
+            pytest.param(damage, version, table_type, True, marks=pytest.mark.exhaustive)
             for damage, version, table_type in (
+                (all_of_it, 9, "MERGE_ON_READ"),
                 (its_listing, 9, "MERGE_ON_READ"),
                 (files_of_its_listing, 9, "MERGE_ON_READ"),
                 (its_instants, 9, "MERGE_ON_READ"),
@@ -123,10 +124,16 @@ def its_properties(metadata: Path) -> None:
     ],
 )
 def test_a_missing_or_incomplete_metadata_table_is_reported_and_rebuilt(
-    spark: SparkSession, tmp_path: Path, damage: Callable[[Path], None], version: int, table_type: str
+    spark: SparkSession,
+    tmp_path: Path,
+    damage: Callable[[Path], None],
+    version: int,
+    table_type: str,
+    *,
+    partitioned: bool,
 ) -> None:
     base = tmp_path / "t"
-    options = write(spark, base, version=version, table_type=table_type)
+    options = write(spark, base, version=version, table_type=table_type, partitioned=partitioned)
     expected = by_both_readers(spark, base)
     damage(base / ".hoodie" / "metadata")
     found = findings(spark, base)["metadata-table-gone"]

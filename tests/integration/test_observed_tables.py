@@ -185,7 +185,7 @@ def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
     base, retain = tmp_path / "trips", 2
-    shape = {"table_type": table_type, "version": version, "num_buckets": 2}
+    shape = {"table_type": table_type, "version": version, "num_buckets": 2, "partitioned": False}
     options = real.write_table(spark, base, count=100, updates=1, **shape)
     observer = Observer(spark, tmp_path, base, INDEX)
     cleaning = {"commits": 1, "retain": retain}
@@ -209,7 +209,7 @@ def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
 
 def test_a_compaction_waits_until_reads_have_paid_for_it(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    options = real.write_table(spark, base, count=100, updates=2, num_buckets=2)
+    options = real.write_table(spark, base, count=100, updates=2, num_buckets=2, partitioned=False)
     observer = Observer(spark, tmp_path, base, INDEX)
     observer.poll()
     policy_registry.put_table(observer.engine, utc_now, "t", {"objective": {"least_worth": 1.0}})
@@ -285,7 +285,8 @@ def test_polls_go_on_when_a_newer_hudi_has_upgraded_the_table(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     base = tmp_path / "trips"
-    options = real.write_table(spark, base, count=100, updates=2, version=version, num_buckets=2)
+    shape = {"version": version, "num_buckets": 2, "partitioned": False}
+    options = real.write_table(spark, base, count=100, updates=2, **shape)
     observer = Observer(spark, tmp_path, base, INDEX)
     assert observer.poll() == ["UPSERT"] * 3
 

@@ -65,7 +65,8 @@ def rows(spark: SparkSession) -> Callable[..., DataFrame]:
 SHAPES: list[dict[str, Any]] = [{}, BY_COMMIT, {"version": 6}, {"table_type": COW}, {"num_buckets": None}]
 
 
-@pytest.mark.parametrize("shape", [{}, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in SHAPES[1:])])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("shape", SHAPES)
 def test_of_two_stale_rows_the_one_stays_that_hudi_would_keep(
     spark: SparkSession, tmp_path: Path, rows: Callable[..., DataFrame], shape: dict[str, Any]
 ) -> None:

@@ -43,18 +43,9 @@ def replace_partition(spark: SparkSession, base: Path, options: dict[str, str], 
     upsert(rows(spark, 0, 100, ts=5, partitions=1), base, {**options, **operation})
 
 
-@pytest.mark.parametrize(
-    ("how", "resized"),
-    [
-        ("delete_partition", None),
-        *(
-            pytest.param(how, resized, marks=pytest.mark.exhaustive)
-            for how in ("delete_partition", "insert_overwrite", "insert_overwrite_table", *STATEMENTS)
-            for resized in (None, resize, of_hudi)
-            if (how, resized) != ("delete_partition", None)
-        ),
-    ],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("resized", [None, resize, of_hudi])
+@pytest.mark.parametrize("how", ["delete_partition", "insert_overwrite", "insert_overwrite_table", *STATEMENTS])
 def test_rows_that_went_to_replaced_file_groups_are_found_and_brought_back(
     spark: SparkSession, tmp_path: Path, how: str, resized: object
 ) -> None:

@@ -224,7 +224,7 @@ def test_only_the_partitions_asked_for_get_more_buckets(spark: SparkSession, tmp
 
 def test_the_audit_finds_what_a_writer_with_another_bucket_number_did(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "broken"
-    options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=2)
+    options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=2, partitioned=False)
     tables.upsert(tables.rows(spark, 0, 600, ts=5), base, {**options, "hoodie.bucket.index.num.buckets": "4"})
 
     audit = run_job(spark, base, "audit", index=BucketIndex(2, ("id",))).details

@@ -8,6 +8,7 @@ import pytest
 
 from jobs.contract import JobKind, Table, WorkOrder
 from tests.integration import tables
+from tests.integration.lost_lease import lose_the_lease_at
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.integration.test_upgrade import DECLARED, ROWS, change
@@ -31,8 +32,8 @@ TAKING_BACK = PROPERTIES
 AFTER_TAKING_BACK = {"at": "after", "name": "the taking back"}
 
 # Versions before and after, and the points at which one attempt after the other dies.
-_SHORT = [(6, 9, (MOVING,))]
 _LONG = [
+    (6, 9, (MOVING,)),
     (6, 9, (MOVING, TAKING_BACK)),
     (6, 9, (AFTER_BACKUP,)),
     (6, 9, (PROPERTIES, BEFORE_END)),
@@ -49,11 +50,21 @@ _LONG = [
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    ("before", "to", "points"),
-    [*_SHORT, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in _LONG)],
+    ("before", "to", "points", "is_killed"),
+    [
+        # An attempt that loses its lease leaves the same as one that is killed.
+        (6, 9, (AFTER_UPGRADE,), False),
+        *(pytest.param(*each, True, marks=pytest.mark.exhaustive) for each in _LONG),
+    ],
 )
 def test_wherever_the_worker_is_killed_the_next_attempt_finishes_the_change(
-    spark: SparkSession, tmp_path: Path, spares: Spares, before: int, to: int, points: tuple[dict[str, Any], ...]
+    spark: SparkSession,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    before: int,
+    to: int,
+    points: tuple[dict[str, Any], ...],
+    is_killed: bool,
 ) -> None:
     base = tmp_path / "trips"
     table_type = "MERGE_ON_READ" if IN_COMPACTION in points else "COPY_ON_WRITE"
@@ -66,10 +77,15 @@ def test_wherever_the_worker_is_killed_the_next_attempt_finishes_the_change(
         order = WorkOrder(
             "job_up", number, JobKind.UPGRADE, declared, {"to_version": to}, earlier_instants=tuple(earlier)
         )
-        death = spares.take(is_last=number == len(points)).run(order, point)
-        print(point, death.steps, death.seconds, death.result)
-        assert death.result is None
-        earlier += death.stored
+        if is_killed:
+            spares: Spares = request.getfixturevalue("spares")
+            death = spares.take(is_last=number == len(points)).run(order, point)
+            print(point, death.steps, death.seconds, death.result)
+            assert death.result is None
+            earlier += death.stored
+        else:
+            job = {"params": {"to_version": to}, "declared": DECLARED, "job_id": "job_up"}
+            earlier += lose_the_lease_at(spark, base, "upgrade", point, **job)
     done = change(spark, base, to, job_id="job_up", earlier_instants=tuple(earlier))
     assert done["nothing_to_do"] == (points == (AFTER_END,))
     assert hudi_table(spark, base, INDEX).version == to

@@ -101,13 +101,10 @@ CASES = [
     for table_type in (MOR, COW)
     if not (kind in ("resize", "compaction") and table_type == COW)
 ]
-QUICK = ("bucket count", WIDENED, False, MOR)
 
 
-@pytest.mark.parametrize(
-    ("kind", "change", "on_read", "table_type"),
-    [each if each == QUICK else pytest.param(*each, marks=pytest.mark.exhaustive) for each in CASES],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("kind", "change", "on_read", "table_type"), CASES)
 def test_rows_with_changed_columns_are_the_same_for_all_readers(
     request: pytest.FixtureRequest, kind: str, change: str, on_read: bool, table_type: str
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_plan_that_is_refused_or_empty_has_no_cost(api: TestClient, clock: Fak
     assert [each["cost"] for each in api.get("/v1/jobs").json()["items"]] == [None] * 3
 
 
+@pytest.mark.mostly_sqlite
 def test_the_model_shows_its_error_by_kind(api: TestClient, clock: FakeClock, engine: sa.Engine) -> None:
     tables = [register(api, f"t{number}") for number in range(4)]
     for number in range(12):

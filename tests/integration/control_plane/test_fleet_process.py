@@ -222,6 +222,7 @@ def test_a_call_that_ends_the_process_twice_is_refused(fleet: FleetProcess, monk
     assert fleet.run(process_of)
 
 
+@pytest.mark.mostly_sqlite
 def test_the_calls_of_the_api_use_the_process(app_context: AppContext, fleet: FleetProcess) -> None:
     with TestClient(
         create_app(changed(app_context, fleet=fleet, open_metrics=True)), base_url="http://127.0.0.1"
@@ -241,6 +242,7 @@ def test_the_calls_of_the_api_use_the_process(app_context: AppContext, fleet: Fl
         assert "groundskeeper_database_up 0.0" in api.get("/metrics").text
 
 
+@pytest.mark.mostly_sqlite
 def test_jobs_and_decisions_are_the_same_with_the_process(
     app_context: AppContext, engine: sa.Engine, fleet: FleetProcess
 ) -> None:

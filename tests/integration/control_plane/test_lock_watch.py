@@ -181,6 +181,7 @@ def test_if_the_checks_stop_jobs_are_not_held_back_for_long(watched: Watched) ->
     assert watched.service.lease() is not None
 
 
+@pytest.mark.mostly_sqlite
 def test_only_locks_of_the_next_jobs_and_locks_that_were_held_are_checked(watched: Watched) -> None:
     for number in range(40):
         watched.table(f"t{number:02}")
@@ -283,6 +284,7 @@ def test_a_server_that_does_not_answer_delays_no_other_check(
         assert connections(server) == 0
 
 
+@pytest.mark.mostly_sqlite
 def test_a_silent_server_is_reported_before_a_worker_meets_it(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +381,7 @@ def test_a_lock_in_zookeeper_is_seen_with_its_holder_and_its_time(zoo: zookeeper
         assert look().is_silent
 
 
+@pytest.mark.mostly_sqlite
 def test_a_job_waits_for_a_lock_in_zookeeper(watched: Watched, zoo: zookeeper.Server) -> None:
     watched.table("a", lock=zoo.lock("b"))
     job = add(watched.service, "a")

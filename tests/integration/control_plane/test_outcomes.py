@@ -69,6 +69,7 @@ def order(engine: sa.Engine, clock: FakeClock) -> list[str]:
         found.append(job.id)
 
 
+@pytest.mark.mostly_sqlite
 def test_jobs_that_save_most_start_first_within_their_priority(service: Service, clock: FakeClock) -> None:
     for name in "abcdef":
         service.register(name)

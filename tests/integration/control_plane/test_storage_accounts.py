@@ -45,7 +45,7 @@ def test_a_chain_of_roles_with_an_external_id_is_assumed_anew_before_its_session
     own.server.counted(needs_keys=1, session_seconds=4)
     options = own.options(roles=[HUB, {**LAKE, "session_name": "short"}])
     storage = open_storage(TABLE, options)
-    ends = time.monotonic() + 9
+    ends = time.monotonic() + 6.5
     while time.monotonic() < ends:
         assert storage.read(FILE)
         # A task gets the store, not the file system.

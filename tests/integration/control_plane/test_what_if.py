@@ -185,6 +185,7 @@ def test_commits_during_a_compaction_are_left_to_the_next_one(lake: Lake) -> Non
     assert past.pasts[TABLE].ran[JobKind.COMPACTION].commits == 2
 
 
+@pytest.mark.mostly_sqlite
 def test_a_pattern_is_simulated_for_the_tables_whose_policy_would_change(lake: Lake) -> None:
     lake.run(30)
     begin = lake.clock() - timedelta(minutes=30)
@@ -235,6 +236,7 @@ def test_what_cannot_be_simulated_is_refused(client: TestClient, body: dict[str,
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
 
 
+@pytest.mark.mostly_sqlite
 def test_simulations_are_bounded(
     client: TestClient, app_context: AppContext, table_id: str, monkeypatch: pytest.MonkeyPatch, lake: Lake
 ) -> None:
