@@ -1,9 +1,9 @@
-"""Reads which columns base files have, with the number of values in each. Each file is one piece of work; only footers
-are read, and columns of older rows if they are asked for."""
+"""Reads which columns base files have, with their types and numbers of values. Each file is one piece of work; only
+footers are read, and columns of older rows if they are asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 _FILES_OF_TASK, _FILES_OF_JOB = 16, 1024
 _FOOTER_BYTES = 512 * 1024  # Most of a footer is the Bloom filter.
+_KINDS: Mapping[pa.DataType, str] = {
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.date32(): "date",
+}
 
 
 @dataclass(frozen=True)
@@ -33,13 +41,15 @@ class StoredColumns:
 
     `values` has the number of values that are not null by full name, as in Hudi's schemas: `items.element.a`,
     `scores.value`. The number is None for structs, arrays and maps, and where the file has no statistics. `earliest` is
-    the first commit time of its rows, 0 if that is unknown. `older` has the numbers of values in rows before an
+    the first commit time of its rows, 0 if that is unknown. `kinds` has the types by full name, as in Hudi's histories
+    of schemas, for the types that schema on read can change. `older` has the numbers of values in rows before an
     instant, for the columns that were asked for.
     """
 
     path: str
     values: Mapping[str, int | None]
     earliest: int
+    kinds: Mapping[str, str]
     older: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -69,12 +79,12 @@ def columns_of(storage: Storage, path: str, before: Mapping[str, int], _: str = 
             for name, instant in before.items()
             if found.earliest < instant and found.values.get(name, 0) != 0
         }
-        yield StoredColumns(path, found.values, found.earliest, older)
+        yield replace(found, older=older)
 
 
 def _of_footer(reader: pq.ParquetFile, path: str) -> StoredColumns:
     names = list(_names(reader.schema_arrow, ""))
-    leaves = [name for name, is_leaf in names if is_leaf]
+    leaves = [name for name, kind in names if not _parts(kind)]
     metadata = reader.metadata
     counts: list[int | None] = [0] * metadata.num_columns
     earliest = []
@@ -91,23 +101,29 @@ def _of_footer(reader: pq.ParquetFile, path: str) -> StoredColumns:
         counts = [None] * len(leaves)
     values: dict[str, int | None] = dict.fromkeys(name for name, _ in names)
     values |= dict(zip(leaves, counts, strict=True))
-    return StoredColumns(path, values, min(earliest, default=0))
+    kinds = {name: text for name, kind in names if (text := _in_histories(kind))}
+    return StoredColumns(path, values, min(earliest, default=0), kinds)
 
 
-def _names(fields: pa.Schema | pa.DataType, path: str) -> Iterator[tuple[str, bool]]:
-    """Yields the full name of each column, and whether it is a leaf, in the order of Parquet's leaves."""
+def _in_histories(kind: pa.DataType) -> str:
+    """Returns the name of a type in Hudi's histories of schemas, empty if schema on read cannot change the type."""
+    return f"decimal({kind.precision}, {kind.scale})" if types.is_decimal(kind) else _KINDS.get(kind, "")
+
+
+def _names(fields: pa.Schema | pa.DataType, path: str) -> Iterator[tuple[str, pa.DataType]]:
+    """Yields the full name and the type of each column, in the order of Parquet's leaves."""
     for each in fields:
         name, kind = f"{path}{each.name}", _stored(each.type)
-        yield name, not _parts(kind)
+        yield name, kind
         yield from _inside(kind, name)
 
 
-def _inside(kind: pa.DataType, path: str) -> Iterator[tuple[str, bool]]:
+def _inside(kind: pa.DataType, path: str) -> Iterator[tuple[str, pa.DataType]]:
     if types.is_struct(kind):
         yield from _names(kind, f"{path}.")
     else:
         for name, part in _parts(kind).items():
-            yield f"{path}.{name}", not _parts(part)
+            yield f"{path}.{name}", part
             yield from _inside(part, f"{path}.{name}")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ Columns = dict[int, tuple[str, str]]
 LATEST = "latest_schema"
 """The key under which a commit has its version of the schema (`SerDeHelper.LATEST_SCHEMA`)."""
 
+_DECIMAL = re.compile(r"decimal\w*\(\d+, *(\d+)\)")
 _NESTED = ("element", "key", "value")
 _UNREADABLE = (KeyError, TypeError, AttributeError, RecursionError)
 
@@ -36,10 +38,18 @@ class SchemaHistory:
     @cached_property
     def names(self) -> dict[int, set[str]]:
         """All names that each column has had, by its id."""
+        return self._all(0)
+
+    @cached_property
+    def kinds(self) -> dict[int, set[str]]:
+        """All types that each column has had, by its id."""
+        return self._all(1)
+
+    def _all(self, part: int) -> dict[int, set[str]]:
         found = defaultdict(set)
         for _, columns in self.versions:
-            for number, (name, _) in columns.items():
-                found[number].add(name)
+            for number, column in columns.items():
+                found[number].add(column[part])
         return found
 
     @cached_property
@@ -82,6 +92,18 @@ def parsed(history: str) -> SchemaHistory:
         return SchemaHistory(tuple((int(each["version_id"]), dict(_columns(each, ""))) for each in versions))
     except _UNREADABLE as error:
         raise ValueError(f"the history of the schema is unreadable: {error!r}") from error
+
+
+def reads_as(stored: str, expected: str) -> bool:
+    """Returns whether a reader that expects a type finds the values of a column that is stored as another one. Spark
+    (3.5) reads a decimal with another precision, and no other type as another one."""
+    return _scaled(stored) == _scaled(expected)
+
+
+def _scaled(kind: str) -> str:
+    """Returns the type, a decimal without its precision: `decimal(20, 4)` and `decimal_fixed(20, 4)[9]` are alike."""
+    decimal = _DECIMAL.match(kind)
+    return f"decimal {decimal[1]}" if decimal else kind
 
 
 def columns_of(schema: str) -> Columns:

@@ -38,6 +38,17 @@ VALUES = {
 }
 
 
+KINDS = {
+    "_hoodie_commit_time": "string",
+    "city": "int",
+    "point.x": "long",
+    "point.tags.element": "string",
+    "items.element.a": "long",
+    "scores.key": "string",
+    "scores.value": "double",
+}
+
+
 def written(path: Path, **options: Any) -> str:
     fields = {"city": pa.int32(), "point": KIND, "items": pa.list_(pa.struct([("a", pa.int64())]))}
     fields["scores"] = pa.map_(pa.string(), pa.float64())
@@ -52,6 +63,7 @@ def test_columns_have_the_names_of_hudi_and_the_number_of_their_values(tmp_path:
     path = written(tmp_path / "file.parquet", **options)
     (found,) = columns_of(Storage(str(tmp_path)), path, {})
     assert (found.path, found.values, found.earliest, found.older) == (path, VALUES, int(INSTANTS[0]), {})
+    assert found.kinds == KINDS
 
 
 def test_without_statistics_nothing_is_said_about_values(tmp_path: Path) -> None:

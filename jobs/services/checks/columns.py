@@ -28,9 +28,9 @@ Key = int | str
 
 
 def misread(examined: Examined) -> Iterator[Finding]:
-    """Finds base files of the latest slices that store columns under other names than readers expect, and columns that
-    were added under the name of a dropped or renamed column, and show its values. Reads footers, and such added
-    columns, of tables whose columns schema on read has changed."""
+    """Finds base files of the latest slices that store columns under other names or types than readers expect, and
+    columns that were added under the name of a dropped or renamed column, and show its values. Reads footers, and such
+    added columns, of tables whose columns schema on read has changed."""
     history = merging.history_of(examined.table)
     if not history.changed():
         return
@@ -42,6 +42,7 @@ def misread(examined: Examined) -> Iterator[Finding]:
     found = {}
     for each in stored_columns.of_files(examined.table, storage, paths, examined.context, before=before):
         wrong = [f"{name} (stored as {old})" for name, old in expected.under_other_names(each)]
+        wrong += [f"{name} ({old} instead of {new})" for name, old, new in expected.of_other_types(each)]
         wrong += [f"{name} ({count} values of another column)" for name, count in each.older.items() if count]
         if wrong:
             path = f"{bases[each.path].partition}/{bases[each.path].base_name}".lstrip("/")
@@ -49,11 +50,13 @@ def misread(examined: Examined) -> Iterator[Finding]:
     if found:
         yield Finding(
             "columns-misread",
-            "Base files store columns under other names than readers expect",
+            "Base files store columns under other names or types than readers expect",
             found,
-            "Readers by schema on read find no values in these columns, or those of another column.",
-            "A service rewrote the old columns after they had been renamed, dropped or added. Read the old columns"
-            " from these Parquet files, and upsert their values with schema on read; or restore a savepoint.",
+            "Readers by schema on read find no values in these columns, or those of another column. They fail"
+            " at columns of another type, or find wrong values.",
+            "A service rewrote the old columns after they had been renamed, changed, dropped or added. Read the old"
+            " columns from these Parquet files, and upsert their values with schema on read; or restore a savepoint."
+            " If only types differ, read the rows without schema on read, and upsert all of them.",
         )
 
 
@@ -127,6 +130,15 @@ class _Expected:
                     lost.add(name)
                     yield name, old
                     break
+
+    def of_other_types(self, stored: StoredColumns) -> Iterator[tuple[str, str, str]]:
+        """Yields the columns that the file stores in an older type of theirs, with both types."""
+        for number, (name, kind) in sorted(self._columns(stored.path).items(), key=lambda each: each[1]):
+            there = stored.kinds.get(name, "")
+            if not schema_history.reads_as(there, kind) and any(
+                schema_history.reads_as(there, old) for old in self._history.kinds.get(number, ())
+            ):
+                yield name, there, kind
 
     def values(self, files: Iterable[StoredColumns]) -> dict[Key, int | None]:
         """Returns the number of values in each column that readers find in these files, None if it is unknown."""
