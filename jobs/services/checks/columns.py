@@ -52,7 +52,7 @@ def misread(examined: Examined) -> Iterator[Finding]:
             "columns-misread",
             "Base files store columns under other names or types than readers expect",
             found,
-            "Readers by schema on read find no values in these columns, or those of another column. They fail"
+            "Readers by schema on read find no values in these columns, or those of another column. Readers fail"
             " at columns of another type, or find wrong values.",
             "A service rewrote the old columns after they had been renamed, changed, dropped or added. Read the old"
             " columns from these Parquet files, and upsert their values with schema on read; or restore a savepoint."
