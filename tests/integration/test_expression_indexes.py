@@ -47,7 +47,7 @@ def dead_write(spark: SparkSession, base: Path) -> Any:
 
 def write_again(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     """Writes several times, because it depends on the hash values of the names of files whether a write fails."""
-    for ts in range(3, 9):
+    for ts in range(3, 33):
         tables.upsert(tables.rows(spark, 0, COUNT, ts=ts), base, options)
 
 
@@ -108,8 +108,8 @@ def test_a_clean_that_stops_all_writers_is_refused_found_and_cured(
     cure = findings(spark, base)[MIXED]["cure"]
     run_job(spark, base, cure["kind"], cure["params"], index=None, **STOPPED)
     assert (findings(spark, base), tables.snapshot(spark, base)) == ({}, rows)
-    for ts in range(10, 13):
-        tables.upsert(tables.rows(spark, 0, COUNT + ts, ts=ts), base, options)
+    for more in range(10, 13):
+        tables.upsert(tables.rows(spark, 0, COUNT + more, ts=40 + more), base, options)
     assert all(indexed.found_by_indexes(spark, base, CONDITIONS))
     assert (findings(spark, base), len(tables.snapshot(spark, base))) == ({}, COUNT + 12)
 
