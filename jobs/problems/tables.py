@@ -103,7 +103,7 @@ COLUMNS_CHANGED: Final = ProblemType(
     "Columns were renamed or changed by schema on read, and some files still have the old ones",
     why="Hudi reads a file by the schema of the instant that wrote it. The job's new files would have a later instant"
     " and the old columns, so readers would find no values in renamed columns, and the values of dropped ones in"
-    " columns that were added again. They would fail at columns whose type has changed.",
+    " columns that were added again. Readers would fail at columns whose type has changed.",
     example="city -> town",
     hint="Rewrite these files by Hudi with schema on read, for example by a compaction, or write the rows to a new"
     " table.",

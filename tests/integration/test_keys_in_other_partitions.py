@@ -28,7 +28,7 @@ GLOBAL = {
 
 def clustered(spark: SparkSession, base: Path, index: str, table_type: str) -> dict[str, str]:
     """Writes a table of 100 rows in two partitions, and clusters it; returns the writer's options."""
-    # By default, 60 tasks look for the rows that have moved.
+    # Hudi lets 60 tasks by default look for the rows that have moved.
     few = {"hoodie.global.index.reconcile.parallelism": "2"}
     own = {"hoodie.index.type": index, **GLOBAL[index], **few, "hoodie.parquet.small.file.limit": "0"}
     options = writer_options(base, num_buckets=None, table_type=table_type, metadata=False, **own)
