@@ -16,9 +16,13 @@ from service.metrics.database_state import Reading
 from service.metrics.installation import FleetWork, Installation
 from service.metrics.process_metrics import ProcessMetrics
 from service.model.errors import GroundskeeperError
-from service.model.paced import SECOND, Paced
+from service.model.paced import Paced
 
 log = logging.getLogger(__name__)
+
+_OLDER_SECONDS = 4.0
+"""How much older than a second a text may be while the next one is made, which takes half a second with very many
+tables. Prometheus asks less often, and then gets a new one."""
 
 
 class Scrapes:
@@ -27,10 +31,10 @@ class Scrapes:
     def __init__(self, process: ProcessMetrics, fleet: FleetWork) -> None:
         self._process = process
         self._fleet = fleet
-        self._text = Paced(self._make, "metrics", beyond=SECOND)
+        self._text = Paced(self._make, "metrics", beyond=_OLDER_SECONDS)
 
     def latest(self) -> Future[bytes]:
-        """Returns the text of the last two seconds, or a new one. If the database is unavailable, the text has only the
+        """Returns the text of the last five seconds, or a new one. If the database is unavailable, the text has only the
         metrics of the process, and `groundskeeper_database_up` is 0."""
         return self._text.latest()
 
