@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -24,8 +26,12 @@ except ImportError:
     from airflow.models.xcom import XCom as XComModel
 try:
     from airflow.models.asset import AssetEvent
+
+    AIRFLOW_3 = True
 except ImportError:
     from airflow.models.dataset import DatasetEvent as AssetEvent
+
+    AIRFLOW_3 = False
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -85,6 +91,34 @@ def kill_deferred(job_id: str) -> dict:
     return {}
 
 
+def kill_deferred_in_outage(job_id: str) -> dict:
+    """Cancels the trigger during an outage, which lasts longer than Airflow waits, and goes on as the triggerer does.
+
+    The file `killed` then exists. Airflow 2 cancels `run`, here between two tries to reach the service.
+    """
+    from groundskeeper_client.airflow.triggers import JobTrigger
+
+    async def kill() -> None:
+        trigger = JobTrigger(job_id, "far", 60.0)
+        if AIRFLOW_3:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(trigger.on_kill(), 8)
+        else:
+            # A task that is deleted is no longer deferred.
+            of_task = {"dag_id": "deleted", "task_id": "deleted", "run_id": "deleted", "map_index": -1}
+            trigger.task_instance = SimpleNamespace(**of_task)
+            waiting = asyncio.ensure_future(anext(trigger.run()))
+            await asyncio.sleep(8)
+            waiting.cancel()
+            await asyncio.wait({waiting}, timeout=8)
+        Path("killed").touch()
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
+
+    asyncio.run(kill())
+    return {}
+
+
 def provider() -> dict:
     """Returns the parts of our provider that Airflow has found."""
     manager = ProvidersManager()
@@ -123,5 +157,6 @@ def _value(stored: object) -> object:
 
 
 if __name__ == "__main__":
-    calls = {"run": run, "run_twice": run_twice, "events": events, "kill_deferred": kill_deferred, "provider": provider}
-    print("\n" + json.dumps(calls[sys.argv[1]](*sys.argv[2:])))
+    calls = (run, run_twice, events, kill_deferred, kill_deferred_in_outage, provider)
+    called = {call.__name__: call for call in calls}[sys.argv[1]]
+    print("\n" + json.dumps(called(*sys.argv[2:])))

@@ -7,6 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from groundskeeper_client import calls, models, published
@@ -17,6 +18,7 @@ from tests.integration.serving import eventually
 from tests.integration.tools.tool_environment import ToolEnvironment
 from tests.integration.tools.tool_service import COMPACTION, ToolService, Work, an_outage_after_a_submission
 from tests.support.guides import GUIDE_OF_TOOLS, ROOT, python_block
+from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,6 +174,26 @@ def test_a_task_that_is_killed_cancels_its_job(airflow: Airflow, service: ToolSe
     assert ended.state is models.JobState.CANCELLED
     # The job may also have ended meanwhile.
     airflow.run("kill_deferred", deferred.id)
+
+
+def test_a_deferred_task_that_is_killed_in_an_outage_cancels_its_job_afterwards(
+    airflow: Airflow, service: ToolService, work: Work
+) -> None:
+    work.result = lambda _order: None
+    job = service.client.send(calls.submit_job(service.table.id, models.AuditIn()))
+    assert eventually(lambda: bool(work.orders), 30)
+    gate = TcpGate(httpx.URL(service.serving.url).port or 0)
+    airflow.connect("far", f"http://127.0.0.1:{gate.port}")
+    killed = airflow.environment.folder / "killed"
+    with gate.shut():
+        process = airflow.start("kill_deferred_in_outage", job.id)
+        assert eventually(killed.exists, 200)
+        assert service.client.send(calls.get_job(job.id)).state is models.JobState.RUNNING
+    out, _ = process.communicate(timeout=120)
+    ended = service.client.send(calls.get_job(job.id))
+    assert process.returncode == 0, out[-6000:]
+    assert ended.cancel_requested or ended.state is models.JobState.CANCELLED, out[-6000:]
+    gate.end()
 
 
 def test_a_retry_after_an_outage_waits_for_the_job_and_a_cleared_task_submits_another(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from groundskeeper_client import JobEndedError, calls, problems
+from groundskeeper_client import ClientError, JobEndedError, Retries, calls, problems
 from groundskeeper_client.airflow.bases import AirflowException, BaseOperator
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.airflow.triggers import JobTrigger
@@ -87,8 +87,12 @@ class GroundskeeperJobOperator(BaseOperator):
             return
         with GroundskeeperHook(self.conn_id).get_conn() as client:
             try:
-                client.send(calls.cancel_job(self._job_id))
+                # About 40 s, because Airflow 2 kills the process after 60 s, and Airflow 3 after 5 s.
+                client.send(calls.cancel_job(self._job_id), retries=Retries(times=8))
             except problems.JobAlreadyEndedError:
+                return
+            except ClientError as error:
+                self.log.warning("The job %s goes on, because it could not be cancelled: %s", self._job_id, error)
                 return
         self.log.info("Asked to cancel the job %s", self._job_id)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.triggers.base import TriggerEvent
 
-from groundskeeper_client import ApiError, ClientError, calls, problems, published
+from groundskeeper_client import ApiError, ClientError, WaitedTooLongError, calls, problems, published
 from groundskeeper_client.airflow.bases import TRIGGERS_ARE_KILLED, BaseTrigger, is_ended_by_a_person
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.questions import CommitSeen, Question, TableHealthy
@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 600.0
 """Time for which the service may be unavailable before a task fails."""
 _PAUSE_SECONDS = 5.0
+_ROUND_SECONDS = 60.0
+_CANCELLATIONS: set[asyncio.Task[None]] = set()
+"""Cancellations that go on, because an event loop keeps no reference to its tasks."""
 _QUESTIONS: dict[str, type[TableHealthy | CommitSeen]] = {each.__name__: each for each in (TableHealthy, CommitSeen)}
 
 
@@ -43,36 +46,56 @@ class JobTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        patience = _Patience()
-        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
-            while True:
-                try:
-                    job = await client.wait_for(self.job_id, poll_seconds=self.poll_seconds, check=False)
-                except ClientError as error:
-                    if patience.is_over(error):
-                        yield TriggerEvent({"error": str(error)})
-                        return
-                    await asyncio.sleep(self.poll_seconds)
-                except asyncio.CancelledError:
-                    if not TRIGGERS_ARE_KILLED:
-                        await self._ended()
-                    raise
-                else:
-                    yield TriggerEvent({"job_id": job.id, "state": job.state.value})
-                    return
+        try:
+            event = await self._event()
+        except asyncio.CancelledError:
+            if not TRIGGERS_ARE_KILLED:
+                await self._ended()
+            raise
+        yield TriggerEvent(event)
 
     async def on_kill(self) -> None:
         if not self.cancel_on_kill:
             return
-        try:
-            async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
-                await client.send(calls.cancel_job(self.job_id))
-        except problems.JobAlreadyEndedError:
-            return
-        except ClientError as error:
-            log.warning("The job %s goes on, because it could not be cancelled: %s", self.job_id, error)
-            return
-        log.info("Asked to cancel the job %s", self.job_id)
+        # Airflow ends this method after 30 s (`[triggerer] on_kill_timeout`), but the triggerer lives on.
+        cancellation = asyncio.create_task(self._cancel())
+        _CANCELLATIONS.add(cancellation)
+        cancellation.add_done_callback(_CANCELLATIONS.discard)
+        await asyncio.shield(cancellation)
+
+    async def _event(self) -> dict[str, Any]:
+        patience = _Patience()
+        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
+            while True:
+                try:
+                    job = await client.wait_for(
+                        self.job_id, seconds=_ROUND_SECONDS, poll_seconds=self.poll_seconds, check=False
+                    )
+                except WaitedTooLongError:  # the service has answered
+                    patience = _Patience()
+                except ClientError as error:
+                    if patience.is_over(error):
+                        return {"error": str(error)}
+                    await asyncio.sleep(self.poll_seconds)
+                else:
+                    return {"job_id": job.id, "state": job.state.value}
+
+    async def _cancel(self) -> None:
+        patience = _Patience()
+        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
+            while True:
+                try:
+                    await client.send(calls.cancel_job(self.job_id))
+                except problems.JobAlreadyEndedError:
+                    return
+                except ClientError as error:
+                    if patience.is_over(error):
+                        log.warning("The job %s goes on, because it could not be cancelled: %s", self.job_id, error)
+                        return
+                    await asyncio.sleep(_PAUSE_SECONDS)
+                else:
+                    log.info("Asked to cancel the job %s", self.job_id)
+                    return
 
     async def _ended(self) -> None:
         """Cancels the job if a person has ended the task. An error must not hide that the trigger was cancelled."""
