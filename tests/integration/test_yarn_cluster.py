@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration import tables
-from tests.integration.cluster_worker import ClusterWorker, service_without_worker
-from tests.integration.test_spark_cluster import BY_HUDI, JOBS, ROWS, Scene
-from tests.support import packed_environment, yarn_cluster
-from tests.support.spark_cluster import CONF as STANDALONE
-from tests.support.spark_cluster import SPARK, children, command_line, wait_for
+from tests.integration.cluster_worker import service_without_worker
+from tests.integration.test_spark_cluster import JOBS, Scene
+from tests.integration.yarn_worker import EACH_FILE, FILES, Start, sort_scene
+from tests.support import yarn_cluster
+from tests.support.spark_cluster import children, command_line, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,28 +25,6 @@ if TYPE_CHECKING:
     from tests.support.yarn_cluster import Cluster
 
 pytestmark = pytest.mark.exhaustive
-
-
-class Start(Protocol):
-    def __call__(
-        self,
-        cluster: Cluster,
-        folder: Path,
-        *arguments: str,
-        daemon: Daemon | None = None,
-        fetches: bool = False,
-        **conf: str,
-    ) -> ClusterWorker: ...
-
-
-CONF = {
-    **STANDALONE,
-    "spark.executor.instances": "2",
-    "spark.executor.memoryOverhead": "384m",
-    "spark.yarn.am.memory": "256m",
-    # The containers find Spark's own jars on this machine, so that they are not uploaded.
-    "spark.yarn.jars": f"local:{SPARK}/jars/*",
-}
 
 
 @pytest.fixture(scope="module")
@@ -68,29 +45,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def start(spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Start:
-    """Starts a worker on a cluster, in a folder, as the guide does: with an archive of its Python and a folder of
-    jars, unless it fetches these."""
-    archive = packed_environment.pack(tmp_path_factory.mktemp("environment"))
-    jars = packed_environment.hudi_jars(spark, tmp_path_factory.mktemp("jars"))
-    shipped = {"spark.archives": f"{archive}#environment", "spark.pyspark.python": "./environment/bin/python"}
-
-    def started(
-        cluster: Cluster,
-        folder: Path,
-        *arguments: str,
-        daemon: Daemon | None = None,
-        fetches: bool = False,
-        **conf: str,
-    ) -> ClusterWorker:
-        environment = {"HADOOP_CONF_DIR": str(cluster.conf_folder)}
-        environment |= {} if fetches else {"GROUNDSKEEPER_JARS": str(jars)}
-        staging = {"spark.yarn.stagingDir": str(folder / "staging")}
-        every = {**CONF, **shipped, **staging, **conf}
-        of = daemon or request.getfixturevalue("daemon")
-        return ClusterWorker(of, folder, "yarn", *arguments, conf=every, environment=environment)
-
-    return started
+def start(spark: SparkSession, daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Start:
+    return Start(spark, daemon, tmp_path_factory)
 
 
 def test_each_service_runs_on_yarn(
@@ -190,37 +146,6 @@ def test_executors_that_are_allocated_dynamically_come_with_the_first_task(
         assert "Same path resource" not in worker.log.read_text()
 
 
-# Two queues, each with half of the cluster; one may take all of it while the other is empty.
-QUEUES = {
-    "yarn.scheduler.capacity.root.queues": "tables,others",
-    **{
-        f"yarn.scheduler.capacity.root.{queue}.{name}": value
-        for queue in ("tables", "others")
-        for name, value in (("capacity", "50"), ("maximum-capacity", "100"), ("user-limit-factor", "2"))
-    },
-    # The share of application masters, a quarter of 4096 MB, has room for one of 640 MB.
-    "yarn.scheduler.capacity.maximum-am-resource-percent": "0.25",
-}
-
-
-def test_a_worker_starts_when_its_queue_has_room_for_its_application_master(
-    spark: SparkSession, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
-) -> None:
-    """Spark waits within its start, before it asks for any executor."""
-    scene = Scene(spark, daemon, lake / "one-at-a-time", "compaction")
-    with yarn_cluster.running(tmp_path / "yarn", scheduler=yarn_cluster.CAPACITY, capacity=QUEUES) as cluster:
-        queue = {"spark.yarn.queue": "tables", "spark.executor.instances": "1"}
-        with start(cluster, tmp_path / "first", "--group", "first", **queue) as first:
-            first.wait_until("ready", executors=1)
-            with start(cluster, tmp_path / "second", **queue) as second:
-                second.wait_until("starting")
-                wait_for(lambda: bool(cluster.applications("ACCEPTED")), 60, tmp_path)
-                scene.submit()
-                assert first.end() == 0
-                second.wait_until("ready", executors=1)
-                scene.prove()
-
-
 WITH_SERVICE = {
     "spark.shuffle.service.enabled": "true",
     "spark.dynamicAllocation.enabled": "true",
@@ -230,23 +155,15 @@ WITH_SERVICE = {
     # The nodes are one machine, so executors would read each other's files themselves.
     "spark.shuffle.readHostLocalDisk": "false",
     "spark.executor.extraClassPath": "$HADOOP_CONF_DIR",
-    # Each file of the table is a task of the stage before the shuffle.
-    "spark.sql.files.maxPartitionBytes": "1b",
-    "spark.sql.files.openCostInBytes": "1b",
-    "spark.eventLog.enabled": "true",
+    **EACH_FILE,
 }
-FILES = 24
 
 
 @pytest.mark.parametrize("victim", ["executors", "node"])
 def test_node_managers_serve_what_lost_executors_have_written_for_a_sort(
     spark: SparkSession, daemon: Daemon, start: Start, lake: Path, tmp_path: Path, victim: str
 ) -> None:
-    base = lake / f"sort-{victim}"
-    options = tables.writer_options(base, table_type="COPY_ON_WRITE", num_buckets=None, partitioned=False)
-    options["hoodie.datasource.write.operation"] = "bulk_insert"
-    tables.upsert(tables.rows(spark, 0, ROWS).repartition(FILES), base, options)
-    scene = Scene(spark, daemon, base, BY_HUDI)
+    scene = sort_scene(spark, daemon, lake / f"sort-{victim}")
     with yarn_cluster.running(tmp_path / "yarn", options=yarn_cluster.shuffle_service(spark)) as cluster:
         (tmp_path / "events").mkdir()
         with start(
