@@ -23,7 +23,12 @@ class UnreachableError(ClientError):
 
 
 class NoAnswerError(ClientError):
-    """The answer does not come from Groundskeeper, or comes from a version that this client does not understand."""
+    """The answer does not come from Groundskeeper, or comes from a version that this client does not understand.
+    `status` is that of an answer without success."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class ApiError(ClientError):

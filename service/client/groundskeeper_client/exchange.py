@@ -91,7 +91,8 @@ def error_of(answer: httpx.Response) -> ClientError:
     except ValueError:
         document = None
     if not isinstance(document, dict) or not isinstance(document.get("type"), str) or "title" not in document:
-        return NoAnswerError(f"{_where(answer)} answered {answer.status_code} {answer.reason_phrase}.")
+        why = f"{_where(answer)} answered {answer.status_code} {answer.reason_phrase}."
+        return NoAnswerError(why, status=answer.status_code)
     return BY_TYPE.get(document["type"].rpartition("/")[2], ApiError)({"status": answer.status_code, **document})
 
 

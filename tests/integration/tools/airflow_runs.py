@@ -39,13 +39,15 @@ if TYPE_CHECKING:
 DAGS = Path.cwd() / "dags"
 
 
-def run(dag_id: str, conf: str) -> dict:
+def run(dag_id: str, conf: str, patience_seconds: str = "600") -> dict:
     """Executes a whole run, with triggers, as `airflow dags test` does."""
+    _be_patient(patience_seconds)
     return _told(_dag(dag_id).test(run_conf=json.loads(conf)))
 
 
-def run_twice(dag_id: str) -> list:
+def run_twice(dag_id: str, patience_seconds: str) -> list:
     """Executes a whole run, clears its tasks as a person does, and executes it on."""
+    _be_patient(patience_seconds)
     dag = _dag(dag_id)
     first = dag.test()
     told = _told(first)
@@ -130,6 +132,12 @@ def provider() -> dict:
         "hook": [hook.hook_name, hook.connection_type],
         "connection": GroundskeeperHook().test_connection(),
     }
+
+
+def _be_patient(seconds: str) -> None:
+    from groundskeeper_client.airflow import patience
+
+    patience.PATIENCE_SECONDS = float(seconds)
 
 
 def _dag(dag_id: str):  # its class differs by version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from jobs.contract import WorkOrder
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
@@ -55,6 +58,11 @@ from groundskeeper_client.airflow.operator import GroundskeeperJobOperator
 with DAG("retried", start_date=datetime(2026, 1, 1), schedule=None) as dag:
     again = dict(retries=5, retry_delay=timedelta(seconds=1), conn_id="far")
     GroundskeeperJobOperator(task_id="audit", table="orders", kind="audit", **again)
+
+for where in ("triggerer", "worker"):
+    with DAG(f"in_{where}_far_away", start_date=datetime(2026, 1, 1), schedule=None):
+        once = dict(retries=0, deferrable=where == "triggerer", conn_id="far")
+        GroundskeeperJobOperator(task_id="audit", table="orders", kind="audit", **once)
 """
 OF_AIRFLOW_2 = {
     "from airflow.sdk import DAG, Asset": "from airflow import DAG\nfrom airflow.datasets import Dataset as Asset",
@@ -201,13 +209,47 @@ def test_a_retry_after_an_outage_waits_for_the_job_and_a_cleared_task_submits_an
 ) -> None:
     with an_outage_after_a_submission(service, work) as url:
         airflow.connect("far", url)
-        out, _ = airflow.start("run_twice", "retried").communicate(timeout=300)
+        out, _ = airflow.start("run_twice", "retried", "0").communicate(timeout=300)
     first, cleared = json.loads(out.splitlines()[-1])
     jobs = [order.job_id for order in work.orders]
     assert [each["returned"]["audit"]["job_id"] for each in (first, cleared)] == jobs, out[-6000:]
     assert first["tries"]["audit"] > 1
     assert cleared["tries"]["audit"] == first["tries"]["audit"] + 1
     assert len(set(jobs)) == 2
+
+
+# A call waits up to 20 s for the end of a job. Outages count as one if no call is answered between them.
+@pytest.mark.parametrize(("where", "pauses"), [("triggerer", (0, 12, 26)), ("worker", (0, 12))])
+def test_outages_shorter_than_the_patience_only_delay_a_task(
+    airflow: Airflow, service: ToolService, work: Work, where: str, pauses: tuple[int, ...]
+) -> None:
+    """The first outage comes at the submission, whose answer is lost, the others while the task waits. Each lasts
+    longer than a client repeats a call, and all together last longer than the patience."""
+    gate = TcpGate(httpx.URL(service.serving.url).port or 0)
+    gate.lose_answer(b"POST /v1/tables/")
+    airflow.connect("far", f"http://127.0.0.1:{gate.port}")
+    outages = threading.Event()
+
+    def answer(_order: WorkOrder) -> Result:
+        assert outages.wait(120)
+        return Result(Outcome.SUCCEEDED)
+
+    work.result = answer
+    process = airflow.start("run", f"in_{where}_far_away", "{}", "9")
+    assert eventually(lambda: bool(work.orders), 200)
+    for pause in pauses:
+        time.sleep(pause)
+        with gate.shut():
+            time.sleep(7)
+    time.sleep(6)
+    outages.set()
+    out, _ = process.communicate(timeout=120)
+    ended = json.loads(out.splitlines()[-1])
+    assert ended["tasks"] == {"audit": "success"}, out[-6000:]
+    assert out.count("Trying again") == len(pauses), out[-6000:]
+    assert ended["tries"] == {"audit": 1}
+    assert {order.job_id for order in work.orders} == {ended["returned"]["audit"]["job_id"]}
+    gate.end()
 
 
 def test_an_asset_is_updated_by_each_commit_once_although_runs_are_killed(

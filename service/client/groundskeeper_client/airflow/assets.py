@@ -51,7 +51,7 @@ class CommitAssetOperator(BaseOperator):
 
     def execute(self, context: Any) -> list[dict[str, Any]]:
         after = _position(context["inlet_events"][self.asset])
-        with GroundskeeperHook(self.conn_id).get_conn() as client:
+        with GroundskeeperHook(self.conn_id).get_conn(patient=True) as client:
             table_id = id_of(client, self.table)
             if after is None:
                 after = published.position(client, self.since or self.start_date)
@@ -65,7 +65,7 @@ class CommitAssetOperator(BaseOperator):
         return self._announced(context, event["table_id"], int(event["after"]))
 
     def _announced(self, context: Any, table_id: str, after: int) -> list[dict[str, Any]]:
-        with GroundskeeperHook(self.conn_id).get_conn() as client:
+        with GroundskeeperHook(self.conn_id).get_conn(patient=True) as client:
             commits, reached = published.commits_after(client, table_id, after, of_services=self.of_services)
         if not commits:
             self.defer(

@@ -6,6 +6,7 @@ from typing import Any
 
 from groundskeeper_client import AsyncClient, Client, ClientError, calls
 from groundskeeper_client.airflow.bases import BaseHook, connection_of
+from groundskeeper_client.airflow.patience import PatientAsyncClient, PatientClient
 from groundskeeper_client.questions import Question, id_of
 
 
@@ -30,24 +31,24 @@ class GroundskeeperHook(BaseHook):
             "placeholders": {"host": "https://groundskeeper.example.com"},
         }
 
-    def get_conn(self) -> Client:
-        """Returns a client, which the caller closes."""
+    def get_conn(self, *, patient: bool = False) -> Client:
+        """Returns a client, which the caller closes. The calls of a patient one wait for the end of an outage."""
         connection = self.get_connection(self.conn_id)
-        return Client(_url(connection), connection.password or None)
+        return (PatientClient if patient else Client)(_url(connection), connection.password or None)
 
-    async def get_async_conn(self) -> AsyncClient:
-        """Returns a client, which the caller closes."""
+    async def get_async_conn(self, *, patient: bool = False) -> AsyncClient:
+        """Returns such a client for an event loop."""
         connection = await connection_of(self.conn_id)
-        return AsyncClient(_url(connection), connection.password or None)
+        return (PatientAsyncClient if patient else AsyncClient)(_url(connection), connection.password or None)
 
     def table_id(self, table: str) -> str:
         """Returns the id of the table with this id, name or base path. Raises TableUnknownError."""
-        with self.get_conn() as client:
+        with self.get_conn(patient=True) as client:
             return id_of(client, table)
 
     def asked(self, question: Question) -> dict[str, Any] | None:
         """Returns the answer to a question; None as long as its condition is not met."""
-        with self.get_conn() as client:
+        with self.get_conn(patient=True) as client:
             return question.answer([client.send(call) for call in question.calls()])
 
     def test_connection(self) -> tuple[bool, str]:

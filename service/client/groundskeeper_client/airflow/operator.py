@@ -60,7 +60,7 @@ class GroundskeeperJobOperator(BaseOperator):
     def execute(self, context: Any) -> dict[str, Any]:
         hook = GroundskeeperHook(self.conn_id)
         table_id = hook.table_id(self.table)
-        with hook.get_conn() as client:
+        with hook.get_conn(patient=True) as client:
             run, tries = _run(context["ti"], self)
             job = submitted_once(client, table_id, self._body(), run=run, tries=tries)
             self._job_id = job.id
@@ -79,7 +79,7 @@ class GroundskeeperJobOperator(BaseOperator):
         """Continues after the trigger has fired."""
         if "error" in event:
             raise AirflowException(event["error"])
-        with GroundskeeperHook(self.conn_id).get_conn() as client:
+        with GroundskeeperHook(self.conn_id).get_conn(patient=True) as client:
             return self._outcome(client.send(calls.get_job(event["job_id"])))
 
     def on_kill(self) -> None:

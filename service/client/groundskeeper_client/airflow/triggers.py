@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any
 
 from airflow.triggers.base import TriggerEvent
 
-from groundskeeper_client import ApiError, ClientError, WaitedTooLongError, calls, problems, published
+from groundskeeper_client import ClientError, calls, problems, published
 from groundskeeper_client.airflow.bases import TRIGGERS_ARE_KILLED, BaseTrigger, is_ended_by_a_person
 from groundskeeper_client.airflow.hook import GroundskeeperHook
+from groundskeeper_client.airflow.patience import PAUSE_SECONDS, Patience
 from groundskeeper_client.questions import CommitSeen, Question, TableHealthy
 
 log = logging.getLogger(__name__)
 
-PATIENCE_SECONDS = 600.0
-"""Time for which the service may be unavailable before a task fails."""
-_PAUSE_SECONDS = 5.0
-_ROUND_SECONDS = 60.0
 _CANCELLATIONS: set[asyncio.Task[None]] = set()
 """Cancellations that go on, because an event loop keeps no reference to its tasks."""
 _QUESTIONS: dict[str, type[TableHealthy | CommitSeen]] = {each.__name__: each for each in (TableHealthy, CommitSeen)}
@@ -64,24 +60,15 @@ class JobTrigger(BaseTrigger):
         await asyncio.shield(cancellation)
 
     async def _event(self) -> dict[str, Any]:
-        patience = _Patience()
-        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
-            while True:
-                try:
-                    job = await client.wait_for(
-                        self.job_id, seconds=_ROUND_SECONDS, poll_seconds=self.poll_seconds, check=False
-                    )
-                except WaitedTooLongError:  # the service has answered
-                    patience = _Patience()
-                except ClientError as error:
-                    if patience.is_over(error):
-                        return {"error": str(error)}
-                    await asyncio.sleep(self.poll_seconds)
-                else:
-                    return {"job_id": job.id, "state": job.state.value}
+        async with await GroundskeeperHook(self.conn_id).get_async_conn(patient=True) as client:
+            try:
+                job = await client.wait_for(self.job_id, poll_seconds=self.poll_seconds, check=False)
+            except ClientError as error:
+                return {"error": str(error)}
+        return {"job_id": job.id, "state": job.state.value}
 
     async def _cancel(self) -> None:
-        patience = _Patience()
+        patience = Patience()
         async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
             while True:
                 try:
@@ -92,7 +79,7 @@ class JobTrigger(BaseTrigger):
                     if patience.is_over(error):
                         log.warning("The job %s goes on, because it could not be cancelled: %s", self.job_id, error)
                         return
-                    await asyncio.sleep(_PAUSE_SECONDS)
+                    await asyncio.sleep(PAUSE_SECONDS)
                 else:
                     log.info("Asked to cancel the job %s", self.job_id)
                     return
@@ -130,21 +117,14 @@ class QuestionTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         question: Question = _QUESTIONS[self.name](**self.fields)
-        patience = _Patience()
-        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
-            while True:
-                try:
-                    answer = question.answer([await client.send(call) for call in question.calls()])
-                    patience = _Patience()
-                except ClientError as error:
-                    if patience.is_over(error):
-                        yield TriggerEvent({"error": str(error)})
-                        return
-                    answer = None
-                if answer is not None:
-                    yield TriggerEvent({"answer": answer})
-                    return
-                await asyncio.sleep(self.poll_seconds)
+        async with await GroundskeeperHook(self.conn_id).get_async_conn(patient=True) as client:
+            try:
+                while (answer := question.answer([await client.send(call) for call in question.calls()])) is None:
+                    await asyncio.sleep(self.poll_seconds)
+            except ClientError as error:
+                yield TriggerEvent({"error": str(error)})
+                return
+        yield TriggerEvent({"answer": answer})
 
 
 class CommitTrigger(BaseTrigger):
@@ -166,12 +146,12 @@ class CommitTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        patience = _Patience()
+        patience = Patience()
         async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
             while True:
                 try:
                     async for event in client.events(published.TYPE, table_id=self.table_id, after=self.after):
-                        patience = _Patience()
+                        patience = Patience()
                         if published.counts(event.document, of_services=self.of_services):
                             yield TriggerEvent({"table_id": self.table_id, "after": self.after})
                             return
@@ -179,19 +159,4 @@ class CommitTrigger(BaseTrigger):
                     if patience.is_over(error):
                         yield TriggerEvent({"error": str(error)})
                         return
-                    await asyncio.sleep(_PAUSE_SECONDS)
-
-
-class _Patience:
-    """Distinguishes an outage, which passes, from a refusal."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-
-    def is_over(self, error: ClientError) -> bool:
-        if isinstance(error, ApiError) and error.status < 500:
-            return True
-        if self._since is None:
-            log.warning("Trying again: %s", error)
-            self._since = time.monotonic()
-        return time.monotonic() - self._since > PATIENCE_SECONDS
+                    await asyncio.sleep(PAUSE_SECONDS)

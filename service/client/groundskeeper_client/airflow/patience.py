@@ -1,0 +1,69 @@
+"""Clients that wait while the service is away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TypeVar
+from uuid import uuid4
+
+from groundskeeper_client import ApiError, AsyncClient, Client, ClientError, NoAnswerError, Retries, UnreachableError
+from groundskeeper_client.call import Answer, Call
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 600.0
+"""Time for which the service may be unavailable before a task fails."""
+PAUSE_SECONDS = 5.0
+
+
+class Patience:
+    """Distinguishes an outage, which passes, from a refusal."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def is_over(self, error: ClientError) -> bool:
+        if not _is_of_outage(error):
+            return True
+        if self._since is None:
+            log.warning("Trying again: %s", error)
+            self._since = time.monotonic()
+        return time.monotonic() - self._since >= PATIENCE_SECONDS
+
+
+class PatientClient(Client):
+    """A client whose repeatable calls wait for the end of an outage, each with a patience of its own."""
+
+    def exchange(self, call: Call[T], *, retries: Retries | None = None) -> Answer[T]:
+        call, patience = call.with_key(uuid4().hex), Patience()
+        while True:
+            try:
+                return super().exchange(call, retries=retries)
+            except ClientError as error:
+                if not call.is_repeatable or patience.is_over(error):
+                    raise
+            time.sleep(PAUSE_SECONDS)
+
+
+class PatientAsyncClient(AsyncClient):
+    """The same in an event loop."""
+
+    async def exchange(self, call: Call[T], *, retries: Retries | None = None) -> Answer[T]:
+        call, patience = call.with_key(uuid4().hex), Patience()
+        while True:
+            try:
+                return await super().exchange(call, retries=retries)
+            except ClientError as error:
+                if not call.is_repeatable or patience.is_over(error):
+                    raise
+            await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _is_of_outage(error: ClientError) -> bool:
+    if isinstance(error, ApiError | NoAnswerError):
+        return error.status is not None and error.status >= 500
+    return isinstance(error, UnreachableError)
