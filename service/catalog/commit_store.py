@@ -24,12 +24,9 @@ if TYPE_CHECKING:
 _c = schema.commits
 _commits = Documents(Commit, _c)
 
+_BRINGS_ROWS = sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS))
 # The same condition as `Commit.ingests`.
-_INGESTS = sa.and_(
-    _c.c.action.in_(WRITING_ACTIONS),
-    sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS)),
-    _c.c.file_groups > 0,
-)
+_INGESTS = sa.and_(_c.c.action.in_(WRITING_ACTIONS), _BRINGS_ROWS, _c.c.file_groups > 0)
 # The order of the timeline is that of completion times; table versions before 8 have none, so there the requested time
 # counts.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
@@ -57,9 +54,16 @@ _LAST_RUN = {
 _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
     _OF_TABLE, _INGESTS
 )
-_WRITES_AFTER = sa.select(sa.func.count()).where(
-    _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time > sa.bindparam("instant", type_=sa.String)
+# The last of the commits that were requested by an instant, `instant`, in the order of the timeline.
+_LAST_BY = (
+    sa.select(sa.func.coalesce(sa.func.max(_TIMELINE_TIME), ""))
+    .where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time <= sa.bindparam("instant", type_=sa.String))
+    .scalar_subquery()
 )
+_COMMITS_SINCE = sa.select(sa.func.count()).where(
+    _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _LAST_BY < _TIMELINE_TIME
+)
+_WRITES_SINCE = _COMMITS_SINCE.where(_BRINGS_ROWS)
 _OLDEST_SINCE = sa.select(sa.func.min(_c.c.completed_at)).where(
     _OF_TABLE, _INGESTS, sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME
 )
@@ -166,9 +170,15 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
     return Since(commits=commits, bytes_written=int(written), at=last.completed_at if last else None)
 
 
-def writes_after(connection: Connection, table_id: str, instant: str) -> int:
-    """Returns how many completed commits, of writers and table services, were requested after an instant."""
-    return int(connection.execute(_WRITES_AFTER, {"of_table": table_id, "instant": instant}).scalar_one())
+def since_freed(connection: Connection, table_id: str, instant: str, *, has_sessions: bool) -> int:
+    """Returns how many commits completed after all those that were requested by an instant. A cleaning that retains no
+    more of them may delete files that this instant took out of use.
+
+    `has_sessions`: sessions of Spark SQL write the table, so only commits of writers are retained
+    (`jobs.protocol.clean_retention.commits_to_retain`).
+    """
+    query = _WRITES_SINCE if has_sessions else _COMMITS_SINCE
+    return int(connection.execute(query, {"of_table": table_id, "instant": instant}).scalar_one())
 
 
 def oldest_log_at(connection: Connection, table_id: str) -> datetime | None:

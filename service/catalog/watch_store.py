@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from jobs.contract import Problem, TableLock, WriterEngine
+from service.catalog import table_store
 from service.catalog.watch import Watch
 from service.db import schema
 from service.db.documents import Pairs
@@ -140,6 +141,13 @@ def engines(connection: Connection, table_ids: Collection[str]) -> dict[str, Sig
 
 def engines_of(connection: Connection, table_id: str) -> Sightings:
     return engines(connection, [table_id]).get(table_id, {})
+
+
+def written_by(connection: Connection, table_ids: Collection[str], engine: WriterEngine) -> set[str]:
+    """Returns the tables among these that the engine writes, by declarations and sightings."""
+    seen = engines(connection, table_ids)
+    tables = table_store.get_all(connection, table_ids)
+    return {each for each, table in tables.items() if engine in table.writers.known_engines(seen.get(each, {}))}
 
 
 def mark(connection: Connection, table_id: str, marks: Iterable[Mark]) -> None:

@@ -34,8 +34,8 @@ class Scrapes:
         self._text = Paced(self._make, "metrics", beyond=_OLDER_SECONDS)
 
     def latest(self) -> Future[bytes]:
-        """Returns the text of the last five seconds, or a new one. If the database is unavailable, the text has only the
-        metrics of the process, and `groundskeeper_database_up` is 0."""
+        """Returns the text of the last five seconds, or a new one. If the database is unavailable, the text has only
+        the metrics of the process, and `groundskeeper_database_up` is 0."""
         return self._text.latest()
 
     def _make(self) -> bytes:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, WriterEngine
 from jobs.format.lock_providers import is_provable
 from jobs.job_params import CleaningPolicy
 from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
@@ -156,6 +156,7 @@ def inputs_of(
         # Delegated plans do not wait for the minimum interval of the policy.
         rest={kind: 0 if asked.get(kind) else getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
+    has_sessions = WriterEngine.SPARK_SQL in table.writers.known_engines(sightings)
     inputs = PolicyInputs(
         policy=policy,
         snapshot=snapshot,
@@ -168,7 +169,7 @@ def inputs_of(
         must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
         one_sided=_one_sided(connection, snapshot, policy),
-        commits_since_freed=_commits_since_freed(connection, snapshot, policy),
+        commits_since_freed=_commits_since_freed(connection, snapshot, policy, has_sessions=has_sessions),
         growth=bucket_trends.near_limit(connection, snapshot, policy, now),
     )
     proposals = {
@@ -259,11 +260,15 @@ def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) 
     return one_sided_splits(job_store.succeeded(connection, snapshot.table_id, JobKind.BUCKET_RESIZE, _RESIZES))
 
 
-def _commits_since_freed(connection: Connection, snapshot: TableSnapshot, policy: Policy) -> int | None:
+def _commits_since_freed(
+    connection: Connection, snapshot: TableSnapshot, policy: Policy, *, has_sessions: bool
+) -> int | None:
     if not policy.cleaning.enabled or policy.cleaning.policy is not CleaningPolicy.KEEP_LATEST_COMMITS:
         return None
     first = min((each.freed_since for each in snapshot.partitions if each.freed_files), default="")
-    return commit_store.writes_after(connection, snapshot.table_id, first) if first else None
+    if not first:
+        return None
+    return commit_store.since_freed(connection, snapshot.table_id, first, has_sessions=has_sessions)
 
 
 def has_waited(last: Decision, now: datetime) -> bool:

@@ -31,6 +31,6 @@ class PolicyInputs:
     unproved: str | None  # Why no writer of the table can be proved dead.
     # Partitions with splits of no use, and the bytes of the bucket that was split.
     one_sided: Mapping[str, int] = field(default_factory=dict)
-    # Commits since the first file that is out of use became so; None if that is not known, or no decision needs it.
+    # The number of `commit_store.since_freed`; None if no file is out of use, or no decision needs it.
     commits_since_freed: int | None = None
     growth: BucketGrowth | None = None  # The growth of the largest bucket; None if no decision depends on it.

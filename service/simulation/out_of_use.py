@@ -33,7 +33,7 @@ _on_timeline = attrgetter("on_timeline")
 class OutOfUse:
     """Files that went out of use together, the earliest first: the number of the instant that replaced them, its time,
     and their number and bytes. Instants of writers and of services that write are numbered in the order of the
-    timeline."""
+    timeline; beside sessions of Spark SQL only those of writers are, as by the job (`clean_retention`)."""
 
     def __init__(self, entries: Iterable[tuple[int, float, float, float]] = ()) -> None:
         self._entries = deque(entries)
@@ -77,14 +77,16 @@ class OutOfUse:
         return [Freed(instants - instant, at) for instant, at, *_ in self._entries]
 
 
-def left_by(instants: Iterable[Instant], settings: CleaningSettings, *, is_merge_on_read: bool) -> Sequence[Freed]:
+def left_by(
+    instants: Iterable[Instant], settings: CleaningSettings, *, is_merge_on_read: bool, has_sessions: bool = False
+) -> Sequence[Freed]:
     """Returns what the cleanings among these instants have left of the files that the others took out of use."""
     found, number = OutOfUse(), 0
     for each in sorted(instants, key=_on_timeline):
         if each.run is JobKind.CLEANING:
             found.remove(found.removable(settings, number, each.at)[0])
             continue
-        number += 1
+        number += each.run is None or not has_sessions
         if each.run is not None or not is_merge_on_read:
             found.add(number, each.at, 1.0, 0.0)
     return found.before(number) or [Freed(number, 0.0)]

@@ -13,8 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from jobs.contract import JobKind
-from service.catalog import sample_store, snapshot_store
+from jobs.contract import JobKind, WriterEngine
+from service.catalog import sample_store, snapshot_store, watch_store
 from service.catalog.sample import Sample
 from service.db import schema
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, SERVICE_OPERATIONS, WRITING_ACTIONS
@@ -80,6 +80,7 @@ class _Known:
     commits: Sequence[_Commit]
     samples: Sequence[Sample]
     ended: Mapping[JobKind, float]
+    has_sessions: bool
 
 
 def read(
@@ -103,10 +104,12 @@ def read(
     commits, rewritten = _commits(connection, ids, since, begin, end, most=most or MOST_COMMITS)
     samples = sample_store.of_tables(connection, ids, begin - later, end, now, before=LOOK_BACK)
     ended = _ended(connection, ids, begin)
+    sessions = watch_store.written_by(connection, ids, WriterEngine.SPARK_SQL)
     known = {
         table_id: _Known(
             snapshots[table_id],
             *(subject, policy, commits.get(table_id, []), samples.get(table_id, []), ended.get(table_id, {})),
+            table_id in sessions,
         )
         for table_id, (subject, policy) in tables.items()
         if table_id in snapshots
@@ -184,7 +187,7 @@ def _past(known: _Known, begin: float, later: float) -> TablePast:
     writes = [each for each in commits if each.run is None and each.at >= begin - later]
     is_merge_on_read = snapshot.table_type is TableType.MERGE_ON_READ
     before = (each for each in commits if each.at < begin)
-    freed = left_by(before, known.policy.cleaning, is_merge_on_read=is_merge_on_read)
+    freed = left_by(before, known.policy.cleaning, is_merge_on_read=is_merge_on_read, has_sessions=known.has_sessions)
     return TablePast(
         snapshot.table_id,
         known.subject,
@@ -193,6 +196,7 @@ def _past(known: _Known, begin: float, later: float) -> TablePast:
         [Write(each.at + later, each.bytes, each.file_groups) for each in writes],
         replace(_present(snapshot) if later else _beginning(known, begin), freed=freed),
         _growth(known),
+        has_sessions=known.has_sessions,
         num_buckets=snapshot.num_buckets,
         small_file_bytes=snapshot.small_file_bytes,
         first_commit_at=snapshot.first_commit_at.timestamp() if snapshot.first_commit_at else None,

@@ -119,7 +119,11 @@ class SimulatedFiles:
 
     @property
     def instants(self) -> int:
-        return self.commits + self.replacements
+        """The instants that a cleaning counts."""
+        return self._counted(self.commits)
+
+    def _counted(self, commits: int) -> int:
+        return commits if self.past.has_sessions else commits + self.replacements
 
     @property
     def commits_since_freed(self) -> int | None:
@@ -164,7 +168,7 @@ class SimulatedFiles:
         """Applies the work of the job that ends now."""
         self.replacements += taken.kind in _REPLACING
         # The instant is as old as the job; nothing but writers has committed since.
-        instant = taken.commits + self.replacements
+        instant = self._counted(taken.commits)
         match taken.kind:
             case JobKind.COMPACTION:
                 self.oldest_at = self._first_at

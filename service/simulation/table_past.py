@@ -69,6 +69,7 @@ class TablePast:
     writes: Sequence[Write]
     beginning: Beginning = field(default_factory=Beginning)
     growth: Growth = field(default_factory=Growth)
+    has_sessions: bool = False  # Whether sessions of Spark SQL write it.
     num_buckets: int = 0
     small_file_bytes: int = 0
     first_commit_at: float | None = None

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import BucketIndex, JobKind
+from jobs.contract import BucketIndex, JobKind, WriterEngine
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
-from service.catalog.registration import Registration
+from service.catalog.registration import Registration, Writers
 from service.db.engine import reading, writing
 from service.db.page import PageRequest
 from service.incidents import store as incident_store
@@ -50,18 +50,22 @@ if TYPE_CHECKING:
 INDEX = BucketIndex(2, ("id",))
 SMALL = 100 * 1024 * 1024
 TYPES = ("MERGE_ON_READ", "COPY_ON_WRITE")
+NOT_DECLARED = Writers()
 
 
 class Observer:
     """Polls one real table, and compares each poll with Hudi's file system view in the JVM and with hudi-rs."""
 
-    def __init__(self, spark: SparkSession, folder: Path, base: Path, index: BucketIndex | None) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, base: Path, index: BucketIndex | None, writers: Writers = NOT_DECLARED
+    ) -> None:
         self.base = base
         self.table = hudi_table(spark, base, index)
         self.engine = open_sqlite(folder / f"{base.name}.db")
         early = datetime(2020, 1, 1, tzinfo=UTC)
         with writing(self.engine) as connection:
-            table_store.register(connection, Registration("t", str(base), "t", early, early, index=index))
+            table = Registration("t", str(base), "t", early, early, index=index, writers=writers)
+            table_store.register(connection, table)
 
     def poll(self) -> list[str]:
         """Polls, and returns the actions or operations of the new commits, in the order of their completion."""
@@ -178,16 +182,24 @@ def test_a_bucketed_table_through_all_its_services(
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"),
-    [("MERGE_ON_READ", 9), *(pytest.param(each, 6, marks=pytest.mark.exhaustive) for each in TYPES)],
+    ("table_type", "version", "engines"),
+    [
+        ("MERGE_ON_READ", 9, (WriterEngine.SPARK_SQL,)),
+        pytest.param("MERGE_ON_READ", 6, (WriterEngine.SPARK_SQL,), marks=pytest.mark.exhaustive),
+        pytest.param("MERGE_ON_READ", 9, (), marks=pytest.mark.exhaustive),
+        *(pytest.param(each, 6, (), marks=pytest.mark.exhaustive) for each in TYPES),
+    ],
 )
 def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, engines: tuple[WriterEngine, ...]
 ) -> None:
+    """Beside sessions of Spark SQL, a cleaning retains the commits of writers only; each is followed by a compaction
+    here."""
     base, retain = tmp_path / "trips", 2
+    declared = {"writers_engines": tuple(each.value for each in engines)}
     shape = {"table_type": table_type, "version": version, "num_buckets": 2, "partitioned": False}
     options = real.write_table(spark, base, count=100, updates=1, **shape)
-    observer = Observer(spark, tmp_path, base, INDEX)
+    observer = Observer(spark, tmp_path, base, INDEX, Writers(engines=engines))
     cleaning = {"commits": 1, "retain": retain}
     policy_registry.put_table(observer.engine, utc_now, "t", {"cleaning": cleaning})
     if table_type == "MERGE_ON_READ":
@@ -199,10 +211,12 @@ def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
             inputs = inputs_of(connection, "t", utc_now())
         assert inputs is not None
         proposal = inputs.proposals[JobKind.CLEANING]
-        planned = run_job(spark, base, "cleaning", {"retain": retain}, index=INDEX, dry_run=True)
+        planned = run_job(spark, base, "cleaning", {"retain": retain}, index=INDEX, dry_run=True, declared=declared)
         assert isinstance(proposal, Run) == (not planned.details["nothing_to_do"]), f"{number}: {proposal}"
         codes.append("run" if isinstance(proposal, Run) else getattr(proposal, "code", ""))
         real.upsert(real.rows(spark, 0, 50, ts=10 + number), base, options)
+        if engines:
+            run_job(spark, base, "compaction", index=INDEX)
     assert codes[0] == "all-kept"
     assert codes[-1] == "run"
 

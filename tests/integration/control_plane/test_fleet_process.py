@@ -37,6 +37,7 @@ from service.scheduling import decision_store
 from service.scheduling.decision import DECIDED
 from service.scheduling.scheduler import SchedulerConfig
 from tests.integration.control_plane.test_problems_of_many import ill
+from tests.integration.serving import eventually
 from tests.support.contexts import changed
 
 if TYPE_CHECKING:
@@ -238,8 +239,8 @@ def test_the_calls_of_the_api_use_the_process(app_context: AppContext, fleet: Fl
         fleet.close()
         refused = api.get("/v1/overview")
         assert (refused.status_code, refused.json()["type"].rpartition("/")[2]) == (503, "fleet-unavailable")
-        time.sleep(2.1)  # A recent text would be shown.
-        assert "groundskeeper_database_up 0.0" in api.get("/metrics").text
+        # A recent text is shown for a while.
+        assert eventually(lambda: "groundskeeper_database_up 0.0" in api.get("/metrics").text, 10)
 
 
 @pytest.mark.mostly_sqlite

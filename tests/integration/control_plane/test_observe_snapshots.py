@@ -70,6 +70,29 @@ def test_a_first_poll_counts_its_commits_like_the_database(watched: Watched, tmp
     assert (found.since_compaction.commits, found.since_cleaning.commits) == (2, 0)
 
 
+def test_commits_since_a_file_went_out_of_use_follow_those_that_completed_later(
+    watched: Watched, tmp_path: Path
+) -> None:
+    """A cleaning counts commits back by the time at which they completed, and keeps what the earliest of them needs."""
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    table.commit("001")
+    table.commit("003", completed="008")
+    table.commit("004", action="commit", operation="COMPACT")
+    table.commit("005", completed="006")
+    table.commit("010", action="commit", operation="COMPACT")
+    table.commit("012")
+    watched.poll()
+    with reading(watched.engine) as connection:
+        found = {
+            has_sessions: commit_store.since_freed(connection, table_id, "004", has_sessions=has_sessions)
+            for has_sessions in (False, True)
+        }
+        before_all = commit_store.since_freed(connection, table_id, "000", has_sessions=True)
+    assert found == {False: 2, True: 1}
+    assert before_all == 4
+
+
 def test_only_the_partitions_that_were_touched_are_listed_again(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table.commit("001", {"a": {base_file(A, "001"): 10}, "b": {base_file(A, "001"): 10}})

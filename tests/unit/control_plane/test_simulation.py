@@ -223,12 +223,16 @@ def test_a_cleaning_waits_until_the_first_old_version_is_older_than_the_retained
     assert found.points[-1].freed_bytes == pytest.approx(4 * MIB + 0.75 * 2 * MIB)
 
 
-@pytest.mark.parametrize(("commits", "cleanings"), [(13, 0), (14, 1)])
-def test_a_cleaning_retains_compactions_too(commits: int, cleanings: int) -> None:
+@pytest.mark.parametrize(
+    ("commits", "has_sessions", "cleanings"), [(13, False, 0), (14, False, 1), (14, True, 0), (15, True, 1)]
+)
+def test_a_cleaning_retains_compactions_too_but_not_beside_sessions_of_spark_sql(
+    commits: int, has_sessions: bool, cleanings: int
+) -> None:
     # The first compaction follows five commits, the second one is among the ten after it.
-    past = a_past(writes=a_past().writes[:commits], policy=compacting(5))
+    past = a_past(writes=a_past().writes[:commits], policy=compacting(5), has_sessions=has_sessions)
     found = jobs(outcome([past]))
-    assert (found[COMPACTION], found[CLEANING]) == (2, cleanings)
+    assert (found[COMPACTION], found[CLEANING]) == (commits // 5, cleanings)
 
 
 @dataclass
@@ -246,6 +250,9 @@ def test_what_the_cleanings_before_a_simulation_have_left_is_known_from_its_comm
     assert left_by([*before, Made("6", CLEANING)], two, is_merge_on_read=True) == [Freed(3, 0.0), Freed(1, 9.0)]
     assert left_by([*before, Made("9", CLEANING)], two, is_merge_on_read=True) == [Freed(1, 9.0)]
     assert left_by([Made("1"), Made("2")], two, is_merge_on_read=False) == [Freed(1, 0.0), Freed(0, 0.0)]
+    # Beside sessions of Spark SQL only the commits of writers count.
+    freed = left_by(before, two, is_merge_on_read=True, has_sessions=True)
+    assert freed == [Freed(2, 0.0), Freed(1, 9.0)]
     # Nothing that is known has taken files out of use, so all that are found are older.
     assert left_by([Made("1"), Made("2")], two, is_merge_on_read=True) == [Freed(2, 0.0)]
 
