@@ -141,23 +141,25 @@ def _be_patient(seconds: str) -> None:
 
 
 def _dag(dag_id: str):  # its class differs by version
+    of_bundle = ()
+    if AIRFLOW_3:
+        from airflow.dag_processing.bundles.manager import DagBundlesManager
+
+        DagBundlesManager().sync_bundles_to_db()
+        of_bundle = ("dags-folder", None)
     try:
         from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-    except ImportError:
+    except ImportError:  # before Airflow 3.1
         from airflow.models.dagbag import DagBag
 
         bag = DagBag(DAGS, include_examples=False)
-        assert not bag.import_errors, bag.import_errors
         # Airflow notes events only of datasets that its database knows.
-        bag.sync_to_db()
-        return bag.dags[dag_id]
-    from airflow.dag_processing.bundles.manager import DagBundlesManager
-
-    DagBundlesManager().sync_bundles_to_db()
-    bag = DagBag(bundle_path=DAGS, bundle_name="dags-folder")
+        bag.sync_to_db(*of_bundle)
+    else:
+        bag = DagBag(bundle_path=DAGS, bundle_name="dags-folder")
+        sync_bag_to_db(bag, *of_bundle)
     assert not bag.import_errors, bag.import_errors
-    sync_bag_to_db(bag, "dags-folder", None)
-    return bag.get_dag(dag_id)
+    return bag.dags[dag_id]
 
 
 def _value(stored: object) -> object:

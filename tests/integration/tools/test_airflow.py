@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 VERSIONS = ("3.3.2", "2.10.5", "2.11.2", "3.0.6")
+# Airflow 3.0.6 sends itself requests that a later FastAPI, which pip would choose, refuses.
+PINNED = {"3.0.6": ("fastapi==0.116.1",)}
 RUNS = ROOT / "tests" / "integration" / "tools" / "airflow_runs.py"
 IN_WORKER = """
 from datetime import datetime
@@ -115,7 +117,7 @@ class Airflow:
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def airflow(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, service: ToolService) -> Airflow:
-    requirements = (f"apache-airflow=={request.param}", "msgspec==0.22.0")
+    requirements = (f"apache-airflow=={request.param}", "msgspec==0.22.0", *PINNED.get(request.param, ()))
     environment = ToolEnvironment.of(*requirements, folder=tmp_path_factory.mktemp("airflow"))
     return Airflow(environment, request.param, service)
 
