@@ -60,7 +60,9 @@ _REPAIR = "Start a repair: it moves the rows to where they belong. Until then no
 _TEXTS = {
     IncidentKind.STALE_WRITE: (
         "A commit wrote to file groups that had been replaced",
-        "No reader sees the {rows} that {what} wrote there: new rows are missing, updates and deletes have no effect.",
+        "No reader sees the {rows} that {what} wrote there: new rows are missing, updates and deletes have no effect."
+        " On copy-on-write it is otherwise: readers see these rows beside the old ones, and with a bucket index every"
+        " later write to these buckets fails until the repair.",
         _REPAIR,
     ),
     IncidentKind.OLD_NUMBER: (

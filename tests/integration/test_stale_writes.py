@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import WriterEngine
@@ -123,6 +124,29 @@ def test_stale_deletes_of_copy_on_write_are_reported_as_lost_until_they_are_run_
 
     assert result.details["repaired"] == [stale["instant"]]
     assert len(proved(spark, base, 4)) == 300 - DELETED
+
+
+@pytest.mark.parametrize(("version", "partitioned"), [(9, False), pytest.param(6, True, marks=pytest.mark.exhaustive)])
+def test_upserts_of_copy_on_write_fail_after_a_stale_update_until_a_repair(
+    spark: SparkSession, tmp_path: Path, version: int, *, partitioned: bool
+) -> None:
+    base = tmp_path / "trips"
+    options = written_stale(spark, base, UPDATE, table_type=COW, version=version, partitioned=partitioned)
+    later = tables.rows(spark, 0, 10, ts=9)
+    with pytest.raises(Py4JJavaError, match="belong to the same bucket id"):
+        tables.upsert(later, base, options)
+
+    findings = {each["type"]: each for each in run_job(spark, base, "diagnosis").details["findings"]}
+
+    assert "several-file-groups-in-bucket" not in findings
+    cure = findings["stale-file-groups-in-bucket"]["cure"]
+    assert run_job(spark, base, cure["kind"], cure["params"]).details["rows"] == UPDATED
+    tables.upsert(later, base, options)
+    assert tables.duplicates(spark, base) == 0
+    rows = spark.read.format("hudi").load(str(base))
+    assert (rows.count(), rows.where("ts = 9").count()) == (300, 10)
+    findings = {each["type"] for each in run_job(spark, base, "diagnosis").details["findings"]}
+    assert "stale-file-groups-in-bucket" not in findings
 
 
 @pytest.mark.exhaustive

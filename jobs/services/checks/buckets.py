@@ -9,6 +9,7 @@ from jobs.contract import JobKind
 from jobs.errors import RefusedError
 from jobs.format.adopted_index import ADOPTED_KEY, is_given_up
 from jobs.format.file_names import bucket_of
+from jobs.format.stale_writes import stale_writes
 from jobs.kinds.results import Cure
 from jobs.protocol import preflight
 from jobs.services.checks.finding import Examined, Finding, named
@@ -27,6 +28,19 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
     if rules is None:
         return
     buckets = {item.key: bucket_of(item.file_id) for item in examined.listed_slices}
+    # On copy-on-write a stale write creates a file group with the old id and a further number.
+    stale_by = stale_writes(each.write for each in examined.commits)
+    if stale := {group for write in stale_by for group in write.groups} & buckets.keys():
+        yield Finding(
+            "stale-file-groups-in-bucket",
+            "A stale write has given buckets a second file group",
+            named([_in(*group) for group in sorted(stale)]),
+            "Every later write to such a bucket fails until a repair, and readers see rows twice.",
+            "A commit wrote to file groups that had been replaced, such as an `UPDATE` of a long Spark SQL session."
+            " Start a `repair` now: it moves the rows to where they belong, and writers can go on.",
+            Cure(kind=JobKind.REPAIR, params={}),
+        )
+    buckets = {group: bucket for group, bucket in buckets.items() if group not in stale}
     if strangers := [_in(*key) for key, bucket in buckets.items() if bucket is None]:
         yield Finding(
             "file-ids-without-bucket",
