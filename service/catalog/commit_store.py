@@ -54,14 +54,19 @@ _LAST_RUN = {
 _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
     _OF_TABLE, _INGESTS
 )
-# The last of the commits that were requested by an instant, `instant`, in the order of the timeline.
-_LAST_BY = (
-    sa.select(sa.func.coalesce(sa.func.max(_TIMELINE_TIME), ""))
-    .where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time <= sa.bindparam("instant", type_=sa.String))
-    .scalar_subquery()
+_INSTANT = sa.bindparam("instant", type_=sa.String)
+# The last of the commits that were requested by an instant, in the order of the timeline. Of a table with very many
+# commits only this many are read.
+_BY = (
+    sa.select(_TIMELINE_TIME.label("at"))
+    .where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time <= _INSTANT)
+    .order_by(_c.c.requested_time.desc())
+    .limit(1000)
+    .subquery()
 )
+_LAST_BY = sa.select(sa.func.coalesce(sa.func.max(_BY.c.at), "")).scalar_subquery()
 _COMMITS_SINCE = sa.select(sa.func.count()).where(
-    _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _LAST_BY < _TIMELINE_TIME
+    _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time > _INSTANT, _LAST_BY < _TIMELINE_TIME
 )
 _WRITES_SINCE = _COMMITS_SINCE.where(_BRINGS_ROWS)
 _OLDEST_SINCE = sa.select(sa.func.min(_c.c.completed_at)).where(
