@@ -20,6 +20,8 @@ from jobs.format.hashing_config import HashingConfig
 ROOT = Path(__file__).parents[2]
 # A comma or colon splits a composite record key, and a single one with both of them.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=",:"), min_size=1)
+# In a composite key these words stand for null and the empty text, so a read of such values does not use the buckets.
+PARTS = TEXTS.filter(lambda text: text not in {"__null__", "__empty__"})
 
 
 @given(TEXTS)
@@ -27,7 +29,7 @@ def test_the_hash_of_a_text_is_that_of_the_format(text: str) -> None:
     assert java_hash((text,)) == int(hash_codes(pa.array([text]), ["id"])[0]) & 0x7FFFFFFF
 
 
-@given(TEXTS, st.one_of(TEXTS, st.none(), st.just("")))
+@given(PARTS, st.one_of(PARTS, st.none(), st.just("")))
 def test_the_hash_of_a_composite_key_with_null_or_empty_parts_is_that_of_the_format(
     first: str, second: str | None
 ) -> None:
