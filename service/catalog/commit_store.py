@@ -55,8 +55,8 @@ _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.
     _OF_TABLE, _INGESTS
 )
 _INSTANT = sa.bindparam("instant", type_=sa.String)
-# The last of the commits that were requested by an instant, in the order of the timeline. Of a table with very many
-# commits only this many are read.
+# The last of the commits that were requested by an instant, in the order of the timeline. The limit spares a table with
+# very many commits.
 _BY = (
     sa.select(_TIMELINE_TIME.label("at"))
     .where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time <= _INSTANT)
