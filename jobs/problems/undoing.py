@@ -48,9 +48,9 @@ WRITER_ACTIVE: Final = ProblemType(
     retriable=True,
 )
 WITHOUT_HEARTBEAT: Final = (
-    "Its writer has failed, or sends no heartbeats. If all writers retry conflicts, declare it: PATCH the table with"
-    ' `{"writers": {"hudi_version": "1.2.0", "retry_conflicts": true}}`. Otherwise stop all writers, PATCH'
-    ' `{"writers": {"stopped": true}}`, and roll back two minutes after the write began.'
+    "Its writer has failed, or sends no heartbeats. If all writers retry conflicts, declare it with their version:"
+    ' PATCH the table, for example, with `{"writers": {"hudi_version": "1.2.0", "retry_conflicts": true}}`. Otherwise'
+    ' stop all writers, PATCH `{"writers": {"stopped": true}}`, and roll back two minutes after the write began.'
 )
 """The hint of `WRITER_ACTIVE` for a write that has no heartbeat which could expire, as after a failed write."""
 
