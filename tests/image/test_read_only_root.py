@@ -16,8 +16,8 @@ import yaml
 from jobs.hudi.java import java_home
 from tests.image.read_only_root import DATA, VARIABLES, in_read_only_root
 from tests.integration.cluster_worker import ClusterWorker, service_without_worker
+from tests.integration.clusters.test_spark_cluster import JOBS, Scene
 from tests.integration.serving import eventually
-from tests.integration.test_spark_cluster import JOBS, Scene
 from tests.support import packed_environment
 from tests.support.commands import called
 from tests.support.guides import ROOT

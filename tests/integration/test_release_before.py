@@ -15,9 +15,9 @@ import pytest
 
 from tests.acceptance.daemon import JSON, Daemon
 from tests.integration.cluster_worker import ClusterWorker
+from tests.integration.clusters.test_spark_cluster import Scene
 from tests.integration.receiver import Receiver
 from tests.integration.serving import eventually
-from tests.integration.test_spark_cluster import Scene
 from tests.support.guides import ROOT
 from tests.support.spark_cluster import free_port
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
-from tests.integration.test_spark_cluster import BY_HUDI, ROWS, Scene
+from tests.integration.clusters.test_spark_cluster import BY_HUDI, ROWS, Scene
 from tests.support import packed_environment
 from tests.support.spark_cluster import CONF as STANDALONE
 from tests.support.spark_cluster import SPARK
@@ -38,7 +38,7 @@ FILES = 24
 
 
 def sort_scene(spark: SparkSession, daemon: Daemon, base: Path) -> Scene:
-    """Writes a table of so many files, which Hudi itself is to sort."""
+    """Writes a table of `FILES` files, which Hudi itself is to sort."""
     options = tables.writer_options(base, table_type="COPY_ON_WRITE", num_buckets=None, partitioned=False)
     options["hoodie.datasource.write.operation"] = "bulk_insert"
     tables.upsert(tables.rows(spark, 0, ROWS).repartition(FILES), base, options)

@@ -14,7 +14,7 @@ from service.queue.worker import ALIVE
 from tests.acceptance.daemon import Daemon, has_reached
 from tests.acceptance.storage import left_behind, listing
 from tests.integration import tables
-from tests.integration.cluster_worker import ClusterWorker, service_without_worker
+from tests.integration.cluster_worker import ClusterWorker
 from tests.integration.run import run_job
 from tests.support import spark_cluster
 from tests.support.spark_cluster import CONF
@@ -50,17 +50,6 @@ MIDDLE = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with spark_cluster.running(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
-    with service_without_worker(tmp_path_factory.mktemp("service"), lake) as running:
         yield running
 
 

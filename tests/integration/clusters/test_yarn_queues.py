@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.cluster_worker import service_without_worker
-from tests.integration.test_spark_cluster import Scene
-from tests.integration.yarn_worker import CONF, EACH_FILE, FILES, Start, sort_scene
+from tests.integration.clusters.test_spark_cluster import Scene
+from tests.integration.clusters.yarn_worker import CONF, EACH_FILE, FILES, Start, sort_scene
 from tests.support import yarn_cluster
 from tests.support.spark_cluster import wait_for
 
@@ -31,24 +30,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.exhaustive
 
 
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
-    with service_without_worker(tmp_path_factory.mktemp("service"), lake) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def start(spark: SparkSession, daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Start:
-    return Start(spark, daemon, tmp_path_factory)
-
-
 def queues(tables: int, **more: str) -> dict[str, str]:
-    """Returns options for two queues. The queue `tables` has so many percent of the cluster, and the queue `others` the
+    """Returns options for two queues. The queue `tables` has this percentage of the cluster, and the queue `others` the
     rest; one of them may take all of it while the other is empty."""
     return {
         "yarn.scheduler.capacity.root.queues": "tables,others",

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.cluster_worker import service_without_worker
-from tests.integration.test_spark_cluster import JOBS, Scene
-from tests.integration.yarn_worker import EACH_FILE, FILES, Start, sort_scene
+from tests.integration.clusters.test_spark_cluster import JOBS, Scene
+from tests.integration.clusters.yarn_worker import EACH_FILE, FILES, Start, sort_scene
 from tests.support import yarn_cluster
 from tests.support.spark_cluster import children, command_line, wait_for
 
@@ -28,25 +27,9 @@ pytestmark = pytest.mark.exhaustive
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
-    with service_without_worker(tmp_path_factory.mktemp("service"), lake) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with yarn_cluster.running(tmp_path_factory.mktemp("yarn")) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def start(spark: SparkSession, daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Start:
-    return Start(spark, daemon, tmp_path_factory)
 
 
 def test_each_service_runs_on_yarn(
