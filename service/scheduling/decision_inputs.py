@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from jobs.contract import JobKind, WriterEngine
 from jobs.format.lock_providers import is_provable
-from jobs.job_params import CleaningPolicy
 from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
 from service.delegation import plan_store
 from service.incidents import store
@@ -24,7 +23,7 @@ from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
-from service.scheduling import bucket_trends, cleaning, decision_store, delegated
+from service.scheduling import bucket_trends, cleaning, decision_store, delegated, first_freed
 from service.scheduling.admission import Situation
 from service.scheduling.bucket_expansion import NOT_QUIET
 from service.scheduling.cron import next_after
@@ -156,7 +155,13 @@ def inputs_of(
         # Delegated plans do not wait for the minimum interval of the policy.
         rest={kind: 0 if asked.get(kind) else getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
-    has_sessions = WriterEngine.SPARK_SQL in table.writers.known_engines(sightings)
+    consumers = consumer_store.of_table(connection, table_id)
+    is_flink = has_flink(table, sightings)
+    counted = first_freed.Counted(
+        has_sessions=WriterEngine.SPARK_SQL in table.writers.known_engines(sightings),
+        has_flink=is_flink,
+        retries_conflicts=table.writers.retry_conflicts,
+    )
     inputs = PolicyInputs(
         policy=policy,
         snapshot=snapshot,
@@ -164,12 +169,12 @@ def inputs_of(
         incidents=unresolved,
         tried=_attempted(recent),
         hazard=writer_hazard(table, sightings, has_hashing_config=bool(stored.hashing_config)),
-        consumers=consumer_store.of_table(connection, table_id),
-        has_flink=has_flink(table, sightings),
-        must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
+        consumers=consumers,
+        has_flink=is_flink,
+        must_stop_flink=is_flink and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
         one_sided=_one_sided(connection, snapshot, policy),
-        commits_since_freed=_commits_since_freed(connection, snapshot, policy, has_sessions=has_sessions),
+        first_freed=first_freed.read(connection, snapshot, policy, consumers, now, writers=counted),
         growth=bucket_trends.near_limit(connection, snapshot, policy, now),
     )
     proposals = {
@@ -258,17 +263,6 @@ def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) 
     if settings.mode is Mode.OFF or largest <= settings.split_bytes:
         return {}
     return one_sided_splits(job_store.succeeded(connection, snapshot.table_id, JobKind.BUCKET_RESIZE, _RESIZES))
-
-
-def _commits_since_freed(
-    connection: Connection, snapshot: TableSnapshot, policy: Policy, *, has_sessions: bool
-) -> int | None:
-    if not policy.cleaning.enabled or policy.cleaning.policy is not CleaningPolicy.KEEP_LATEST_COMMITS:
-        return None
-    first = min((each.freed_since for each in snapshot.partitions if each.freed_files), default="")
-    if not first:
-        return None
-    return commit_store.since_freed(connection, snapshot.table_id, first, has_sessions=has_sessions)
 
 
 def has_waited(last: Decision, now: datetime) -> bool:

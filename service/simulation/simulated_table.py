@@ -302,7 +302,7 @@ class SimulatedTable:
             is_unfinished=history.is_unfinished,
             objective=objective,
         )
-        given = {"policy": self.policy, "snapshot": snapshot, "commits_since_freed": self.files.commits_since_freed}
+        given = {"policy": self.policy, "snapshot": snapshot, "first_freed": self.files.first_freed}
         return made(PolicyInputs, **_USUAL_INPUTS, **given, context=context)
 
     def _objective(self, now: datetime) -> TableObjective:

@@ -70,6 +70,8 @@ class TablePast:
     beginning: Beginning = field(default_factory=Beginning)
     growth: Growth = field(default_factory=Growth)
     has_sessions: bool = False  # Whether sessions of Spark SQL write it.
+    # The number of the last instants whose replaced files a consumer needs, which stays as it is now.
+    behind: int = 0
     num_buckets: int = 0
     small_file_bytes: int = 0
     first_commit_at: float | None = None

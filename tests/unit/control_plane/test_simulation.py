@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import JobKind
+from jobs.job_params import CleaningPolicy
 from service.lake.table import TableType
 from service.outcome.reads import Reads, ReadSource
 from service.outcome.table_objective import TableObjective
@@ -207,6 +208,17 @@ def test_a_copy_on_write_table_is_cleaned_and_keeps_what_is_retained() -> None:
     # Three quarters of each commit replace older files; 10 to 31 of them are kept.
     assert 7 * MIB <= found.points[-1].freed_bytes <= 25 * MIB
     assert found.points[-1].base_bytes == pytest.approx(1024 * MIB + 36 * MIB, abs=MIB)
+
+
+@pytest.mark.parametrize("policy", list(CleaningPolicy))
+def test_a_cleaning_keeps_what_a_consumer_needs_and_waits_for_it(policy: CleaningPolicy) -> None:
+    settings = CleaningSettings(commits=1, retain=2, policy=policy, min_interval_seconds=0)
+    past = a_past(table_type=TableType.COPY_ON_WRITE, policy=Policy(cleaning=settings))
+    alone, needed, all_needed = (outcome([replace(past, behind=behind)], 0.5) for behind in (0, 60, 999))
+    assert jobs(all_needed)[CLEANING] == 0 < jobs(needed)[CLEANING] < jobs(alone)[CLEANING]
+    # Each of the 72 commits takes the same out of use.
+    kept = needed.points[-1].freed_bytes / all_needed.points[-1].freed_bytes
+    assert kept == pytest.approx(60 / 72, abs=0.03)
 
 
 def test_a_cleaning_waits_until_the_first_old_version_is_older_than_the_retained_commits() -> None:
