@@ -29,14 +29,20 @@ from service.scheduling.bucket_expansion import NOT_QUIET
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
 from service.scheduling.expected_costs import NO_COSTS, work_seconds
-from service.scheduling.job_history import JobHistory, history_of, one_sided_splits, withheld_plans
+from service.scheduling.job_history import (
+    JobHistory,
+    history_of,
+    one_sided_splits,
+    withdrawn_kinds,
+    withheld_plans,
+)
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.table_objectives import table_objective
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from service.scheduling.writer_hazard import unless_refused, writer_hazard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -122,7 +128,7 @@ def inputs_of(
     unresolved = store.unresolved(connection, table_id)
     changes = [at for at in (effective.changed_at, breaker_store.mended_at(connection, table_id)) if at]
     history = {kind: history_of(recent, kind, forgive_before=max(changes, default=None)) for kind in DECIDED}
-    calendars = _calendars(policy, before, now)
+    calendars = _calendars(policy, before, withdrawn_kinds(recent), now)
     pause = paused(pause_store.pause_of(connection), policy)
     freezes = freeze_store.not_ended(connection, now)
     subject = Subject.of(table)
@@ -304,10 +310,13 @@ def _trigger_contexts(
     }
 
 
-def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime) -> dict[JobKind, Calendar]:
+def _calendars(
+    policy: Policy, before: Mapping[JobKind, Decision], withdrawn: Collection[JobKind], now: datetime
+) -> dict[JobKind, Calendar]:
     """Returns the calendars of the kinds with a cron expression.
 
-    A time that passed between two decisions counts once, and stays due until the job can start.
+    A time that passed between two decisions counts once, and stays due until the job can start, or if it is withdrawn,
+    until the next one can.
     """
     found = {}
     for kind in DECIDED:
@@ -318,7 +327,7 @@ def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime
         next_at = next_after(expression, policy.time_zone, now)
         last = before.get(kind)
         missed = next_after(expression, policy.time_zone, last.last_at) if last else None
-        is_waiting = last is not None and last.verdict is Verdict.WAIT
+        is_waiting = kind in withdrawn or (last is not None and last.verdict is Verdict.WAIT)
         found[kind] = Calendar(is_waiting or (missed is not None and missed <= now), next_at)
     return found
 
