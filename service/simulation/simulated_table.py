@@ -71,7 +71,7 @@ class SimulatedTable:
         self._has_objective = settings.is_set or settings.weighs_reads or settings.max_gb_hours_per_day is not None
         self._weighed = () if settings.least_worth is None else WEIGHED
         # The ends of the jobs of the last day, and their GB-hours.
-        self._spent: deque[tuple[datetime, float]] = deque()
+        self._spent: deque[tuple[datetime, float]] = deque(past.spent)
         self._next = 0
         # The number of commits at the last start of a job, and between the last two starts.
         self._run_at = self._stride = 0

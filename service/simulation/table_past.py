@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from jobs.contract import JobKind
 from service.lake.table import TableType
@@ -77,5 +78,7 @@ class TablePast:
     first_commit_at: float | None = None
     ran: Mapping[JobKind, Ran] = field(default_factory=dict)
     ended: Mapping[JobKind, float] = field(default_factory=dict)
+    # The ends of the jobs of the day before, the earliest first, and the GB-hours of each.
+    spent: Sequence[tuple[datetime, float]] = ()
     # The frequency and cost of its reads; the settings come from the policy.
     objective: TableObjective = field(default_factory=TableObjective)
