@@ -344,7 +344,10 @@ def test_workers_their_groups_and_what_jobs_wait_for_are_shown_and_all_is_paused
     expect(page.get_by_role("table", name="Worker groups")).to_contain_text("default")
     expect(page.get_by_role("table", name="Workers", exact=True)).to_contain_text(installation.jobs["running"])
     waits = installation.api.get(f"/jobs/{installation.jobs['queued']}").json()["waits_for"]
-    expect(page.get_by_role("table", name="Jobs that wait")).to_contain_text(waits)
+    waiting = page.get_by_role("table", name="Jobs that wait")
+    expect(waiting).to_contain_text(waits.replace("`", ""))
+    expect(waiting.locator("code")).to_have_text("groundskeeper worker --group night --service <URL>")
+    assert waiting.locator("time").evaluate("each => each.getClientRects().length") == 1
     page.get_by_label("Reason").fill("The storage is moved.")
     page.get_by_role("button", name="Pause automatic jobs").click()
     expect(page.locator("main")).to_contain_text("The storage is moved.")
