@@ -190,6 +190,43 @@ def test_what_is_as_foreseen_is_kept_and_what_a_person_changed_is_left_alone(
 
 
 @pytest.mark.mostly_sqlite
+@pytest.mark.parametrize("days", [0.5, 8])
+def test_advice_that_nobody_asked_for_gives_way_to_a_later_change_of_a_pattern(
+    service: Service, clock: FakeClock, days: float
+) -> None:
+    def set_pattern(pattern: str, **settings: Any) -> None:
+        policy_registry.put_pattern(service.engine, clock, pattern, precedence=0, settings=settings)
+
+    set_pattern("tbl_*", advice={"mode": "auto"})
+    set_pattern("tbl_1", compaction={"commits": 4})
+    written(service)
+    compute(service)
+    applied = advice(service)
+    assert (applied.state, applied.before) == (AdviceState.APPLIED, 4)
+    clock.advance(days * 86_400)
+    sampled(service, MIB)
+    compute(service)
+    assert advice(service).state is (AdviceState.KEPT if days > 7 else AdviceState.APPLIED)
+    set_pattern("tbl_1", compaction={"commits": 3})
+    assert policy(service).compaction.commits == applied.after
+    clock.advance(86_401)
+    compute(service)
+    assert advice(service).state is AdviceState.TAKEN_BACK
+    assert advice(service).because.startswith("taken back: the policy of a pattern sets compaction.commits to 3 now (")
+    assert policy(service).compaction.commits == 3
+    # What a person has applied is the table's own, and stays.
+    set_pattern("tbl_*", advice={"mode": "suggest"})
+    service.register("tbl_2")
+    written(service, "tbl_2")
+    compute(service)
+    applied = adviser.apply(service.database, "tbl_2")
+    set_pattern("tbl_*", compaction={"commits": 3})
+    clock.advance(86_401)
+    compute(service)
+    assert policy(service, "tbl_2").compaction.commits == applied.after
+
+
+@pytest.mark.mostly_sqlite
 def test_a_table_without_advice_has_the_reason(service: Service, clock: FakeClock) -> None:
     written(service, hours=2)
     compute(service)
