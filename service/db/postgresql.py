@@ -70,7 +70,8 @@ _DRIVER = "postgresql+groundskeeper"
 
 class GroundskeeperDialect(PGDialect_psycopg):
     """The dialect of psycopg, with fewer messages. Reads need no message that begins or ends a transaction, because
-    each statement sees what was committed before it, with or without a transaction (`READ COMMITTED`)."""
+    each statement sees what was committed before it, with or without a transaction (`READ COMMITTED`). Listeners to
+    events of SQLAlchemy would cost time at each statement."""
 
     supports_statement_cache = True
 
@@ -78,6 +79,12 @@ class GroundskeeperDialect(PGDialect_psycopg):
         connection = BoundedConnection.connect(*arguments, **more)
         connection.prepared_max = _PREPARED
         return connection  # type: ignore[return-value]  # psycopg's connection
+
+    def is_disconnect(self, e: BaseException, connection: Any, cursor: Any) -> bool:
+        # The connections work, but lead to a server that is no longer the primary one. New ones may find that.
+        if isinstance(e, errors.ReadOnlySqlTransaction):
+            return True
+        return bool(super().is_disconnect(e, connection, cursor))  # type: ignore[no-untyped-call]
 
     def do_ping(self, dbapi_connection: DBAPIConnection) -> bool:
         assert isinstance(dbapi_connection, BoundedConnection)
@@ -122,12 +129,6 @@ def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -
         connection.autocommit = False
         seconds = row[0] if row else 0.0
         connection.answer_seconds = seconds + _MARGIN_SECONDS if seconds else None
-
-    @sa.event.listens_for(engine, "handle_error")
-    def _leave_a_standby(context: sa.ExceptionContext) -> None:
-        # The connections work, but lead to a server that is no longer the primary one. New ones may find that.
-        if isinstance(context.original_exception, errors.ReadOnlySqlTransaction):
-            context.is_disconnect = True
 
     return engine
 

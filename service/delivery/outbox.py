@@ -105,6 +105,8 @@ def _write(connection: Connection, events: Sequence[Event], counts: Sequence[_Co
     return new
 
 
+_NEWEST = sa.select(sa.func.max(_e.c.seq))
+
 # The database inserts the rows of one statement in their order.
 _WRITE = sqlite.insert(_e).on_conflict_do_nothing(index_elements=["id"]).returning(_e.c.seq, _e.c.id)
 
@@ -179,7 +181,7 @@ def has(connection: Connection, event_id: str) -> bool:
 
 def newest(connection: Connection) -> int:
     """Returns the `seq` of the newest event, 0 before the first."""
-    return connection.execute(sa.select(sa.func.max(_e.c.seq))).scalar() or 0
+    return connection.execute(_NEWEST).scalar() or 0
 
 
 def after(connection: Connection, seq: int, limit: int) -> list[Published]:
