@@ -95,6 +95,6 @@ class Outcome:
         return percentile([each.storage_overhead for each in self.points])
 
 
-def percentile(values: Sequence[float], share: float = 0.95) -> float | None:
-    """Returns the smallest value that at least this share of the values does not exceed; None without values."""
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else None
+def percentile(values: Sequence[float]) -> float | None:
+    """Returns the smallest value that at least 95 % of the values do not exceed; None without values."""
+    return sorted(values)[min(len(values) - 1, int(0.95 * len(values)))] if values else None

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jobs.hudi.session import start_session
 from tests.integration import tables
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,8 +39,7 @@ def run() -> dict[str, Any]:
         spark = start_session(master="local[2]", app_name="newcomer", conf={"spark.sql.shuffle.partitions": "2"})
         tables.write_table(spark, home / "trips", count=2000, updates=10)
         spark.stop()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         environment = {
             "HOME": name,
             "PATH": f"{home}/.venv/bin:{os.environ['PATH']}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Self
@@ -12,6 +11,7 @@ import httpx
 
 from tests.flink.distribution import MODULES, distribution
 from tests.flink.sql_client import SqlClient
+from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class FlinkCluster:
     ) -> None:
         self._folder = folder
         self._software = distribution()
-        rpc, rest = _free_ports(2)
+        rpc, rest = free_ports(2)
         self.url = f"http://127.0.0.1:{rest}"
         self._client = SqlClient(self._software, rest)
         self._http = httpx.Client(base_url=self.url, timeout=20)
@@ -221,10 +221,10 @@ class FlinkCluster:
         """Makes a savepoint of a job that continues, and returns its location."""
         return self._saved(job, "savepoints", {"cancel-job": False})
 
-    def stop_with_savepoint(self, job: str, *, drain: bool = False) -> str:
+    def stop_with_savepoint(self, job: str) -> str:
         """Stops the job, and returns the savepoint's location. The job has ended then, but its last commit may still be
         pending."""
-        location = self._saved(job, "stop", {"drain": drain})
+        location = self._saved(job, "stop", {"drain": False})
         self._until(lambda: self.state(job) in ENDED, f"the end of {job}")
         return location
 
@@ -271,14 +271,3 @@ class FlinkCluster:
             for name, process in self._processes.items():
                 assert process.poll() is None, f"the {name} has ended\n{self.log()[-8000:]}"
             time.sleep(0.1)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

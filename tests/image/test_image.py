@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import pytest
 
 from tests.image.clean_root import CleanRoot, built
 from tests.image.dockerfile import stages
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def test_it_has_one_java_and_no_jar_to_fetch(image: CleanRoot) -> None:
 @pytest.mark.parametrize("user", [OWN, ANY])
 def test_serve_and_its_worker_start_on_an_empty_volume(image: CleanRoot, user: str, tmp_path: Path) -> None:
     _empty_volume(image)
-    port = _free_port()
+    port = free_port()
     log = tmp_path / "log"
     command = image.command(*_entrypoint(), *stages()[-1].last("CMD").words, user=user, GROUNDSKEEPER_PORT=str(port))
     with log.open("wb") as output:
@@ -96,12 +96,6 @@ def _empty_volume(image: CleanRoot) -> None:
     image.path("/data").mkdir()
     os.chown(image.path("/data"), 0, 0)
     image.path("/data").chmod(0o775)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def _wait_for(process: subprocess.Popen[bytes], log: Path, words: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.stand_in import Answer, Asked, StandIn
 
 
 @dataclass
@@ -25,42 +25,23 @@ class FlinkCluster:
 
     def __enter__(self) -> FlinkCluster:
         self._triggers: dict[tuple[str, str], dict[str, Any]] = {}
-        cluster = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._answer("GET", None)
-
-            def do_POST(self) -> None:
-                length = int(self.headers.get("content-length") or 0)
-                self._answer("POST", json.loads(self.rfile.read(length) or b"null"))
-
-            def _answer(self, method: str, body: Any) -> None:
-                cluster.asked.append((method, self.path, body))
-                if cluster.hangs:
-                    time.sleep(3)
-                status, answer = (500, "oh") if cluster.broken else cluster._answer(method, self.path, body)
-                content = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        self._server = StandIn(self._given)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return self._server.url
+
+    def _given(self, asked: Asked) -> Answer:
+        body = json.loads(asked.body or b"null")
+        self.asked.append((asked.method, asked.path, body))
+        if self.hangs:
+            time.sleep(3)
+        status, answer = (500, "oh") if self.broken else self._answer(asked.method, asked.path, body)
+        return Answer.of(answer, status)
 
     def run(self, job_id: str, name: str = "ingest", state: str = "RUNNING", ended: float = -1) -> None:
         self.jobs[job_id] = {

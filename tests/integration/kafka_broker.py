@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import atexit
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.integration.certificate import self_signed
 from tests.support import maven
+from tests.support.ports import accepts, await_start, free_ports
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 VERSION = "3.9.1"
 USER, PASSWORD = "keeper", "a password"
 _HEAP = "-Xmx256m"
-_START_SECONDS = 180
 
 
 class Broker:
@@ -36,7 +34,7 @@ class Broker:
         self.authority = certificate.public
         self._keys = folder / "keys.pem"
         self._keys.write_bytes(certificate.private.read_bytes() + certificate.public.read_bytes())
-        self._port, self._port_with_login, self._controller = _free_ports(3)
+        self._port, self._port_with_login, self._controller = free_ports(3)
         self.advertise(self.address)
         shutil.copytree(_formatted(), self._data)
         self.start()
@@ -69,11 +67,8 @@ class Broker:
             self.process = subprocess.Popen(
                 [*_java(), "kafka.Kafka", self._properties], cwd=self.log.parent, stdout=log, stderr=log
             )
-        end = time.monotonic() + _START_SECONDS
-        while not (_accepts(self._port) and _accepts(self._port_with_login)):
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < end, self.log.read_text()
-            time.sleep(0.1)
+        ports = (self._port, self._port_with_login)
+        await_start(self.process, lambda: all(map(accepts, ports)), self.log)
 
     def kill(self) -> None:
         self.process.kill()
@@ -107,23 +102,6 @@ def _formatted() -> Path:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return data
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-def _accepts(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 _PROPERTIES = """

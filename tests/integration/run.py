@@ -19,11 +19,46 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _numbers = count(1)
+_WAITING_FOR_A_PAUSE = {"bucket_expansion", "bucket_contraction", "bucket_count"}
+
+
+def table_of(base: Path | str, index: BucketIndex | None, **declared_too: Any) -> Table:
+    """Returns what the service knows of a table."""
+    return Table(str(base), "test", index, **{"writers_hudi_version": "1.2.0", **declared_too})
 
 
 def hudi_table(spark: SparkSession, base: Path | str, index: BucketIndex | None, **declared_too: Any) -> HudiTable:
-    declared = Table(str(base), "test", index, **{"writers_hudi_version": "1.2.0", **declared_too})
-    return HudiTable(jvm_of(spark), declared)
+    return HudiTable(jvm_of(spark), table_of(base, index, **declared_too))
+
+
+def work_order(
+    base: Path | str,
+    kind: str,
+    params: dict[str, Any] | None = None,
+    *,
+    index: BucketIndex | None = INDEX,
+    writers_retry_conflicts: bool = False,
+    writers_query_pruning_off: bool = False,
+    lock: TableLock | None = None,
+    declared: dict[str, Any] | None = None,
+    **plan: Any,
+) -> WorkOrder:
+    if kind in _WAITING_FOR_A_PAUSE:
+        params = {"settle_seconds": 0, **(params or {})}
+    known = {
+        "lock": lock or TableLock(),
+        "writers_retry_conflicts": writers_retry_conflicts,
+        "writers_query_pruning_off": writers_query_pruning_off,
+    }
+    table = table_of(base, index, **{**known, **(declared or {})})
+    plan.setdefault("job_id", f"job_{next(_numbers)}")
+    return WorkOrder(attempt=1, kind=JobKind(kind), table=table, params=params or {}, **plan)
+
+
+def perform_order(spark: SparkSession, order: WorkOrder, context: JobContext | None = None) -> Result:
+    done = perform(HudiTable(jvm_of(spark), order.table), order, context or JobContext())
+    # The worker sends the result to the service in this form.
+    return Result.from_json(done.to_json())
 
 
 def run_job(
@@ -32,29 +67,14 @@ def run_job(
     kind: str,
     params: dict[str, Any] | None = None,
     *,
-    index: BucketIndex | None = INDEX,
-    dry_run: bool = False,
     context: JobContext | None = None,
-    writers_retry_conflicts: bool = False,
-    writers_query_pruning_off: bool = False,
-    lock: TableLock | None = None,
-    declared: dict[str, Any] | None = None,
-    **plan: Any,
+    **more: Any,
 ) -> Result:
-    known = {
-        "lock": lock or TableLock(),
-        "writers_retry_conflicts": writers_retry_conflicts,
-        "writers_query_pruning_off": writers_query_pruning_off,
-    }
-    table = hudi_table(spark, base, index, **{**known, **(declared or {})})
-    if kind in {"bucket_expansion", "bucket_contraction", "bucket_count"}:
-        # Tests that act beside a job pass a context. Without one the job need not wait for a pause of writers, which is
-        # as long as the longest one between commits, also those that were copied with the table.
-        params = {"settle_seconds": 1 if context else 0, **(params or {})}
-    plan.setdefault("job_id", f"job_{next(_numbers)}")
-    job = WorkOrder(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
-    # The worker sends the result to the service in this form.
-    return Result.from_json(perform(table, job, context or JobContext()).to_json())
+    # Tests that act beside a job pass a context. Without one the job need not wait for a pause of writers, which is as
+    # long as the longest one between commits, also those that were copied with the table.
+    if context and kind in _WAITING_FOR_A_PAUSE:
+        params = {"settle_seconds": 1, **(params or {})}
+    return perform_order(spark, work_order(base, kind, params, **more), context)
 
 
 def proved(spark: SparkSession, base: Path | str, num_buckets: int, index: BucketIndex = INDEX) -> list[str]:

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import JobKind, Table, WorkOrder
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
 from tests.integration import tables
-from tests.integration.doomed import Doomed
+from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
 
 COMMITS = 6
 # The metadata table of these tables is compacted once, in between.
@@ -153,16 +153,15 @@ def test_a_stream_that_comes_back_finds_the_position_from_which_it_goes_on(
     ids=["history written", "in between", "done"],
 )
 def test_an_archival_that_was_killed_is_done_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, point: dict[str, Any]
+    spark: SparkSession, tmp_path: Path, spares: Spares, point: dict[str, Any]
 ) -> None:
     base = tmp_path / "trips"
     options = write(spark, base, metadata=False)
     before, all_commits = proved(spark, base, 4), commits(spark, base)
-    order = WorkOrder("job_killed", 1, JobKind.ARCHIVAL, Table(str(base), "trips", INDEX), {"retain": 2})
-    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, point)
-    assert death.result is None
+    job = DyingJob(spark, work_order(base, "archival", {"retain": 2}), spares)
+    assert job.die_at(point).result is None
 
-    run_job(spark, base, "archival", {"retain": 2}, job_id="job_killed")
+    job.finish()
 
     assert commits(spark, base) == all_commits[-2:]
     assert all(hudi_table(spark, base, INDEX).was_archived(each) for each in all_commits[:-2])

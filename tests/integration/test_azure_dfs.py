@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import BucketIndex, JobKind, Outcome, Table, TableLock, WorkOrder
+from jobs.contract import BucketIndex, Outcome, TableLock
 from jobs.errors import CancelledError
 from jobs.hudi.azure_instants import complete_at_once
 from jobs.hudi.hadoop import close_file_system
@@ -18,8 +18,9 @@ from service.lake.storage import open_storage
 from service.model.storage_errors import StorageError
 from service.registration.detection import examine
 from tests.integration import tables
-from tests.integration.doomed import Doomed, Surroundings
-from tests.integration.run import run_job
+from tests.integration.doomed import Spares, Surroundings
+from tests.integration.dying_job import DyingJob
+from tests.integration.run import run_job, work_order
 from tests.integration.stored_names import left_behind, names_of_files
 from tests.integration.test_s3 import PARTITIONS, rows
 from tests.integration.writers import At
@@ -168,23 +169,12 @@ def test_a_driver_that_is_killed_on_azure_leaves_a_table_that_the_next_attempt_g
     before = tables.snapshot(on_azure, base)
     monkeypatch.setenv("GROUNDSKEEPER_LOCK_ROOTS", str(tmp_path))
     java = " ".join(f"-D{name}={value}" for name, value in azure_dfs.trust_options().items())
-    doomed = Doomed(jars_of(on_azure), tmp_path / "log", Surroundings(java, server.options))
-    declared = Table(base, "test", INDEX, lock=lock, writers_hudi_version="1.2.0")
-    params = {"factor": 2, "settle_seconds": 0}
-    death = doomed.run(WorkOrder("job_killed", 1, JobKind.BUCKET_EXPANSION, declared, params), point)
-    assert death.result is None, death
+    spares = Spares(jars_of(on_azure), tmp_path, Surroundings(java, server.options))
+    job = DyingJob(on_azure, work_order(base, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock), spares)
+    assert job.die_at(point).result is None
     assert tables.snapshot(on_azure, base) == before
 
-    done = run_job(
-        on_azure,
-        base,
-        "bucket_expansion",
-        params,
-        index=INDEX,
-        lock=lock,
-        job_id="job_killed",
-        earlier_instants=tuple(death.stored),
-    )
+    done = job.finish()
     assert done.outcome is Outcome.SUCCEEDED, done
     assert tables.in_order(on_azure, base, 4) == before
     # The writer still says 2 buckets.

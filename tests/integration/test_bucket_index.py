@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
+from jobs.contract import BucketIndex
 from jobs.errors import CancelledError, RefusedError
 from tests.integration import tables
+from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import run_job
+from tests.integration.run import run_job, work_order
 from tests.integration.tables import left_behind
 from tests.integration.test_observed_tables import Observer
 from tests.integration.test_repair_beside_writers import newest, texts
@@ -360,17 +361,11 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     old = plain_table(spark, base, table_type=table_type, version=version, updates=1)
     before = tables.snapshot(spark, base)
     params = {"action": "adopt", "num_buckets": 4}
-    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0", writers_stopped=True)
-    earlier: list[str] = []
-    for number, point in enumerate(points, 1):
-        plan = WorkOrder("job_bi", number, JobKind.BUCKET_INDEX, declared, params, earlier_instants=tuple(earlier))
-        death = spares.take(is_last=number == len(points)).run(plan, point)
-        print(point, death.steps, death.seconds, death.result)
-        earlier += death.stored
+    job = DyingJob(spark, work_order(base, "bucket_index", params, index=None, declared=STOPPED), spares)
+    for _ in job.deaths(points):
         assert tables.snapshot(spark, base) == before
 
-    again = {"index": None, "declared": STOPPED, "job_id": "job_bi", "earlier_instants": tuple(earlier)}
-    done = run_job(spark, base, "bucket_index", params, **again).details
+    done = job.finish().details
 
     assert ("found_completed" in done) == (points[-1] in ({"at": "after", "name": "the commit"}, {"at": "end"}))
     assert (done["num_buckets"], done["hash_fields"]) == (4, ["id"])
@@ -401,19 +396,12 @@ def test_wherever_the_worker_is_killed_the_index_is_given_up_by_the_next_attempt
     tables.upsert(tables.rows(spark, 40, 90, ts=1), base, options)
     before = tables.snapshot(spark, base)
     soon = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}
-    declared = Table(str(base), "trips", tables.INDEX, writers_hudi_version="1.2.0", writers_stopped=True, **soon)
-    earlier: list[str] = []
-    for number, point in enumerate(points, 1):
-        params = {"action": "drop"}
-        plan = WorkOrder("job_bd", number, JobKind.BUCKET_INDEX, declared, params, earlier_instants=tuple(earlier))
-        death = spares.take(is_last=number == len(points)).run(plan, point)
-        print(point, death.steps, death.seconds, death.result)
+    job = DyingJob(spark, work_order(base, "bucket_index", {"action": "drop"}, declared=STOPPED | soon), spares)
+    for point, death in zip(points, job.deaths(points), strict=True):
         assert death.result is None or point["at"] == "end"
-        earlier += death.stored
         assert tables.snapshot(spark, base) == before
 
-    again = {"index": tables.INDEX, "declared": STOPPED | soon, "job_id": "job_bd", "earlier_instants": tuple(earlier)}
-    run_job(spark, base, "bucket_index", {"action": "drop"}, **again)
+    job.finish()
 
     assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
     assert left_behind(base) == []

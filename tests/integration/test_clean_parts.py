@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import BucketIndex, JobKind, WorkOrder
+from jobs.contract import BucketIndex
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import run, tables
-from tests.integration.lost_lease import lose_the_lease_at
+from tests.integration.dying_job import DyingJob
 from tests.integration.many_files import data_files, fill
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table
@@ -218,20 +218,15 @@ def test_a_killed_cleaning_goes_on_where_it_was(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, kill: str, is_killed: bool
 ) -> None:
     base = tmp_path / "trips"
+    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     with_garbage(spark, base, table_type="COPY_ON_WRITE")
     before = tables.in_order(spark, base, INDEX.num_buckets)
     expected, its_clean = cleaned_at_once(spark, base, RETAIN)
-    if is_killed:
-        table = hudi_table(spark, base, INDEX).declared
-        order = WorkOrder("job_killed", 1, JobKind.CLEANING, table, IN_PARTS)
-        spares: Spares = request.getfixturevalue("spares")
-        spares.take(is_last=True).run(order, KILLS[kill])
-    else:
-        job = {"params": IN_PARTS, "index": INDEX, "job_id": "job_killed"}
-        lose_the_lease_at(spark, base, "cleaning", KILLS[kill], **job)
+    job = DyingJob(spark, run.work_order(base, "cleaning", IN_PARTS, index=INDEX), spares)
+    job.die_at(KILLS[kill])
     assert data_files(base) > expected
 
-    result = run_job(spark, base, "cleaning", IN_PARTS, job_id="job_killed")
+    result = job.finish()
 
     assert len(result.instants) > 2
     assert data_files(base) == expected

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
 from tests.integration import tables
-from tests.integration.doomed import Doomed
+from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.plans import schedule_clustering
-from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX
 from tests.integration.writers import HeldWriter, let_heartbeat_expire
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
 
 SHAPES = [
     pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9"),
@@ -165,23 +165,22 @@ KILLS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 @pytest.mark.parametrize("kill", KILLS)
 def test_a_rollback_that_was_killed_is_finished_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, kill: str, table_type: str
+    spark: SparkSession, tmp_path: Path, spares: Spares, kill: str, table_type: str
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, table_type=table_type)
     before = proved(spark, base, 4)
     tables.upsert(tables.rows(spark, 30, 90, ts=7), base, options)
     params = {"instant": last_commit(spark, base), "table_name": "test"}
-    order = WorkOrder("job_killed", 1, JobKind.ROLLBACK, Table(str(base), "test", INDEX), params)
-    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, KILLS[kill])
-    assert len(death.stored) == 1
+    job = DyingJob(spark, work_order(base, "rollback", params), spares)
+    job.die_at(KILLS[kill])
+    assert len(job.instants) == 1
     if kill == "reported":
         tables.upsert(tables.rows(spark, 0, 60, ts=90), base, options)
         before = proved(spark, base, 4)
 
-    result = run_job(spark, base, "rollback", params, job_id="job_killed", earlier_instants=tuple(death.stored))
-
-    assert result.instants == tuple(death.stored)
+    known = job.instants
+    assert job.finish().instants == known
     assert proved(spark, base, 4) == before
     assert tables.left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 70, ts=100), base, options)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import JobKind, Table, WorkOrder
 from tests.integration import tables
-from tests.integration.lost_lease import lose_the_lease_at
-from tests.integration.run import run_job
+from tests.integration.dying_job import DyingJob
+from tests.integration.run import run_job, work_order
 from tests.integration.test_index_builds import COUNT, COW, NOTE, assert_right, order
 
 if TYPE_CHECKING:
@@ -70,34 +69,22 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     is_killed: bool,
 ) -> None:
     base = tmp_path / "trips"
+    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     shape = {"num_buckets": None, "table_type": COW, "version": version, "partitioned": is_killed}
     options = tables.write_table(spark, base, count=COUNT, **shape)
     if action == "drop":
         done = run_job(spark, base, "index", order("build", index), index=None).details
         options |= {each["name"]: each["value"] for each in done["writer_options"]}
     rows = tables.snapshot(spark, base)
-    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0")
-    earlier: list[str] = []
-    for number, point in enumerate(points, 1):
-        plan = WorkOrder(
-            "job_ix", number, JobKind.INDEX, declared, order(action, index), earlier_instants=tuple(earlier)
-        )
-        if is_killed:
-            spares: Spares = request.getfixturevalue("spares")
-            death = spares.take(is_last=number == len(points)).run(plan, point)
-            print(point, death.steps, death.seconds, death.result)
-            assert death.result is None
-            earlier += death.stored
-        else:
-            job = {"params": order(action, index), "index": None, "job_id": "job_ix"}
-            earlier += lose_the_lease_at(spark, base, "index", point, **job)
+    job = DyingJob(spark, work_order(base, "index", order(action, index), index=None), spares)
+    for death in job.deaths(points):
+        assert death.result is None
         for metadata in (True, False):
             assert tables.snapshot(spark, base, metadata=metadata) == rows
     # The lock of a dead worker on the same machine does not stop a writer for long: the next job breaks it.
     assert (base / NOTE).exists()
 
-    again = {"index": None, "job_id": "job_ix", "earlier_instants": tuple(earlier)}
-    done = run_job(spark, base, "index", order(action, index), **again).details
+    done = job.finish().details
 
     names = [] if action == "drop" else done["partitions"]
     assert_right(spark, base, *names)
@@ -127,10 +114,8 @@ def test_a_writer_goes_on_beside_what_a_dead_worker_has_left(
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
-    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0")
-    plan = WorkOrder("job_ix", 1, JobKind.INDEX, declared, order("build", index))
-    death = spares.take(is_last=True).run(plan, point)
-    assert death.result is None
+    job = DyingJob(spark, work_order(base, "index", order("build", index), index=None), spares)
+    assert job.die_at(point).result is None
     # Somebody has removed the lock file, which another provider would have let expire.
     (base / ".hoodie" / "lock").unlink()
     tables.upsert(tables.rows(spark, 0, COUNT + 10, ts=5), base, options)

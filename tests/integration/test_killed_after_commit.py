@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import BucketIndex
-from jobs.errors import LeaseLostError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.job_context import JobContext
 from tests.acceptance.storage import left_behind
 from tests.integration import tables
-from tests.integration.run import hudi_table, run_job
+from tests.integration.dying_job import DyingJob
+from tests.integration.run import hudi_table, run_job, work_order
 from tests.integration.tables import INDEX
-from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,10 +73,9 @@ def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(
     base = tmp_path / "trips"
     tables.write_table(spark, base, count=100, partitioned=False)
     before = tables.snapshot(spark, base)
-    context = At("waiting for writers", _lose_the_lease)
-    with pytest.raises(LeaseLostError):
-        run_job(spark, base, "bucket_expansion", {"factor": 2}, context=context, job_id="job_1")
-    (instant,) = context.instants
+    job = DyingJob(spark, work_order(base, "bucket_expansion", {"factor": 2, "wait_seconds": 5}))
+    job.die_at({"at": "step", "name": "waiting for writers"})
+    (instant,) = job.instants
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK) as client:
         client.rollback(instant)
     (completed,) = (base / ".hoodie" / "timeline").glob("*_*.rollback")
@@ -87,12 +85,7 @@ def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(
     (markers / "a.parquet.marker.CREATE").touch()
     heartbeat.touch()
 
-    params = {"factor": 2, "wait_seconds": 5}
-    run_job(spark, base, "bucket_expansion", params, job_id="job_1", earlier_instants=(instant,))
+    job.finish()
 
     assert left_behind(spark, base) == []
     assert tables.snapshot(spark, base) == before
-
-
-def _lose_the_lease() -> None:
-    raise LeaseLostError

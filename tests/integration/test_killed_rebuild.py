@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import JobKind, Table, WorkOrder
 from tests.integration import indexed, tables
-from tests.integration.doomed import Doomed
+from tests.integration.dying_job import DyingJob
 from tests.integration.indexed import COUNT, NOTE, assert_right, index_state
-from tests.integration.run import run_job
-from tests.support.session_jars import jars_of
+from tests.integration.run import run_job, work_order
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
 
 SECONDARY = {**indexed.GLOBAL, **indexed.SECONDARY_ON_CITY}
 REBUILD = {"action": "rebuild"}
@@ -35,23 +35,28 @@ STOPPED = {"writers_stopped": True}
     ids=["before the second", "before the first", "after the second"],
 )
 def test_a_killed_rebuild_is_reported_and_completed_by_the_next_one(
-    spark: SparkSession, tmp_path: Path, indexes: dict[str, str], at: str, number: int, unbuilt: set[str] | None
+    spark: SparkSession,
+    tmp_path: Path,
+    spares: Spares,
+    indexes: dict[str, str],
+    at: str,
+    number: int,
+    unbuilt: set[str] | None,
 ) -> None:
     base = tmp_path / "trips"
     options = indexed.write(spark, base, indexes, table_type="COPY_ON_WRITE")
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
     groups = indexed.file_groups(base)
-    victim = Doomed(jars_of(spark), tmp_path / "victim.log")
-    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0", writers_stopped=True)
-    plan = WorkOrder("job_1", 1, JobKind.METADATA_TABLE, declared, REBUILD)
-    death = victim.run(plan, {"at": at, "name": "the building", "nth": number})
+    job = DyingJob(spark, work_order(base, "metadata_table", REBUILD, index=None, declared=STOPPED), spares)
+    death = job.die_at({"at": at, "name": "the building", "nth": number})
     assert (death.result, (base / NOTE).exists()) == (None, True), death
     assert tables.snapshot(spark, base) == rows
 
     findings = run_job(spark, base, "audit", {"rows": False}, index=None).details["findings"]
     (found,) = [each for each in findings if each["type"] == "indexes-unbuilt"]
     assert unbuilt is None or set(found["detail"].split(", ")) == unbuilt
-    run_job(spark, base, found["cure"]["kind"], found["cure"]["params"], index=None, job_id="job_1", declared=STOPPED)
+    assert (found["cure"]["kind"], found["cure"]["params"]) == ("metadata_table", REBUILD)
+    job.finish()
 
     assert (index_state(spark, base), (base / NOTE).exists()) == (state, False)
     assert indexed.file_groups(base) == groups

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import JobKind, WorkOrder
 from jobs.errors import HudiError, JobError
 from service.lake.history import archived_since
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.model.storage_errors import StorageError
 from tests.integration import tables
-from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.dying_job import DyingJob
+from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
@@ -129,14 +129,13 @@ def test_a_worker_that_is_killed_while_it_archives_leaves_no_gap(
         added += add_commits(base, 9, number * 20, 20)
         run_job(spark, base, "archival", RETAIN)
     added += add_commits(base, 9, len(added), 20)
-    order = WorkOrder("job_killed", 1, JobKind.ARCHIVAL, hudi_table(spark, base, INDEX).declared, RETAIN)
-    death = spares.take(is_last=True).run(order, KILLS[kill])
-    assert death.result is None
+    job = DyingJob(spark, work_order(base, "archival", RETAIN), spares)
+    assert job.die_at(KILLS[kill]).result is None
     # What is on the timeline counts as well: nothing is in neither of them.
     left = {item.requested for item in hudi_table(spark, base, INDEX).instants()}
     assert set(added) <= {*archived(base)[0], *left}
 
-    run_job(spark, base, "archival", RETAIN, job_id="job_killed")
+    job.finish()
 
     found, is_whole = archived(base)
     assert is_whole

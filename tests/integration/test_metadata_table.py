@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import JobKind, Table, WorkOrder
 from jobs.table_errors import MetadataTableBusyError, MetadataTableError
 from service.lake.metadata_table import metadata_table_of
 from service.lake.storage import open_storage
@@ -16,17 +15,18 @@ from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 from service.model.clock import utc_now
 from tests.integration import indexed, tables
-from tests.integration.doomed import Doomed
+from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.indexed import COUNT, assert_right, file_groups, index_state
-from tests.integration.run import run_job
+from tests.integration.run import run_job, work_order
 from tests.integration.writers import HeldWriter
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
 
 COMPACT = {"action": "compact"}
 REBUILD = {"action": "rebuild"}
@@ -121,25 +121,22 @@ def test_it_is_compacted_beside_a_writer(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("file", ["*.compaction.requested", "*.compaction.inflight", "*_*.commit"])
 def test_a_killed_compaction_leaves_a_right_table_and_is_ended_by_the_next_job(
-    spark: SparkSession, tmp_path: Path, file: str
+    spark: SparkSession, tmp_path: Path, spares: Spares, file: str
 ) -> None:
     base = tmp_path / "trips"
     options = indexed.write(spark, base, indexed.ALL)
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
-    victim = Doomed(jars_of(spark), tmp_path / "victim.log")
-    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0")
-    plan = WorkOrder("job_1", 1, JobKind.METADATA_TABLE, declared, COMPACT)
-    death = victim.run(plan, {"at": "file", "name": f".hoodie/metadata/.hoodie/timeline/{file}"})
-    assert death.result is None, death
+    job = DyingJob(spark, work_order(base, "metadata_table", COMPACT, index=None), spares)
+    assert job.die_at({"at": "file", "name": f".hoodie/metadata/.hoodie/timeline/{file}"}).result is None
     for metadata in (True, False):
         assert tables.snapshot(spark, base, metadata=metadata) == rows
 
     if file.endswith("inflight"):
         with pytest.raises(MetadataTableBusyError):
-            run_job(spark, base, "metadata_table", COMPACT, index=None, job_id="job_1")
+            job.finish()
         for beat in (base / ".hoodie" / "metadata" / ".hoodie" / ".heartbeat").glob("[0-9]*"):
             os.utime(beat, (time.time() - 3600, time.time() - 3600))
-    done = run_job(spark, base, "metadata_table", COMPACT, index=None, job_id="job_1").details
+    done = job.finish().details
     assert done.get("nothing_to_do") or (done["after"]["log_files"], done["pending"]) == (0, 0)
     assert_seen_as_by_hudi(spark, base)
     assert index_state(spark, base) == state

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.errors import LeaseLostError, RefusedError
+from jobs.errors import RefusedError
 from jobs.format.bucket_rules import Scale
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
@@ -21,9 +21,10 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.job_context import JobContext
 from jobs.lock_errors import TableLockedError
 from tests.integration import tables
-from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.dying_job import DyingJob
+from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX, left_behind
-from tests.integration.writers import At, let_heartbeat_expire
+from tests.integration.writers import let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,17 +48,14 @@ def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
-    context = At(step, _lose_the_lease)
-    with pytest.raises(LeaseLostError):
-        run_job(spark, base, "bucket_expansion", {"factor": 2}, context=context, job_id="job_lost")
-    assert len(context.instants) == 1
+    job = DyingJob(spark, work_order(base, "bucket_expansion", {"factor": 2}))
+    job.die_at({"at": "step", "name": step})
+    assert len(job.instants) == 1
     assert hudi_table(spark, base, INDEX).pending() != []
     # Meanwhile a writer continues with the old number of buckets.
     tables.upsert(tables.rows(spark, 600, 700, ts=5), base, options)
 
-    result = run_job(
-        spark, base, "bucket_expansion", {"factor": 2}, job_id="job_lost", earlier_instants=tuple(context.instants)
-    )
+    result = job.finish()
 
     assert result.details["rows"] == 700
     assert set(before) < set(proved(spark, base, 8))
@@ -172,7 +170,3 @@ def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSe
     run_job(spark, base, "bucket_expansion", {"factor": 2})
 
     assert proved(spark, base, 8) == before
-
-
-def _lose_the_lease() -> None:
-    raise LeaseLostError

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -16,16 +15,17 @@ from jobs.job_params import TtlStrategy
 from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.aged import age
-from tests.integration.doomed import Doomed
+from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from tests.integration.doomed import Spares
 
 FRESH, *OLD = PARTITIONS = ["2026-01-01", "2026-01-02", "2026-01-03"]
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
@@ -297,18 +297,15 @@ def test_names_with_commas_and_other_signs(spark: SparkSession, tmp_path: Path) 
     ids=["requested", "inflight", "committed"],
 )
 def test_a_job_that_was_killed_is_done_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, point: dict[str, Any]
+    spark: SparkSession, tmp_path: Path, spares: Spares, point: dict[str, Any]
 ) -> None:
     base = tmp_path / "trips"
     options = aged(spark, base)
     kept = lines(spark, base, FRESH)
-    order = WorkOrder("job_killed", 1, JobKind.PARTITION_TTL, Table(str(base), "trips", INDEX), {"days_retain": 30})
-    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, point)
-    assert death.result is None
+    job = DyingJob(spark, work_order(base, "partition_ttl", {"days_retain": 30}), spares)
+    assert job.die_at(point).result is None
 
-    run_job(
-        spark, base, "partition_ttl", {"days_retain": 30}, job_id="job_killed", earlier_instants=tuple(death.stored)
-    )
+    job.finish()
 
     assert lines(spark, base) == kept
     assert tables.left_behind(base) == []

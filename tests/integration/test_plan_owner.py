@@ -26,8 +26,9 @@ from jobs.job_context import JobContext
 from jobs.protocol.plan_owner import PlanOwner, plan_instants, take_back
 from tests.acceptance.storage import left_behind, listing
 from tests.integration import tables
+from tests.integration.dying_job import DyingJob
 from tests.integration.plans import OtherRunner
-from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX
 from tests.integration.writers import At, let_heartbeat_expire
 
@@ -160,17 +161,16 @@ def test_a_plan_that_another_runner_took_after_our_death_is_its_own(spark: Spark
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     before = tables.snapshot(spark, base)
-    context = At("comparing", _dies)
-    with pytest.raises(LeaseLostError):
-        run_job(spark, base, "compaction", context=context, job_id="job_1")
-    [plan] = context.instants
+    job = DyingJob(spark, work_order(base, "compaction"))
+    job.die_at({"at": "step", "name": "comparing"})
+    [plan] = job.instants
     let_heartbeat_expire(base, plan)
     runner = OtherRunner(spark, base, options)
     runner.begin(plan)
     seen = _of_plan(base, plan)
     for _ in range(2):
         with pytest.raises(PlanTakenError):
-            run_job(spark, base, "compaction", job_id="job_1", earlier_instants=(plan,))
+            job.finish()
     assert _of_plan(base, plan) == seen
     runner.commit(plan)
     assert proved(spark, base, 4) == before

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import JobKind, Outcome, Table, WorkOrder
+from jobs.contract import Outcome
 from jobs.errors import HudiError
 from jobs.format.consistent_hashing import FOLDER
 from jobs.hudi.client import WriteClient
-from tests.integration.lost_lease import lose_the_lease_at
-from tests.integration.run import run_job
+from tests.integration.dying_job import DyingJob
+from tests.integration.run import run_job, work_order
 from tests.integration.tables import duplicates, rows, snapshot, upsert
 from tests.integration.test_bucket_resize import MERGE, SPLIT
 from tests.integration.test_consistent_hashing import PARTITION, findings, num_buckets, write
@@ -65,25 +65,15 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     is_killed: bool,
 ) -> None:
     base = tmp_path / "trips"
+    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     options = write(spark, base, version=version)
     before = snapshot(spark, base)
-    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0")
-    earlier: list[str] = []
-    for number, point in enumerate(points, 1):
-        plan = WorkOrder("job_br", number, JobKind.BUCKET_RESIZE, declared, params, earlier_instants=tuple(earlier))
-        if is_killed:
-            spares: Spares = request.getfixturevalue("spares")
-            death = spares.take(is_last=number == len(points)).run(plan, point)
-            print(point, death.steps, death.seconds, death.result)
-            assert death.result is None or point.get("only")
-            earlier += death.stored
-        else:
-            job = {"params": params, "index": None, "job_id": "job_br"}
-            earlier += lose_the_lease_at(spark, base, "bucket_resize", point, **job)
+    job = DyingJob(spark, work_order(base, "bucket_resize", params, index=None), spares)
+    for point, death in zip(points, job.deaths(points), strict=True):
+        assert death.result is None or point.get("only")
         for metadata in (True, False):
             assert snapshot(spark, base, metadata=metadata) == before
-    again = {"index": None, "job_id": "job_br", "earlier_instants": tuple(earlier)}
-    done = run_job(spark, base, "bucket_resize", params, **again)
+    done = job.finish()
     assert done.outcome is Outcome.SUCCEEDED
     number = 8 if params is SPLIT else 1
     assert (num_buckets(base), snapshot(spark, base), findings(spark, base)) == (number, before, {})

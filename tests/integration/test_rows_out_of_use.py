@@ -12,8 +12,9 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.savepoints import BY, OF_REPAIR
 from tests.integration import tables
+from tests.integration.dying_job import DyingJob
 from tests.integration.hidden import hidden
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, run_job, work_order
 from tests.integration.test_bucket_index import COW, adopted_table, bucketed, proved
 from tests.integration.test_repair_beside_writers import newest, texts
 from tests.integration.writers import At, let_heartbeat_expire
@@ -156,14 +157,12 @@ def test_a_repair_that_died_in_its_replacement_does_not_block_its_next_attempt(
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     named = newest(base)
     before = ids(spark, base)
-    context = At("rewriting", lose_the_lease)
-    with pytest.raises(LeaseLostError):
-        run_job(spark, base, "repair", {"instants": [named]}, context=context, job_id="job_k")
-    pending = [item.requested for item in hudi_table(spark, base, tables.INDEX).pending()]
-    assert pending == context.instants
-    let_heartbeat_expire(base, pending[0])
-    again = {"job_id": "job_k", "earlier_instants": tuple(pending)}
-    repaired = run_job(spark, base, "repair", {"instants": [named], "wait_seconds": 5}, **again).details
+    job = DyingJob(spark, work_order(base, "repair", {"instants": [named], "wait_seconds": 5}))
+    job.die_at({"at": "step", "name": "rewriting"})
+    (pending,) = [item.requested for item in hudi_table(spark, base, tables.INDEX).pending()]
+    assert job.instants == (pending,)
+    let_heartbeat_expire(base, pending)
+    repaired = job.finish().details
     assert repaired["repaired"] == [named]
     assert ids(spark, base) == before
     assert savepoints(spark, base) == []

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import JobKind, Table, WorkOrder
-from jobs.errors import LeaseLostError, RefusedError
+from jobs.errors import RefusedError
 from jobs.hudi.savepoints import OF_REPAIR
 from tests.integration import tables
+from tests.integration.dying_job import DyingJob
 from tests.integration.hidden import hidden
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import run_job
+from tests.integration.run import run_job, work_order
 from tests.integration.test_bucket_index import COW, MOR, adopted_table, bucketed, proved
 from tests.integration.test_repair_beside_writers import newest, texts
-from tests.integration.test_rows_out_of_use import lose_the_lease, savepoints
+from tests.integration.test_rows_out_of_use import savepoints
 from tests.integration.writers import At, HeldWriter
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_no
     is_killed: bool,
 ) -> None:
     base = tmp_path / "trips"
+    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     old, result = adopted_table(spark, base, table_type=table_type, version=version, partitioned=False)
     cleaning = {**old, **_CLEANS_AT_ONCE}
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, cleaning)
@@ -58,23 +59,13 @@ def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_no
     # The next version of the file group has the rows of the first one, which is cleaned.
     tables.upsert_outside_buckets(tables.rows(spark, 330, 333, ts=6), base, cleaning)
     tables.upsert_outside_buckets(tables.rows(spark, 333, 335, ts=6), base, cleaning)
-    step = "reading the rows of stale writes"
-    if is_killed:
-        declared = Table(str(base), "trips", tables.INDEX, writers_hudi_version="1.2.0")
-        plan = WorkOrder("job_r", 1, JobKind.REPAIR, declared, {"instants": [first]})
-        spares: Spares = request.getfixturevalue("spares")
-        stored = spares.take(is_last=True).run(plan, {"at": "step", "name": step}).stored
-    else:
-        context = At(step, lose_the_lease)
-        with pytest.raises(LeaseLostError):
-            run_job(spark, base, "repair", {"instants": [first]}, job_id="job_r", context=context)
-        stored = context.instants
+    job = DyingJob(spark, work_order(base, "repair", {"instants": [first]}), spares)
+    job.die_at({"at": "step", "name": "reading the rows of stale writes"})
     assert savepoints(spark, base) == [OF_REPAIR]
 
     for ts in (7, 8, 9):
         tables.upsert_outside_buckets(tables.rows(spark, 335, 338, ts=ts), base, cleaning)
-    again = {"job_id": "job_r", "earlier_instants": tuple(stored)}
-    repaired = run_job(spark, base, "repair", {"instants": [first]}, **again).details
+    repaired = job.finish().details
     assert first in repaired["repaired"]
     parts = [tables.rows(spark, 0, 280), tables.rows(spark, 280, 330, ts=5), tables.rows(spark, 330, 335, ts=6)]
     found, expected = texts(spark, base, *parts, tables.rows(spark, 335, 338, ts=9), tables.rows(spark, 338, 340, ts=5))

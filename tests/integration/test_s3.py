@@ -17,7 +17,7 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import BucketIndex, JobKind, Outcome, Table, TableLock, WorkOrder
+from jobs.contract import BucketIndex, Outcome, TableLock
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.errors import CancelledError, HudiError, RefusedError
@@ -29,9 +29,10 @@ from jobs.storage.paths import of_hadoop
 from service.registration.detection import examine
 from tests.integration import tables
 from tests.integration.doomed import Spares, Surroundings
+from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, run_job, work_order
 from tests.integration.writers import At
 from tests.support.session_jars import jars_of
 from tests.support.session_storage import reached_by
@@ -231,17 +232,12 @@ def test_a_table_on_s3_adopts_a_bucket_index_by_a_worker_that_dies_and_gives_it_
     spares = Spares(jars_of(on_s3), tmp_path, Surroundings(storage=lake.options))
     points = [("step", "waiting for writers"), ("before", "the commit"), ("after", "the rollback")]
     given = {"action": "adopt", "num_buckets": 2}
-    earlier: list[str] = []
-    for number, (at, name) in enumerate(points, 1):
-        table = Table(base, "trips", None, lock=lock, **declared)
-        order = WorkOrder("job_s3", number, JobKind.BUCKET_INDEX, table, given, earlier_instants=tuple(earlier))
-        death = spares.take(is_last=number == len(points)).run(order, {"at": at, "name": name})
+    job = DyingJob(on_s3, work_order(base, "bucket_index", given, index=None, lock=lock, declared=declared), spares)
+    for death in job.deaths([{"at": at, "name": name} for at, name in points]):
         assert death.result is None
-        earlier += death.stored
         assert tables.snapshot(on_s3, base) == before
 
-    again: dict[str, Any] = {"job_id": "job_s3", "earlier_instants": tuple(earlier), "declared": declared}
-    done = run_job(on_s3, base, "bucket_index", given, index=None, lock=lock, **again).details
+    done = job.finish().details
 
     assert (done["rows"], done["num_buckets"]) == (200, 2)
     assert tables.in_order(on_s3, base, 2) == before

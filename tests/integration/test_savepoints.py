@@ -6,23 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
+from jobs.contract import BucketIndex
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services import cleans
 from tests.integration import tables
-from tests.integration.doomed import Doomed
+from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.run import hudi_table, proved, run_job, work_order
 from tests.integration.tables import INDEX
 from tests.integration.writers import HeldWriter
-from tests.support.session_jars import jars_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Spares
 
 SHAPES = [
     pytest.param({"table_type": "MERGE_ON_READ", "version": 9, "partitioned": False}, id="mor-9-plain"),
@@ -178,7 +179,7 @@ KILLS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 @pytest.mark.parametrize("kill", KILLS)
 def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, kill: str, table_type: str
+    spark: SparkSession, tmp_path: Path, spares: Spares, kill: str, table_type: str
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, updates=1, table_type=table_type)
@@ -187,18 +188,16 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
     for number in range(3):
         tables.upsert(tables.rows(spark, 0, 90, ts=7 + number), base, options)
     params = {"savepoint": savepoint, "table_name": "test"}
-    order = WorkOrder("job_killed", 1, JobKind.RESTORE, Table(str(base), "test", INDEX), params, writers_stopped=True)
-    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, KILLS[kill])
-    assert len(death.stored) == (0 if kill == "told" else 1)
-    print(kill, death)
+    job = DyingJob(spark, work_order(base, "restore", params, writers_stopped=True), spares)
+    job.die_at(KILLS[kill])
+    assert len(job.instants) == (0 if kill == "told" else 1)
     if kill == "reported":
         # Writers continued after the restore, so their rows must remain.
         tables.upsert(tables.rows(spark, 0, 60, ts=90), base, options)
         before = proved(spark, base, 4)
 
-    result = restore(spark, base, savepoint, job_id="job_killed", earlier_instants=tuple(death.stored))
-
-    assert not death.stored or result.instants == tuple(death.stored)
+    known = job.instants
+    assert job.finish().instants == known or not known
     assert proved(spark, base, 4) == before
     assert tables.left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 70, ts=100), base, options)
@@ -217,7 +216,7 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
     ids=["in the midst", "made", "in the midst of deleting", "before deleting"],
 )
 def test_a_savepoint_whose_making_or_deletion_was_killed_is_made_or_deleted_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, point: dict[str, Any], action: str
+    spark: SparkSession, tmp_path: Path, spares: Spares, point: dict[str, Any], action: str
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60)
@@ -225,11 +224,10 @@ def test_a_savepoint_whose_making_or_deletion_was_killed_is_made_or_deleted_by_t
     params: dict[str, Any] = {"action": action}
     if action == "delete":
         params["instant"] = saved(spark, base)
-    order = WorkOrder("job_killed", 1, JobKind.SAVEPOINT, Table(str(base), "test", INDEX), params)
-    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, point)
-    assert death.result is None or point["at"] == "file"
+    job = DyingJob(spark, work_order(base, "savepoint", params), spares)
+    assert job.die_at(point).result is None or point["at"] == "file"
 
-    found = run_job(spark, base, "savepoint", params, job_id="job_killed").details["savepoints"]
+    found = job.finish().details["savepoints"]
 
     assert len(found) == (action == "create")
     assert not list((base / ".hoodie" / "timeline").glob("*.savepoint.inflight")) or action == "create"

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import JobKind, Table, WorkOrder
 from tests.integration import tables
-from tests.integration.lost_lease import lose_the_lease_at
-from tests.integration.run import hudi_table, run_job
+from tests.integration.dying_job import DyingJob
+from tests.integration.run import hudi_table, run_job, work_order
 from tests.integration.tables import INDEX
-from tests.integration.test_upgrade import DECLARED, ROWS, change
+from tests.integration.test_upgrade import DECLARED, ROWS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,26 +66,15 @@ def test_wherever_the_worker_is_killed_the_next_attempt_finishes_the_change(
     is_killed: bool,
 ) -> None:
     base = tmp_path / "trips"
+    spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     table_type = "MERGE_ON_READ" if IN_COMPACTION in points else "COPY_ON_WRITE"
     shape = {"version": before, "table_type": table_type, "partitioned": False}
     options = tables.write_table(spark, base, count=ROWS, updates=1, **shape)
     rows = tables.snapshot(spark, base)
-    declared = Table(str(base), "trips", INDEX, **DECLARED)
-    earlier: list[str] = []
-    for number, point in enumerate(points, 1):
-        order = WorkOrder(
-            "job_up", number, JobKind.UPGRADE, declared, {"to_version": to}, earlier_instants=tuple(earlier)
-        )
-        if is_killed:
-            spares: Spares = request.getfixturevalue("spares")
-            death = spares.take(is_last=number == len(points)).run(order, point)
-            print(point, death.steps, death.seconds, death.result)
-            assert death.result is None
-            earlier += death.stored
-        else:
-            job = {"params": {"to_version": to}, "declared": DECLARED, "job_id": "job_up"}
-            earlier += lose_the_lease_at(spark, base, "upgrade", point, **job)
-    done = change(spark, base, to, job_id="job_up", earlier_instants=tuple(earlier))
+    job = DyingJob(spark, work_order(base, "upgrade", {"to_version": to}, declared=DECLARED), spares)
+    for death in job.deaths(points):
+        assert death.result is None
+    done = job.finish().details
     assert done["nothing_to_do"] == (points == (AFTER_END,))
     assert hudi_table(spark, base, INDEX).version == to
     assert not (base / ".hoodie" / ".aux" / "groundskeeper.upgrade").exists()

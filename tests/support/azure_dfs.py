@@ -10,12 +10,9 @@ key). Requests that no client sends (leases, changes of access control, page and
 from __future__ import annotations
 
 import json
-import socket
 import ssl
-import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +28,8 @@ from jobs.hudi.java import TRUST_STORE_PASSWORD
 from jobs.storage.stores import store_of
 from tests.integration.certificate import Certificate, self_signed
 from tests.support.azure_front import REQUESTS
-from tests.support.azurite import KEY, ROOT, accepts
+from tests.support.azurite import KEY, ROOT
+from tests.support.ports import free_port, listening
 from tests.support.session_storage import reached_by
 
 if TYPE_CHECKING:
@@ -82,27 +80,15 @@ def running(*, page: int = 50) -> Iterator[Server]:
     Meanwhile this process and its children trust no other servers.
     """
     # The server has its own process, because Arrow may wait for it while it holds the interpreter's lock.
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     certificate = _certificate()
     files = [str(certificate.public), str(certificate.private)]
     command = [sys.executable, "-m", "tests.support.azure_front", str(port), str(page), *files]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with pytest.MonkeyPatch.context() as environment:
+    with listening(command, port), pytest.MonkeyPatch.context() as environment:
         environment.setenv(_AUTHORITIES, files[0])
-        try:
-            deadline = time.monotonic() + _START_SECONDS
-            while not accepts(port):
-                assert process.poll() is None
-                assert time.monotonic() < deadline, "the storage does not start"
-                time.sleep(0.05)
-            server = Server(port)
-            server.files.create_dir("lake")
-            yield server
-        finally:
-            process.kill()
-            process.wait()
+        server = Server(port)
+        server.files.create_dir("lake")
+        yield server
 
 
 @contextmanager

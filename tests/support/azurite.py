@@ -8,10 +8,8 @@ from __future__ import annotations
 import fcntl
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ import pytest
 
 from jobs.hudi.java import CACHE
 from jobs.storage.stores import store_of
+from tests.support.ports import free_port, listening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 _VERSION = "3.37.0"
 _FOLDER = CACHE / "servers" / f"azurite-{_VERSION}"
-_START_SECONDS = 60.0
 ROOT = "abfss://lake@devstoreaccount1.dfs.core.windows.net"
 # The public key of the only account of each Azurite.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -54,34 +52,20 @@ class Server:
 @contextmanager
 def running() -> Iterator[Server]:
     """Starts the server on a free port, with an empty container `lake`, and ends it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [_program(), "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"]
     command += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
     log = Path(tempfile.mkstemp(prefix="azurite-")[1])
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
-    try:
-        deadline = time.monotonic() + _START_SECONDS
-        while not accepts(port):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, "the emulator does not start"
-            time.sleep(0.1)
-        server = Server(
-            {
-                "fs.azure.account.key": KEY,
-                "fs.azure.abfs.endpoint": f"127.0.0.1:{port}",
-                "fs.azure.always.use.https": "false",
-            },
-            log,
-        )
+    options = {
+        "fs.azure.account.key": KEY,
+        "fs.azure.abfs.endpoint": f"127.0.0.1:{port}",
+        "fs.azure.always.use.https": "false",
+    }
+    with listening(command, port, log=log):
+        server = Server(options, log)
         server.files.create_dir("lake")
         yield server
-    finally:
-        process.kill()
-        process.wait()
-        log.unlink()
+    log.unlink()
 
 
 def _program() -> Path:
@@ -97,11 +81,3 @@ def _program() -> Path:
             command = [npm, "install", "--prefix", _FOLDER, "--no-fund", "--no-audit", f"azurite@{_VERSION}"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return found
-
-
-def accepts(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True

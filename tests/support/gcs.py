@@ -5,9 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import socket
 import subprocess
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +15,7 @@ from pyarrow import fs
 
 from jobs.hudi.java import CACHE
 from jobs.storage.stores import store_of
+from tests.support.ports import free_port, listening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _MODULE = "github.com/fsouza/fake-gcs-server@v1.56.1"
 _BINARIES = CACHE / "servers" / "bin"
-_START_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -42,27 +40,11 @@ class Server:
 @contextmanager
 def running() -> Iterator[Server]:
     """Starts the server on a free port, with an empty bucket `lake`, and ends it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [_binary(), "-scheme", "http", "-host", "127.0.0.1", "-port", address.rpartition(":")[2]]
-    command += [
-        "-backend",
-        "memory",
-        "-public-host",
-        address,
-        "-external-url",
-        f"http://{address}",
-        "-log-level",
-        "error",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + _START_SECONDS
-        while not _accepts(address):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, "the emulator does not start"
-            time.sleep(0.1)
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    command = [_binary(), "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory"]
+    command += ["-public-host", address, "-external-url", f"http://{address}", "-log-level", "error"]
+    with listening(command, port):
         emulated = fs.GcsFileSystem(anonymous=True, scheme="http", endpoint_override=address, project_id="tests")
         emulated.create_dir("lake")
         yield Server(
@@ -74,9 +56,6 @@ def running() -> Iterator[Server]:
                 "fs.gs.storage.root.url": f"http://{address}/",
             }
         )
-    finally:
-        process.kill()
-        process.wait()
 
 
 def _binary() -> Path:
@@ -91,12 +70,3 @@ def _binary() -> Path:
                 pytest.skip("Go is not installed, with which the emulator of Google Cloud Storage is built")
             subprocess.run([go, "install", _MODULE], env=os.environ | {"GOBIN": str(_BINARIES)}, check=True)
     return found
-
-
-def _accepts(address: str) -> bool:
-    host, _, port = address.partition(":")
-    try:
-        socket.create_connection((host, int(port)), 1).close()
-    except OSError:
-        return False
-    return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -79,7 +78,7 @@ def running(spark: SparkSession) -> Iterator[Server]:
     main = "org.apache.hadoop.hive.metastore.HiveMetaStore"
     try:
         logs = f"-Dhive.log.dir={process.folder}"
-        process.start([*java(process.folder), logs, main, "-p", str(process.port)], _is_serving)
+        process.start([*java(process.folder), logs, main, "-p", str(process.port)])
         yield Server(process)
     finally:
         process.end()
@@ -94,11 +93,3 @@ def _make_tables(spark: SparkSession, database: str) -> None:
     # Derby closes the database, so that another process can open it, and reports this by an exception.
     with pytest.raises(Py4JJavaError, match="shutdown"):
         java.java.sql.DriverManager.getConnection(f"{database};shutdown=true")
-
-
-def _is_serving(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=2).close()
-    except OSError:
-        return False
-    return True

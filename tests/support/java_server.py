@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
 
+from tests.support.ports import accepts, await_start, free_port
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-START_SECONDS = 90.0
 
 
 def java(*folders: Path) -> list[str]:
@@ -32,14 +30,12 @@ class JavaServer:
 
     def __init__(self, name: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._command: list[str] = []
-        self._is_serving: Callable[[int], bool] = lambda _: True
+        self._is_serving: Callable[[int], bool] = accepts
 
-    def start(self, command: list[str], is_serving: Callable[[int], bool]) -> None:
+    def start(self, command: list[str], is_serving: Callable[[int], bool] = accepts) -> None:
         self._command, self._is_serving = command, is_serving
         self._start()
 
@@ -61,11 +57,7 @@ class JavaServer:
         with log.open("ab") as output:
             process = subprocess.Popen(self._command, stdout=output, stderr=output, cwd=self.folder)
         self._process = process
-        deadline = time.monotonic() + START_SECONDS
-        while not self._is_serving(self.port):
-            assert process.poll() is None, log.read_text()[-4000:]
-            assert time.monotonic() < deadline, log.read_text()[-4000:]
-            time.sleep(0.1)
+        await_start(process, lambda: self._is_serving(self.port), log)
 
     def _kill(self) -> None:
         if self._process:

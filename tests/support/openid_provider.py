@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-import socket
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ import httpx
 import pytest
 
 from jobs.hudi.java import CACHE
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,9 +50,7 @@ class OpenIdProvider:
     """The provider at a port of 127.0.0.1. `start` again gives it new keys, and it forgets its sessions."""
 
     def __init__(self, **persons: list[str]) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.issuer = f"http://127.0.0.1:{self.port}"
         self.persons = persons
         self._process: subprocess.Popen[str] | None = None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import threading
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.integration.serving import eventually
+from tests.support.stand_in import Answer, Asked, StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,36 +28,17 @@ class Span:
     attributes: dict[str, Any]
 
 
-class Collector:
+class Collector(StandIn):
     def __init__(self) -> None:
         self.spans: list[Span] = []
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                collector.spans += _spans(ExportTraceServiceRequest.FromString(body))
-                self.send_response(200 if self.path == "/v1/traces" else 404)
-                self.send_header("Content-Type", "application/x-protobuf")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__(self._answer)
         self.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": self.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def __enter__(self) -> Collector:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _answer(self, asked: Asked) -> Answer:
+        body = gzip.decompress(asked.body) if asked.headers.get("Content-Encoding") == "gzip" else asked.body
+        self.spans += _spans(ExportTraceServiceRequest.FromString(body))
+        status = 200 if asked.path == "/v1/traces" else 404
+        return Answer(status, headers={"Content-Type": "application/x-protobuf"})
 
     def named(self, name: str) -> list[Span]:
         return [span for span in list(self.spans) if span.name == name]

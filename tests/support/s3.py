@@ -10,9 +10,7 @@ import io
 import json
 import random
 import re
-import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -25,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs
 
+from tests.support.ports import free_port, listening
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 _CONTROL = "/-control"
-_START_SECONDS = 30.0
 SLOW_DOWN = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"""
 ACCESS_DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
@@ -204,34 +203,15 @@ def running(*, ahead: timedelta = timedelta(), certificate: tuple[Path, Path] | 
     """Starts the server. `ahead` is the difference of its clock, and so of its files' times, to this machine's. A
     server with a certificate and its key speaks TLS as `localhost`."""
     # The server has its own process, because Arrow may wait for it while it holds the interpreter's lock.
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "tests.support.s3", str(port), str(ahead.total_seconds())]
     command += map(str, certificate or ())
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + _START_SECONDS
-        while not _accepts(port):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, "the S3 server does not start"
-            time.sleep(0.1)
+    with listening(command, port):
         server = Server(f"http://127.0.0.1:{port}")
         if certificate:
             server = Server(f"https://localhost:{port}", str(certificate[0]))
         server.files.create_dir("lake")
         yield server
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _accepts(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
 
 
 def main(port: int, ahead: timedelta, certificate: tuple[str, str] | None = None) -> None:

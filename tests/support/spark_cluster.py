@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ import httpx
 import pyspark
 
 from jobs.hudi.java import java_home
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -157,9 +157,3 @@ def wait_for(is_so: Callable[[], bool], seconds: float, logs: Path) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "\n".join(path.read_text()[-3000:] for path in logs.glob("*.log"))
         time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as server:
-        port: int = server.getsockname()[1]
-        return port

@@ -15,7 +15,8 @@ import httpx
 
 from tests.support import maven
 from tests.support.java_classes import compiled
-from tests.support.spark_cluster import HOST, children, command_line, free_port, wait_for
+from tests.support.ports import free_port
+from tests.support.spark_cluster import HOST, children, command_line, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

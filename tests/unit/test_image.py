@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.image.dockerfile import ROOT, stages
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.support.stand_in import Answer, StandIn
 
 HADOLINT = Path(sys.executable).parent / "hadolint"
 
@@ -102,27 +97,12 @@ def test_the_entry_point_starts_a_driver_as_spark_on_kubernetes_asks_for_it(prog
     ]
 
 
-@pytest.fixture
-def answering() -> Iterator[HTTPServer]:
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/healthz" else 404)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
-def test_the_health_check_asks_the_service_of_the_container(answering: HTTPServer, tmp_path: Path) -> None:
-    port = str(answering.server_port)
-    assert _health(tmp_path, "tini", "serve", "--port", port) == 0
-    assert _health(tmp_path, "tini", "serve", f"--port={port}") == 0
-    assert _health(tmp_path, "tini", "serve", GROUNDSKEEPER_PORT=port, GROUNDSKEEPER_HOST="0.0.0.0") == 0
+def test_the_health_check_asks_the_service_of_the_container(tmp_path: Path) -> None:
+    with StandIn(lambda asked: Answer(200 if asked.path == "/healthz" else 404)) as answering:
+        port = str(answering.port)
+        assert _health(tmp_path, "tini", "serve", "--port", port) == 0
+        assert _health(tmp_path, "tini", "serve", f"--port={port}") == 0
+        assert _health(tmp_path, "tini", "serve", GROUNDSKEEPER_PORT=port, GROUNDSKEEPER_HOST="0.0.0.0") == 0
     assert _health(tmp_path, "tini", "serve", "--port", "1") == 1
     assert _health(tmp_path, "tini", "worker", "--service", "http://nowhere") == 0
 

@@ -66,9 +66,9 @@ def work(tmp_path: Path, **more: Any) -> Rewrite:
     return Rewrite(of_hadoop(str(tmp_path), {}), INSTANT, ("id",), **more)
 
 
-def in_halves(path: Path, bucket: int = 1) -> Source:
+def in_halves(path: Path) -> Source:
     """Returns a source of bucket 1 of 4 that is split into buckets of 8."""
-    return Source("", path.stem[:38], bucket, 8, (bucket, bucket + 4), str(path))
+    return Source("", path.stem[:38], 1, 8, (1, 5), str(path))
 
 
 def try_copy(what: Rewrite, source: Source) -> list[Any] | None:

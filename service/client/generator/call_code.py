@@ -100,7 +100,7 @@ def problems_code(found: list[Operation]) -> str:
         titles.update({slug: title for slug, title in operation.problems().items() if slug not in titles})
     assert titles, "no answer describes a type of problem as this generator expects"
     classes = [
-        "\n".join([f"class {error_name(slug)}(ApiError):", *docstring(title or slug, 4), "", f'    type = "{slug}"'])
+        "\n".join([f"class {error_name(slug)}(ApiError):", *docstring(title or slug), "", f'    type = "{slug}"'])
         + "\n"
         for slug, title in sorted(titles.items())
     ]
@@ -140,7 +140,7 @@ def _described(operation: Operation, parameters: list[Schema]) -> list[str]:
         if described := each.get("description"):
             text += f"\n\n`{snake(each['name'])}`: {described}"
     errors = [error_name(slug) for slug in sorted(operation.problems())]
-    return docstring(f"{text}\n\nRaises {', '.join(errors)}." if errors else text, 4)
+    return docstring(f"{text}\n\nRaises {', '.join(errors)}." if errors else text)
 
 
 def _answer(operation: Operation, types: Types) -> tuple[str, str]:

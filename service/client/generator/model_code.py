@@ -113,7 +113,7 @@ def _defaults(schemas: Mapping[str, Schema], requests: set[str]) -> str:
 def _enum(name: str, schema: Schema) -> str:
     lines = [f"class {name}(Word):"]
     if schema.get("description"):
-        lines += [*docstring(schema["description"], 4), ""]
+        lines += [*docstring(schema["description"]), ""]
     lines += [f"    {constant(word)} = {word!r}" for word in schema["enum"]]
     return "\n".join(lines) + "\n"
 
@@ -121,7 +121,7 @@ def _enum(name: str, schema: Schema) -> str:
 def _struct(name: str, schema: Schema, types: Types, *, is_request: bool) -> str:
     lines = [f"class {name}(Model, frozen=True, kw_only=True):"]
     if schema.get("description"):
-        lines += [*docstring(schema["description"], 4), ""]
+        lines += [*docstring(schema["description"]), ""]
     required = set(schema.get("required", []))
     for given, property_ in schema["properties"].items():
         own = snake(given)
@@ -139,7 +139,7 @@ def _struct(name: str, schema: Schema, types: Types, *, is_request: bool) -> str
             value = f" = {default}" if default else ""
         lines.append(f"    {own}: {annotation}{value}")
         if property_.get("description"):
-            lines += docstring(property_["description"], 4)
+            lines += docstring(property_["description"])
     if not schema["properties"]:
         lines.append("    pass")
     return "\n".join(lines) + "\n"

@@ -39,17 +39,16 @@ def refers_to(schema: Any) -> str | None:
     return reference.rpartition("/")[2] if isinstance(reference, str) else None
 
 
-def docstring(text: str, indent: int) -> list[str]:
-    """The lines of a docstring, without those that are empty at its end."""
-    margin = " " * indent
+def docstring(text: str) -> list[str]:
+    """Returns the lines of the docstring of a class or method, without those that are empty at its end."""
     text = text.strip().replace("\\", "\\\\").replace('"""', "'''")
     text = f"{text} " if text.endswith('"') else text
     lines: list[str] = []
     for paragraph in text.split("\n\n"):
-        lines += [*textwrap.wrap(" ".join(paragraph.split()), WIDTH - indent - 8, break_long_words=False), ""]
+        lines += [*textwrap.wrap(" ".join(paragraph.split()), WIDTH - 12, break_long_words=False), ""]
     lines = lines[:-1]
     lines[0] = f'"""{lines[0]}'
     closing = ['"""'] if len(lines) > 1 else []
     if not closing:
         lines[0] += '"""'
-    return [f"{margin}{line}".rstrip() for line in (*lines, *closing)]
+    return [f"    {line}".rstrip() for line in (*lines, *closing)]

@@ -12,7 +12,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import httpx
@@ -43,6 +42,7 @@ from tests.integration.receiver import Received, Receiver, Reply
 from tests.integration.serving import Serving
 from tests.support.guides import GUIDE_OF_TOOLS, ROOT, python_block
 from tests.support.small_table import SmallTable
+from tests.support.stand_in import Answer, Asked, StandIn
 from tests.support.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
@@ -96,31 +96,16 @@ def worker(serving: Serving) -> Iterator[Worker]:
         yield Worker(connection)  # type: ignore[arg-type]  # it calls `post` only
 
 
-class ProxyWithoutService:
+class ProxyWithoutService(StandIn):
     """Answers like nginx without a running service behind it."""
 
     def __init__(self) -> None:
         self.asked = 0
-        proxy = self
+        super().__init__(self._answer)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                proxy.asked += 1
-                self.send_error(502)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-
-    def __enter__(self) -> ProxyWithoutService:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _answer(self, _: Asked) -> Answer:
+        self.asked += 1
+        return Answer(502, b"<html>Bad Gateway</html>", {"Content-Type": "text/html"})
 
 
 def bearer_of(serving: Serving, role: Role) -> str:

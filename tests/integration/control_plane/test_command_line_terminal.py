@@ -42,9 +42,9 @@ class Screen:
         self._terminal = terminal
         self.written = ""
 
-    def line_with(self, text: str, seconds: float = 60) -> str:
+    def line_with(self, text: str) -> str:
         """Waits for a line with this text."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.written)
             if found := [line for line in re.split(r"[\r\n]+", plain) if text in line]:

@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -27,6 +26,7 @@ from jobs.storage.aws_session import Credentials
 from service.registration.catalogs.catalog import CatalogKind, Source
 from service.registration.catalogs.errors import CatalogError
 from service.registration.catalogs.listing import ReadLimits, read
+from tests.support.stand_in import Answer, Asked, StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,36 +73,17 @@ class Catalog:
 def running(kind: CatalogKind) -> Iterator[Catalog]:
     catalog = Catalog(kind)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            url = urlsplit(self.path)
-            self._send(catalog.answer(url.path.rpartition("/")[2], dict(parse_qsl(url.query))))
+    def answer(asked: Asked) -> Answer:
+        if asked.method == "POST":
+            return Answer.of(catalog.answer(asked.headers["X-Amz-Target"].rpartition(".")[2], json.loads(asked.body)))
+        url = urlsplit(asked.path)
+        return Answer.of(catalog.answer(url.path.rpartition("/")[2], dict(parse_qsl(url.query))))
 
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self._send(catalog.answer(self.headers["X-Amz-Target"].rpartition(".")[2], asked))
-
-        def _send(self, answer: dict[str, Any]) -> None:
-            sent = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(sent)))
-            self.end_headers()
-            self.wfile.write(sent)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        scheme = "glue+http" if kind is CatalogKind.GLUE else "http"
-        address = f"{scheme}://127.0.0.1:{server.server_address[1]}"
-        catalog.source = Source(kind, address, region="eu-central-1" if kind is CatalogKind.GLUE else None)
-        try:
-            yield catalog
-        finally:
-            server.shutdown()
-            thread.join()
+    with StandIn(answer) as server:
+        is_glue = kind is CatalogKind.GLUE
+        address = f"{'glue+' if is_glue else ''}{server.url}"
+        catalog.source = Source(kind, address, region="eu-central-1" if is_glue else None)
+        yield catalog
 
 
 @pytest.fixture(params=list(LISTS))

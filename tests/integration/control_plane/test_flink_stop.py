@@ -213,19 +213,19 @@ def test_a_service_that_is_killed_at_any_step_stops_the_job_once(
     class Killed(BaseException):
         pass
 
-    def dying(call: Any, *, after: bool) -> Any:
+    def dying(call: Any) -> Any:
         def wrapper(*given: Any, **more: Any) -> Any:
             nonlocal left
-            result = call(*given, **more) if after else None
+            result = call(*given, **more)
             left -= 1
             if left == 0:
                 raise Killed
-            return result if after else call(*given, **more)
+            return result
 
         return wrapper
 
-    monkeypatch.setattr(HandOvers, "_record", dying(HandOvers._record, after=True))
-    monkeypatch.setattr(FlinkRest, "_call", dying(FlinkRest._call, after=True))
+    monkeypatch.setattr(HandOvers, "_record", dying(HandOvers._record))
+    monkeypatch.setattr(FlinkRest, "_call", dying(FlinkRest._call))
     for _ in range(8):
         service.clock.advance(1)
         try:
@@ -361,7 +361,7 @@ def test_one_bad_cluster_does_not_keep_the_others_waiting(service: Service, clus
     with FlinkCluster(hangs=fault == "hangs", broken=fault == "broken") as bad:
         service.register(bad, "tbl_bad")
         if fault == "gone":
-            bad._server.server_close()
+            bad._server.close()
         if fault == "not allowed":
             service.config = {"hosts": (cluster.url.removeprefix("http://"),)}
             service.restart()

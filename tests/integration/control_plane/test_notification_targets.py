@@ -4,7 +4,6 @@ publishes."""
 from __future__ import annotations
 
 import json
-import socket
 import ssl
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,6 +26,7 @@ from service.notifications import notifications as flows
 from tests.integration.certificate import self_signed
 from tests.integration.control_plane.posting import LOCAL, Post
 from tests.integration.receiver import Received, Receiver, Reply
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -376,13 +376,6 @@ class Mailbox:
 
 def _log_in(_server: object, _session: object, _envelope: object, _mechanism: str, data: object) -> AuthResult:
     return AuthResult(success=data == LoginPassword(b"lake", b"pass-word"), handled=False)
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-    return port
 
 
 @dataclass

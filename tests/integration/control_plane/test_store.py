@@ -55,6 +55,12 @@ def take(engine: sa.Engine, now: datetime, worker: str = "w1") -> Job | None:
         )
 
 
+def must_take(engine: sa.Engine, now: datetime) -> Job:
+    job = take(engine, now)
+    assert job is not None
+    return job
+
+
 def finish(engine: sa.Engine, job: Job, now: datetime, state: JobState = JobState.SUCCEEDED) -> None:
     with writing(engine) as connection:
         lease_store.end(
@@ -139,8 +145,7 @@ def test_jobs_that_exclude_each_other_are_not_queued_together(
     with pytest.raises(JobConflictError) as caught:
         submit(engine, new_job(second))
     assert caught.value.extensions == {"job_id": standing.id}
-    taken = take(engine, clock())
-    assert taken is not None
+    taken = must_take(engine, clock())
     with pytest.raises(JobConflictError):
         submit(engine, new_job(second))
     finish(engine, taken, clock())
@@ -163,8 +168,7 @@ def test_the_same_idempotency_key_answers_the_same_job(
 ) -> None:
     first = submit(engine, new_job(idempotency_key="k"))
     assert submit(engine, new_job(idempotency_key="k")).id == first.id
-    taken = take(engine, clock())
-    assert taken is not None
+    taken = must_take(engine, clock())
     finish(engine, taken, clock())
     # The rule also holds after the job's end: a late repetition must not start the work again.
     assert submit(engine, new_job(idempotency_key="k")).id == first.id
@@ -179,8 +183,7 @@ def test_jobs_are_leased_in_the_order_they_came_when_they_are_due(
     order = [take(engine, clock()) for _ in range(3)]
     assert [job and job.id for job in order] == [first.id, second.id, None]
     clock.advance(60)
-    last = take(engine, clock())
-    assert last is not None
+    last = must_take(engine, clock())
     assert last.id == late.id
 
 
@@ -190,16 +193,13 @@ def test_two_jobs_that_write_are_never_held_at_once_on_one_table(
     compaction = submit(engine, new_job(JobKind.COMPACTION))
     cleaning = submit(engine, new_job(JobKind.CLEANING))
     audit = submit(engine, new_job(JobKind.AUDIT))
-    taken = take(engine, clock())
-    assert taken is not None
+    taken = must_take(engine, clock())
     assert taken.id == compaction.id
-    beside = take(engine, clock())
-    assert beside is not None
+    beside = must_take(engine, clock())
     assert beside.id == audit.id
     assert take(engine, clock()) is None
     finish(engine, taken, clock())
-    after = take(engine, clock())
-    assert after is not None
+    after = must_take(engine, clock())
     assert after.id == cleaning.id
 
 
@@ -207,8 +207,7 @@ def test_a_lease_counts_the_attempt_and_writes_it_down(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     job = submit(engine, new_job())
-    taken = take(engine, clock())
-    assert taken is not None
+    taken = must_take(engine, clock())
     assert (taken.attempt, taken.state, taken.worker_id) == (1, JobState.LEASED, "w1")
     assert read(engine, job.id) == taken
     with reading(engine) as connection:
@@ -220,8 +219,7 @@ def test_a_heartbeat_makes_the_job_running_and_gathers_instants(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     submit(engine, new_job())
-    taken = take(engine, clock())
-    assert taken is not None
+    taken = must_take(engine, clock())
     for instants in (("001",), ("001", "002")):
         clock.advance(5)
         with writing(engine) as connection:
@@ -240,8 +238,7 @@ def test_an_attempt_that_lost_its_lease_can_write_nothing(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     submit(engine, new_job())
-    old = take(engine, clock())
-    assert old is not None
+    old = must_take(engine, clock())
     with writing(engine) as connection:
         lease_store.put_back(
             connection,
@@ -268,8 +265,7 @@ def test_only_leases_that_ran_out_are_found(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     submit(engine, new_job(JobKind.COMPACTION))
-    taken = take(engine, clock())
-    assert taken is not None
+    taken = must_take(engine, clock())
     clock.advance(30)
     with writing(engine) as connection:
         assert lease_store.run_out(connection, clock(), 10) == []
@@ -359,8 +355,7 @@ def test_only_one_of_two_writing_jobs_of_a_table_is_leased_at_once(
         held = [job for job in race(4, lambda n: take(engine, clock(), f"w{n}")) if isinstance(job, Job)]
         assert len(held) == 1
         finish(engine, held[0], clock())
-        other = take(engine, clock())
-        assert other is not None
+        other = must_take(engine, clock())
         finish(engine, other, clock())
 
 
@@ -389,8 +384,7 @@ def test_only_one_of_two_concurrent_ends_of_an_attempt_is_stored(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
     submit(engine, new_job())
-    taken = take(engine, clock())
-    assert taken is not None
+    taken = must_take(engine, clock())
     got = race(4, lambda _: finish(engine, taken, clock()))
     assert got.count(None) == 1
     assert sum(isinstance(error, LeaseLostError) for error in got) == 3
@@ -427,8 +421,7 @@ def test_only_jobs_that_found_the_lock_held_are_due_at_once_when_it_is_broken(
     later = clock() + timedelta(hours=1)
     for kind, problem in ((JobKind.CLEANING, TABLE_LOCKED), (JobKind.ARCHIVAL, "hudi-error")):
         submit(engine, new_job(kind))
-        job = take(engine, clock())
-        assert job is not None
+        job = must_take(engine, clock())
         with writing(engine) as connection:
             lease_store.put_back(
                 connection,
@@ -444,7 +437,6 @@ def test_only_jobs_that_found_the_lock_held_are_due_at_once_when_it_is_broken(
     with writing(engine) as connection:
         held_store.hasten_locked_out(connection, "tbl_other", clock())
         held_store.hasten_locked_out(connection, a_table.id, clock())
-    due = take(engine, clock())
-    assert due is not None
+    due = must_take(engine, clock())
     assert due.kind is JobKind.CLEANING
     assert take(engine, clock()) is None

@@ -3,10 +3,7 @@ server's reference. It is not that server, and shows only what the client does w
 
 from __future__ import annotations
 
-import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,6 +14,7 @@ from service.registration.catalogs import rounds, store
 from service.registration.catalogs.catalog import CatalogKind, Source
 from service.registration.catalogs.errors import CatalogError, CatalogLoginError, CatalogThrottledError
 from service.registration.catalogs.listing import read
+from tests.support.stand_in import Answer, Asked, StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,31 +58,15 @@ class Unity:
 def running() -> Iterator[Unity]:
     unity = Unity()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            url = urlsplit(self.path)
-            kind = url.path.removeprefix(_PATH)
-            status, body = unity.answer(kind, dict(parse_qsl(url.query)), self.headers.get("Authorization"))
-            sent = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Retry-After", "0")
-            self.send_header("Content-Length", str(len(sent)))
-            self.end_headers()
-            self.wfile.write(sent)
+    def answer(asked: Asked) -> Answer:
+        url = urlsplit(asked.path)
+        kind = url.path.removeprefix(_PATH)
+        status, body = unity.answer(kind, dict(parse_qsl(url.query)), asked.headers.get("Authorization"))
+        return Answer.of(body, status, **{"Retry-After": "0"})
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    unity.address = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with StandIn(answer) as server:
+        unity.address = server.url
         yield unity
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture
