@@ -91,8 +91,6 @@ def run(*, rows: int, keep: bool, as_json: bool) -> int:
     except DemoFailedError as error:
         console.print(f"[red]The demo failed:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         findings = Findings()
-    else:
-        _summarise(console, findings)
     if findings.ok:
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -137,6 +135,7 @@ class _Demo:
             self._judge(ledger.read(ledger_path), audit)
             self._count_messages(self._completed() - before)
             self._findings.seconds = time.monotonic() - started
+            _summarise(self._console, self._findings)
             if self._keep:
                 self._say("Press Ctrl-C to end the service.")
                 _sleep_until_interrupted()
