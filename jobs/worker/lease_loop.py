@@ -179,10 +179,9 @@ class Worker:
     def _has_executors(self) -> bool:
         """Whether the session has what a job needs at this moment: the executors may have gone since the last
         announcement, for example to another queue of YARN."""
-        try:
+        with contextlib.suppress(SessionLostError):
             return self._presence.look()
-        except SessionLostError:
-            return False
+        return False
 
     def _run_leased(self, order: WorkOrder, lease_seconds: float) -> tuple[str, Leased | None]:
         if next(self._jobs) >= self._lifetime.jobs:

@@ -119,7 +119,7 @@ def test_a_read_neither_begins_nor_ends_a_transaction_and_a_write_does(engine: s
 
 
 def test_the_connection_that_was_used_last_is_used_again(engine: sa.Engine) -> None:
-    """Its server process knows the statements."""
+    """The server process of that connection knows the statements."""
 
     def process_of(connection: sa.Connection) -> int:
         return int(connection.execute(sa.select(sa.func.pg_backend_pid())).scalar_one())

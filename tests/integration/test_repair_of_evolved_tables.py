@@ -96,7 +96,7 @@ def test_a_stale_write_to_replaced_file_groups_has_the_columns_of_now(
         altering(spark, base, each)()
     options |= {ON_READ: "true"} if statements else {}
     instant = instant or write(new(stale))
-    # From now on no file that readers see has the old columns.
+    # No file that readers see has from now on the old columns.
     rest = new(tables.rows(spark, 20, 60, ts=3))
     tables.upsert(rest.union(new(tables.rows(spark, 0, 20, ts=3))), base, options)
     if table_type == MOR:
