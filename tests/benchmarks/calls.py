@@ -65,7 +65,10 @@ def measure(folder: Path, settings: dict[str, str], times: int) -> dict[str, dic
     engine = open_engine(settings["database"])
     ids = [f"tbl_t{number:06d}" for number in range(looked_at(engine))]
     found = {}
-    with Daemon(folder / "service", **settings) as daemon, httpx.Client(base_url=daemon.url, headers=JSON) as http:
+    with (
+        Daemon(folder / "service", **settings) as daemon,
+        httpx.Client(base_url=daemon.url, headers=JSON, timeout=60) as http,
+    ):
         time.sleep(10)
         calls = {name: call for of_rate in sorts_of_calls(ids).values() for name, call in of_rate.items()}
         for name, call in calls.items():

@@ -54,11 +54,11 @@ def engine(postgresql: Server) -> Iterator[sa.Engine]:
 
 
 def end(postgresql: Server, engine: sa.Engine) -> None:
-    """Ends all other sessions of the engine's database."""
+    """Ends all other sessions of the engine's database, and waits until they have ended."""
     admin = open_engine(postgresql.url("postgres"))
     with reading(admin) as connection:
         activity = sa.table("pg_stat_activity", sa.column("pid"), sa.column("datname"))
-        query = sa.select(sa.func.pg_terminate_backend(activity.c.pid))
+        query = sa.select(sa.func.pg_terminate_backend(activity.c.pid, 10_000))
         connection.execute(query.where(activity.c.datname == engine.url.database))
     admin.dispose()
 
