@@ -13,6 +13,7 @@ from jobs.format.bucket_rules import BucketRules, BucketRulesError
 from jobs.format.hashing_config import BASELINE, file_name
 from jobs.hudi.jvm import translated
 from jobs.hudi.opened_table import OpenedTable
+from jobs.hudi.small_file import read_object
 from jobs.problems.rescales import BUCKET_RULES_UNSUPPORTED
 
 # Prefix of the name of a folder with retired configs; the instant of the last config follows.
@@ -109,6 +110,16 @@ def retired(table: OpenedTable) -> list[str]:
             return []
         names = [str(item.getPath().getName()) for item in table.jvm.items(storage.listDirectEntries(folder).stream())]
         return sorted(name for name in names if name.startswith(_RETIRED))
+
+
+def rules_of_retired(table: OpenedTable) -> BucketRules | None:
+    """Returns the rules of the config that was retired last; None if there is none, or if it is damaged."""
+    if not (folders := retired(table)):
+        return None
+    config = file_name(folders[-1].removeprefix(_RETIRED))
+    path = f"{_index_folder(table)}/{folders[-1]}/configs/{config}"
+    found = read_object(table.jvm, table.storage, path, "a retired hashing config")
+    return _parsed(found) if found else None
 
 
 def retire(table: OpenedTable) -> None:

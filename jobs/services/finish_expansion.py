@@ -99,7 +99,20 @@ def _of_undo(table: HudiTable) -> list[Problem]:
         return [HASHING_CONFIG_IN_FORCE.because()]
     if not hashing_config.retired(table):
         return [NO_HASHING_CONFIG.because(title="No hashing config of this table was retired")]
-    return _of_storage(table)
+    rules, index = hashing_config.rules_of_retired(table), table.declared.index
+    numbers = {number for _, number in rules.rules} if rules else set()
+    problems = _of_storage(table)
+    if index is None or numbers != {index.num_buckets}:
+        # The table may have adopted another number since.
+        retired = ", ".join(map(str, sorted(numbers))) or "none"
+        problems.append(
+            WRITERS_HAVE_THE_OLD_NUMBER.because(
+                f"declared: {index.num_buckets if index else 'none'}; the retired config has {retired}",
+                title="The retired hashing config has another number of buckets than the table",
+                hint="If the table's files have the number of the retired config, PATCH the table's `index` with it.",
+            )
+        )
+    return problems
 
 
 def _of_storage(table: HudiTable) -> list[Problem]:

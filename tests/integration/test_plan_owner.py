@@ -310,3 +310,20 @@ def test_a_clustering_plan_has_one_runner_too_and_is_taken_back_whole(
     assert left_behind(spark, base) == []
     assert tables.snapshot(spark, base) == before
     tables.upsert(tables.rows(spark, 0, 200, ts=9), base, options)
+
+
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_a_clustering_plan_does_not_bring_back_a_commit_that_was_rolled_back_meanwhile(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    shape: dict[str, Any] = {"num_buckets": None, "table_type": "COPY_ON_WRITE", "version": version, "metadata": False}
+    options = tables.write_table(spark, base, count=60, partitioned=False, updates=2, **shape)
+    last = hudi_table(spark, base, None).completed_writes()[-1][0]
+    user = OtherRunner(spark, base, {**options, "hoodie.clustering.plan.strategy.sort.columns": "city"})
+    plan = user.plan_clustering()
+    context = At("waiting for a moment", lambda: user.client.rollback(last))
+    with pytest.raises(CommitUndoneError, match=last):
+        run_job(spark, base, "clustering", {"plans": [plan]}, index=None, context=context)
+    assert {row["ts"] for row in tables.collected(spark, base).rows} == {0, 1}
+    assert run_job(spark, base, "audit", index=None).details["clean"]

@@ -15,7 +15,7 @@ from jobs.contract import BucketIndex, ExpansionStep
 from jobs.errors import RefusedError
 from jobs.protocol.writer_engines import PRUNING
 from tests.integration import tables
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -249,6 +249,19 @@ def test_a_finished_expansion_needs_no_remedy(spark: SparkSession, tmp_path: Pat
     table.run(f"REFRESH TABLE {table.name}")
     insert(table)
     table.check(8)
+
+
+def test_a_retired_config_of_another_number_does_not_come_back(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=60, partitioned=False, table_type=COW, metadata=False, num_buckets=2)
+    now, adopted = BucketIndex(4, ("id",)), BucketIndex(8, ("id",))
+    run_job(spark, base, "bucket_expansion", {"num_buckets": 4}, index=INDEX)
+    run_job(spark, base, "finish_expansion", index=now)
+    given = {"action": "adopt", "num_buckets": 8}
+    run_job(spark, base, "bucket_index", given, index=now, declared={"writers_stopped": True})
+    with pytest.raises(RefusedError, match="declared: 8; the retired config has 4"):
+        run_job(spark, base, "finish_expansion", {"undo": True}, index=adopted)
+    proved(spark, base, 8, adopted)
 
 
 @pytest.mark.exhaustive
