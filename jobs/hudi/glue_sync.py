@@ -76,7 +76,7 @@ class Glue:
             is_hudi="hoodie" in (storage.get("InputFormat") or "").lower(),
             columns=_types(storage.get("Columns") or []),
             partition_columns=keys,
-            partitions=dict(listed),
+            partitions={tuple(each["Values"]): _location(each) for each in listed},
             synced=(found.get("Parameters") or {}).get(LAST_SYNCED),
         )
 
@@ -145,12 +145,16 @@ class Glue:
             self._replace(found, **changes)
 
     def _cascade(self, name: str, storage: Mapping[str, Any]) -> None:
-        """Gives the columns of the table to all of its partitions."""
+        """Gives the columns of the table to all of its partitions, which keep what others have noted at them."""
         self._change_partitions(
             name,
             {
-                values: {"Values": list(values), "StorageDescriptor": {**storage, "Location": location}}
-                for values, location in self._partitions(name)
+                tuple(each["Values"]): {
+                    "Values": each["Values"],
+                    "StorageDescriptor": {**storage, "Location": _location(each)},
+                    "Parameters": each.get("Parameters") or {},
+                }
+                for each in self._partitions(name)
             },
         )
 
@@ -244,16 +248,19 @@ class Glue:
         found = self._client.find("get_table", DatabaseName=self._database, Name=name.lower())
         return None if found is None else found["Table"]
 
-    def _partitions(self, name: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    def _partitions(self, name: str) -> Iterator[dict[str, Any]]:
         for page in self._client.pages("get_partitions", "Partitions", **self._of(name), ExcludeColumnSchema=True):
-            for each in page:
-                yield tuple(each["Values"]), (each.get("StorageDescriptor") or {}).get("Location") or ""
+            yield from page
 
 
 def _keys_and_region(table: HudiTable) -> tuple[Credentials, str | None]:
     """Returns those in the storage options of the table, if it is on S3 and has any."""
     store = storage_of(table).store
     return (store.credentials(), store.region) if isinstance(store, s3.S3) else (Credentials(), None)
+
+
+def _location(partition: Mapping[str, Any]) -> str:
+    return str((partition.get("StorageDescriptor") or {}).get("Location") or "")
 
 
 def _types(columns: Iterable[Mapping[str, Any]]) -> dict[str, str]:

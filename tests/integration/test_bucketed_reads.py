@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from groundskeeper_spark import Table, bucketed
 from groundskeeper_spark.table import NotColocatedError, java_hash, snapshot
+from tests.integration.run import run_job
 from tests.integration.tables import writer_options
 
 if TYPE_CHECKING:
@@ -156,6 +157,24 @@ def test_a_look_up_finds_a_row_although_the_rows_that_it_reads_fit_a_wrong_numbe
     found = bucketed.lookup(spark, Table(str(path), KEY, declared), [ids[1]])
     assert [row.id for row in found.rows.collect()] == [ids[1]]
     assert "do not prove" in (found.fallback or "")
+
+
+def test_a_read_that_was_planned_before_an_expansion_has_the_rows_of_its_snapshot(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "expanded"
+    rows = spark.range(80).select(F.col("id").cast("string").alias("id"), F.lit(1).alias("ts"), F.col("id").alias("v"))
+    _write(rows, path, num_buckets=4, partitioned=False)
+    table, sums = Table(str(path), KEY, 4), [F.sum("v").alias("sum")]
+    before = bucketed.group_by(spark, table, ["id"], sums)
+    run_job(spark, path, "bucket_expansion", {"num_buckets": 8})
+    _write(rows.withColumn("v", F.col("v") + 100), path, num_buckets=8, partitioned=False)
+    after, found = bucketed.group_by(spark, table, ["id"], sums), bucketed.lookup(spark, table, ["7", "8", "9"])
+    assert [each.fallback for each in (before, after, found)] == [None] * 3
+    assert [each.rows.rdd.getNumPartitions() for each in (before, after)] == [4, 8]
+    assert _sorted(before.rows) == _sorted(rows.groupBy("id").agg(*sums))
+    assert _sorted(after.rows) == _sorted(rows.groupBy("id").agg(F.sum(F.col("v") + 100).alias("sum")))
+    assert sorted((row.id, row.v) for row in found.rows.collect()) == [("7", 107), ("8", 108), ("9", 109)]
 
 
 def test_other_layouts_and_types_fall_back(spark: SparkSession, tables: tuple[Table, Table], tmp_path: Path) -> None:

@@ -98,6 +98,12 @@ def test_a_sync_brings_glue_up_to_the_table_and_keeps_what_others_have_set(
     described["StorageDescriptor"]["Columns"][-1]["Comment"] = "where it ended"
     described["Parameters"]["classification"] = "hudi"
     client.update_table(DatabaseName="lake", TableInput=described)
+    first_day = {"DatabaseName": "lake", "TableName": "trips", "PartitionValues": ["2026-01-01"]}
+    noted = client.get_partition(**first_day)["Partition"]
+    noted = {name: noted[name] for name in ("Values", "StorageDescriptor")} | {"Parameters": {"numRows": "10"}}
+    client.update_partition(
+        DatabaseName="lake", TableName="trips", PartitionValueList=["2026-01-01"], PartitionInput=noted
+    )
     delete_partition(spark, base, options, "2026-01-02")
     new = tables.rows(spark, 30, 33).withColumn("dt", F.lit("2026-02-01")).withColumn("extra", F.expr("nullif(7, 0)"))
     tables.upsert(new, base, options)
@@ -118,7 +124,8 @@ def test_a_sync_brings_glue_up_to_the_table_and_keeps_what_others_have_set(
     assert "where it ended" in comments
     assert first < found["Parameters"]["last_commit_time_sync"] == table["synced"]["after"]
     # Partitions from before have the new column too.
-    old = client.get_partition(DatabaseName="lake", TableName="trips", PartitionValues=["2026-01-01"])["Partition"]
+    old = client.get_partition(**first_day)["Partition"]
+    assert old["Parameters"] == {"numRows": "10"}
     assert columns_of(old["StorageDescriptor"])["extra"] == "int"
     assert old["StorageDescriptor"]["Location"].endswith("/trips/2026-01-01")
     again = run_job(spark, base, "sync", target).details

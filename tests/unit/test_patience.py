@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 
 READ = Call("GET", "/", str)
 CHANGE = Call("POST", "/", str)
+ONCE = Retries(times=0)
 TABLES = calls.list_tables()
 HTML = (200, "text/html; charset=utf-8", b"<h1>We are back soon</h1>")
 FOREIGN = (200, "application/json", b'{"status": "maintenance"}')
 
 
 def _sent(url: str, call: Call[Any]) -> Any:
-    with patience.PatientClient(url) as client:
+    with patience.PatientClient(url, retries=ONCE) as client:
         return client.send(call)
 
 
 def _sent_in_a_loop(url: str, call: Call[Any]) -> Any:
     async def sent() -> Any:
-        async with patience.PatientAsyncClient(url) as client:
+        async with patience.PatientAsyncClient(url, retries=ONCE) as client:
             return await client.send(call)
 
     return asyncio.run(sent())
@@ -76,7 +77,7 @@ def test_only_a_call_that_may_be_repeated_waits_for_the_end_of_an_outage(
     send: Callable[[str, Call[Any]], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patience, "PAUSE_SECONDS", 0.01)
-    with _proxy(502, 504, 500, 200) as (url, left):
+    with _proxy(502, 504, 500, 429, 200) as (url, left):
         assert send(url, READ) == ""
     assert left == []
     with _proxy(502, 200) as (url, left), pytest.raises(ClientError):
@@ -119,10 +120,9 @@ def test_a_page_of_a_proxy_is_neither_a_text_nor_a_success_without_body(call: Ca
 def test_a_stream_tells_each_sign_of_life_and_is_no_page_of_a_proxy() -> None:
     heard: list[bool] = []
     quiet = (200, "text/event-stream", b"id: 7\n: still here\n\n")
-    once = Retries(times=1, first=0.01)
     with (
         _proxy(quiet, HTML) as (url, left),
-        Client(url, retries=once) as client,
+        Client(url, retries=Retries(times=1, first=0.01)) as client,
         pytest.raises(NoAnswerError, match="with text/html instead of text/event-stream"),
     ):
         next(client.events(heard=lambda: heard.append(True)))

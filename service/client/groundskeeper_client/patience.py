@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from groundskeeper_client import ApiError, AsyncClient, Client, ClientError, NoAnswerError, Retries, UnreachableError
 from groundskeeper_client.call import Answer, Call
+from groundskeeper_client.retries import is_passing
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +69,10 @@ class PatientAsyncClient(AsyncClient):
 
 
 def _is_of_outage(error: ClientError) -> bool:
-    if isinstance(error, NoAnswerError):
+    if isinstance(error, NoAnswerError) and error.status is None:
         # A proxy without its service may answer with a page of its own and the status 200.
-        return error.status is None or error.status >= 500
-    if isinstance(error, ApiError):
-        return error.status >= 500
+        return True
+    if isinstance(error, ApiError | NoAnswerError):
+        # A service that has too many calls of the token refuses the next one with 429.
+        return error.status is not None and (error.status >= 500 or is_passing(error.status))
     return isinstance(error, UnreachableError)

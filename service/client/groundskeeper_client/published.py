@@ -56,10 +56,10 @@ def position(client: Client, since: datetime | None = None) -> int:
     are those of the events. Events are written almost in the order of their times, so an earlier commit may follow too.
     """
     if since is None:
-        return _next(client.send(_page(since=_NEVER)), 0)
-    found = client.send(_page(since=since))
+        return next_after(client.send(events_page(since=_NEVER)), 0)
+    found = client.send(events_page(since=since))
     first = [int(event["sequence"]) for event in found.items]
-    return min(first) - 1 if first else _next(found, 0)
+    return min(first) - 1 if first else next_after(found, 0)
 
 
 def commits_after(
@@ -72,11 +72,11 @@ def commits_after(
     """
     commits: list[PublishedCommit] = []
     while len(commits) < MOST_COMMITS:
-        page = client.send(_page(table_id=table_id, after=after))
+        page = client.send(events_page(table_id=table_id, after=after))
         for event in page.items:
             if counts(event, of_services=of_services):
                 commits.append(PublishedCommit.of(event))
-        reached = _next(page, after)
+        reached = next_after(page, after)
         if reached <= after:
             break
         after = reached
@@ -91,15 +91,19 @@ def counts(event: Mapping[str, Any], *, of_services: bool) -> bool:
     return of_services or writes_rows(commit["action"], commit["operation"], commit["file_groups"])
 
 
-class _Page(Model, frozen=True, kw_only=True):
+class EventPage(Model, frozen=True, kw_only=True):
+    """Events after a position, and the position after them; None if there is none yet."""
+
     items: list[dict[str, Any]]
     next_after: int | None
 
 
-def _page(**query: Any) -> Call[_Page]:
+def events_page(**query: Any) -> Call[EventPage]:
+    """Returns the call for the events `commit.published` after a position (`after`), or from a time (`since`) on."""
     # The stream of events is no operation of `calls`; asked for JSON, the same path answers with a page of them.
-    return Call("GET", "/v1/events", _Page, query={"types": TYPE, **query})
+    return Call("GET", "/v1/events", EventPage, query={"types": TYPE, **query})
 
 
-def _next(page: _Page, otherwise: int) -> int:
+def next_after(page: EventPage, otherwise: int) -> int:
+    """Returns the position after the page, or `otherwise` if it has none."""
     return otherwise if page.next_after is None else page.next_after

@@ -82,6 +82,13 @@ def events() -> list:
         return [event.extra for event in session.query(AssetEvent).order_by(AssetEvent.id)]
 
 
+def commit_after(table_id: str, after: str) -> dict:
+    """Waits as the triggerer does for a commit after the position, and returns the event of the trigger."""
+    from groundskeeper_client.airflow.triggers import CommitTrigger
+
+    return asyncio.run(anext(CommitTrigger(table_id, int(after), "far").run())).payload
+
+
 def kill_deferred(job_id: str) -> dict:
     """Cancels the trigger as the triggerer does when a person clears the deferred task."""
     from groundskeeper_client.airflow.triggers import JobTrigger
@@ -167,6 +174,6 @@ def _value(stored: object) -> object:
 
 
 if __name__ == "__main__":
-    calls = (run, run_twice, events, kill_deferred, kill_deferred_in_outage, provider)
+    calls = (run, run_twice, events, commit_after, kill_deferred, kill_deferred_in_outage, provider)
     called = {call.__name__: call for call in calls}[sys.argv[1]]
     print("\n" + json.dumps(called(*sys.argv[2:])))

@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -82,7 +83,7 @@ class Airflow:
 
     def __init__(self, environment: ToolEnvironment, version: str, service: ToolService) -> None:
         self.environment = environment
-        self._token = service.token(Role.OPERATOR)
+        self.token = service.token(Role.OPERATOR)
         self.started: list[Any] = []
         self.variables = {
             "AIRFLOW_HOME": str(environment.folder / "home"),
@@ -104,7 +105,7 @@ class Airflow:
         environment.run("-m", "airflow", "db", "migrate", **self.variables)
 
     def connect(self, conn_id: str, url: str) -> None:
-        connection = {"conn_type": "groundskeeper", "host": url, "password": self._token}
+        connection = {"conn_type": "groundskeeper", "host": url, "password": self.token}
         self.variables[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
 
     def start(self, *arguments: str) -> Any:
@@ -277,6 +278,24 @@ def test_outages_while_a_table_is_quiet_do_not_add_up(airflow: Airflow, service:
     assert ended["tasks"] == {"announce": "success"}, out[-6000:]
     assert [commit["instant"] for commit in ended["returned"]["announce"]] == [instant]
     gate.end()
+
+
+def test_a_task_waits_for_a_commit_although_its_token_has_no_more_streams(
+    airflow: Airflow, service: ToolService
+) -> None:
+    airflow.connect("far", service.serving.url)
+    headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {airflow.token}"}
+    with ExitStack() as stack:
+        for _ in range(50):
+            stream = httpx.stream("GET", f"{service.serving.url}/v1/events", headers=headers, timeout=60)
+            assert stack.enter_context(stream).status_code == 200
+        after = published.position(service.client)
+        waits = airflow.start("commit_after", service.table.id, str(after))
+        time.sleep(60)
+        assert waits.poll() is None
+        _committed(service)
+        out, _ = waits.communicate(timeout=300)
+    assert json.loads(out.splitlines()[-1]) == {"table_id": service.table.id, "after": after}, out[-6000:]
 
 
 def test_an_asset_is_updated_by_each_commit_once_although_runs_are_killed(

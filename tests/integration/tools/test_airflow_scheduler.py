@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 PARTS = ("api-server", "scheduler", "dag-processor", "triggerer")
-SECONDS = 300.0
+SECONDS = 600.0
 DAGS = """
 from datetime import datetime, timedelta
 from airflow.sdk import DAG
@@ -56,6 +56,7 @@ class Deployment:
             "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API_AUTH__JWT_SECRET": "of tests, which all parts have to know " * 2,
+            "AIRFLOW__API_AUTH__JWT_ISSUER": "tests",
             # A dead part is noticed after these seconds instead of minutes.
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",

@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
 DAGSTER = ("dagster==1.13.29", "httpx==0.28.1", "msgspec==0.22.0")
 RUNS = ROOT / "tests" / "integration" / "tools" / "dagster_runs.py"
+IMPATIENT = "from groundskeeper_client import patience; patience.PATIENCE_SECONDS = 0"
 RETRIED = """
 from dagster import Definitions, RetryPolicy, define_asset_job
 from groundskeeper_client.dagster import GroundskeeperResource, table_service_asset
@@ -141,16 +142,17 @@ def test_a_run_that_is_interrupted_cancels_its_job(dagster: Dagster, service: To
     assert ended.state is models.JobState.CANCELLED
 
 
-def test_a_retry_of_a_step_after_an_outage_waits_for_the_job_and_another_run_submits_another(
-    environment: ToolEnvironment, service: ToolService, work: Work
+@pytest.mark.parametrize("is_patient", [True, False])
+def test_an_outage_only_delays_a_step_whose_retry_waits_for_its_job_and_another_run_submits_another(
+    environment: ToolEnvironment, service: ToolService, work: Work, *, is_patient: bool
 ) -> None:
     with an_outage_after_a_submission(service, work) as url:
-        dagster = Dagster(environment, service, url, RETRIED)
+        dagster = Dagster(environment, service, url, RETRIED if is_patient else f"{IMPATIENT}\n{RETRIED}")
         first, second = dagster.ask("run"), dagster.ask("run")
         dagster.close()
     jobs = [order.job_id for order in work.orders]
     assert [run["materialized"]["orders_audit"]["job_id"] for run in (first, second)] == jobs
-    assert (first["retries"] > 0, second["retries"]) == (True, 0)
+    assert (first["retries"] > 0, second["retries"]) == (not is_patient, 0)
     assert len(set(jobs)) == 2
 
 

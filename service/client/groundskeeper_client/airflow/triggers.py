@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.triggers.base import TriggerEvent
 
-from groundskeeper_client import ClientError, calls, problems, published
+from groundskeeper_client import ApiError, AsyncClient, ClientError, calls, problems, published
 from groundskeeper_client.airflow.bases import TRIGGERS_ARE_KILLED, BaseTrigger, is_ended_by_a_person
 from groundskeeper_client.airflow.hook import GroundskeeperHook
 from groundskeeper_client.patience import PAUSE_SECONDS, Patience
@@ -18,6 +18,7 @@ from groundskeeper_client.questions import CommitSeen, Question, TableHealthy
 
 log = logging.getLogger(__name__)
 
+_LOOK_SECONDS = 10.0
 _CANCELLATIONS: set[asyncio.Task[None]] = set()
 """Cancellations that go on, because an event loop keeps no reference to its tasks."""
 _QUESTIONS: dict[str, type[TableHealthy | CommitSeen]] = {each.__name__: each for each in (TableHealthy, CommitSeen)}
@@ -150,15 +151,32 @@ class CommitTrigger(BaseTrigger):
         async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
             while True:
                 try:
-                    of_table = client.events(
-                        published.TYPE, table_id=self.table_id, after=self.after, heard=patience.restart
-                    )
-                    async for event in of_table:
-                        if published.counts(event.document, of_services=self.of_services):
-                            yield TriggerEvent({"table_id": self.table_id, "after": self.after})
-                            return
+                    await self._commit(client, patience)
                 except ClientError as error:
                     if patience.is_over(error):
                         yield TriggerEvent({"error": str(error)})
                         return
                     await asyncio.sleep(PAUSE_SECONDS)
+                else:
+                    yield TriggerEvent({"table_id": self.table_id, "after": self.after})
+                    return
+
+    async def _commit(self, client: AsyncClient, patience: Patience) -> None:
+        """Returns when there is a commit. Only some triggers can have a stream, because they share a token; the others
+        ask again and again."""
+        stream = client.events(published.TYPE, table_id=self.table_id, after=self.after, heard=patience.restart)
+        try:
+            async for event in stream:
+                if published.counts(event.document, of_services=self.of_services):
+                    return
+        except ApiError as error:
+            if error.type != "too-many-streams":
+                raise
+        after = self.after
+        while True:
+            page = await client.send(published.events_page(table_id=self.table_id, after=after))
+            if any(published.counts(event, of_services=self.of_services) for event in page.items):
+                return
+            patience.restart()
+            after = published.next_after(page, after)
+            await asyncio.sleep(_LOOK_SECONDS)

@@ -8,6 +8,7 @@ from dagster import AssetExecutionContext, ConfigurableResource, OpExecutionCont
 
 from groundskeeper_client import Client, calls
 from groundskeeper_client.generated.models import JobDetail
+from groundskeeper_client.patience import PatientClient
 from groundskeeper_client.questions import id_of
 from groundskeeper_client.submission import cancelled_with_the_run, submitted_once
 
@@ -44,13 +45,13 @@ class GroundskeeperResource(ConfigurableResource):
     ) -> JobDetail:
         """Submits a job and waits for its end. If the run is ended meanwhile, or `timeout_seconds` are over, it cancels
         the job. A retry of the step to which `context` belongs waits for the job of an earlier try, unless that job has
-        failed or was cancelled.
+        failed or was cancelled. An outage of the service of up to ten minutes only delays the calls.
 
         Raises JobEndedError if it did not succeed, WaitedTooLongError, or another ClientError.
         """
         log = get_dagster_logger()
         body = {"kind": kind, "params": dict(params or {}), "dry_run": dry_run}
-        with self.client() as client:
+        with PatientClient(self.url, self.token or None) as client:
             table_id = id_of(client, table)
             if context is None:
                 call = calls.submit_job(table_id, cast("calls.SubmitJobBody", body), idempotency_key=idempotency_key)
