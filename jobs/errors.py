@@ -215,6 +215,18 @@ class CommitLostError(JobError):
     example = "20260101120000000"
 
 
+class CommitUndoneError(JobError):
+    type = "commit-rolled-back"
+    title = "A completed commit was rolled back while the job merged its rows"
+    hint = "Nothing was committed; the next attempt starts over, without the rows of that commit."
+    retriable = True
+    why = (
+        "Somebody undid a commit whose rows the job may have read, for example by Hudi's procedure"
+        " `rollback_to_instant`. The job's new files would bring these rows back."
+    )
+    example = "20260101120000000"
+
+
 class IndexesChangedError(JobError):
     type = "indexes-changed"
     title = "An index of the table was built or dropped while the job ran"

@@ -19,6 +19,7 @@ from jobs.format.file_names import parse_base_file_name
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.stale_writes import Group, StaleWrite, dated
 from jobs.hudi.jvm import translated
+from jobs.hudi.merging import history_of
 from jobs.hudi.records import Commit
 from jobs.hudi.table import HudiTable
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_HISTORY_OF_SCHEMA = ".hoodie/.schema"  # `HoodieTableMetaClient.SCHEMA_FOLDER_NAME`, below the metadata folder.
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _LOG = ".log."
 # `HoodieWriteStat.NULL_COMMIT`: the file group was new.
@@ -57,6 +59,7 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
     removed.
     """
     target = f"{table.base_path.rstrip('/')}.{name}"
+    has_history = bool(history_of(table).versions)
     copiers = {_Copier(table, f"{target}-{number}"): part for number, part in enumerate(_apart(stale, commits))}
     try:
         missing: list[str] = []
@@ -65,13 +68,17 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
                 groups = {group for write in part for group in write.groups}
                 copier.copy(".hoodie/hoodie.properties")
                 copier.copy_timeline(groups, commits)
+                if has_history:
+                    copier.copy(_HISTORY_OF_SCHEMA)
                 for partition in sorted({partition for partition, _ in groups}):
                     copier.copy_groups(partition, {file_id for path, file_id in groups if path == partition})
                 missing += copier.missing(part, commits)
         if missing:
             raise FilesGoneError(", ".join(missing[:5]))
-        # The metadata table is off, so that no statistics make Spark skip files.
-        reader = table.jvm.spark.read.format("hudi").option("hoodie.metadata.enable", "false")
+        # The metadata table is off, so that no statistics make Spark skip files. Only schema on read finds the values
+        # of files that are older than a change of the columns.
+        options = {"hoodie.metadata.enable": "false", "hoodie.schema.on.read.enable": str(has_history).lower()}
+        reader = table.jvm.spark.read.format("hudi").options(**options)
         frames = [reader.load(copier.target) for copier in copiers]
         yield reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
     finally:
@@ -244,7 +251,7 @@ class _Copier:
         self._copied: set[str] = set()
 
     def copy(self, name: str) -> None:
-        """Copies one file; `name` is relative to the table's folder."""
+        """Copies one file, or a folder; `name` is relative to the table's folder."""
         source = self._hadoop.Path(f"{self._base}/{name}")
         target = self._hadoop.Path(f"{self.target}/{name}")
         self._hadoop.FileUtil.copy(self._system, source, self._system, target, False, self._conf)

@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Collection
 from typing import Any
 
-from jobs.errors import CommitLostError, HudiError, JobError, LeaseLostError, PlanTakenError
+from jobs.errors import CommitLostError, CommitUndoneError, HudiError, JobError, LeaseLostError, PlanTakenError
 from jobs.format import plan_files
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.client import WriteClient
@@ -72,6 +72,7 @@ class PlanOwner:
     def __init__(self, table: HudiTable, job_id: str, *, take_over: bool = False) -> None:
         self._table = table
         self._take_over = take_over
+        self._read_from: frozenset[str] = frozenset()  # The instants that had completed when the plan was begun.
         self._signature = {"job": job_id, "attempt": uuid.uuid4().hex, "pid": os.getpid(), **machine()}
 
     def check(self, instant: str) -> None:
@@ -98,21 +99,30 @@ class PlanOwner:
         """Notes that this job has made the plan, so that the plan is removed if it cannot be executed."""
         self._write({"instant": instant, "made": True, "inflight": None})
 
+    def has_made(self, instant: str) -> bool:
+        """Returns whether this service has made the plan."""
+        note = self._read()
+        return note.get("instant") == instant and note.get("made") is True
+
     def begun(self, instant: str) -> None:
         """Notes that this attempt has begun the plan. Call it right after the plan was checked and begun with a
         heartbeat."""
-        made = self._was_made(instant)
+        made = self.has_made(instant)
+        self._read_from = self._completed()
         self._write({"instant": instant, "made": made, "inflight": self._inflight_time(self._pending(instant))})
 
     def require(self, client: WriteClient, instant: str) -> None:
-        """Raises CommitLostError unless the instant is inflight and still this attempt's own. Call it before a
-        commit."""
+        """Raises CommitLostError unless the instant is inflight and still this attempt's own, and CommitUndoneError if
+        a commit was rolled back since the plan was begun: Hudi's `rollback_to_instant` ignores pending plans, and the
+        new files may have the rows of that commit. Call it before a commit."""
         if self._table.state_of(instant) != "INFLIGHT":
             raise self._table.lost(f"Instant {instant} is not inflight any more.")
         if not self._is_mine(self._pending(instant)):
             raise CommitLostError(f"Another runner has begun {instant} anew.")
         if not client.has_heartbeat(instant) or client.is_dead(instant):
             raise CommitLostError(f"The heartbeat of {instant} has expired or is gone, so others may begin it anew.")
+        if undone := self._undone(client):
+            raise CommitUndoneError(", ".join(undone))
 
     def undo(self, client: WriteClient, lock: TableLock, context: JobContext, instant: str) -> None:
         """Undoes a plan whose execution has failed. Removes it from the timeline if this job has made it, otherwise
@@ -126,7 +136,7 @@ class PlanOwner:
                 if state == "INFLIGHT" and not self._is_mine(self._pending(instant)):
                     raise CommitLostError(f"Another runner has begun {instant} anew.")
                 if state is not None and state != "COMPLETED":
-                    if self._was_made(instant) or self._pending(instant).action != COMPACTION:
+                    if self.has_made(instant) or self._pending(instant).action != COMPACTION:
                         if kept := take_back(self._table, client, instant):
                             context.leaves(kept)
                     else:
@@ -139,6 +149,15 @@ class PlanOwner:
             context.leaves(f"{_stays(instant)} ({error.detail}). {_EXECUTE}")
 
     # -- evidence
+
+    def _completed(self) -> frozenset[str]:
+        return frozenset(item.requested for item in self._table.instants() if item.state == "COMPLETED")
+
+    def _undone(self, client: WriteClient) -> list[str]:
+        """Returns the rolled back instants that had completed when the plan was begun. A rollback first makes its
+        instant a pending one again."""
+        gone = self._read_from - self._completed()
+        return sorted(gone & {*self._table.rollbacks(), *client.pending_rollbacks().values()}) if gone else []
 
     def _pending(self, instant: str) -> Instant:
         found = next((item for item in self._table.instants() if item.requested == instant), None)
@@ -181,10 +200,6 @@ class PlanOwner:
     def _is_mine(self, item: Instant) -> bool:
         note = self._note_of(item)
         return note is not None and note.get("attempt") == self._signature["attempt"]
-
-    def _was_made(self, instant: str) -> bool:
-        note = self._read()
-        return note.get("instant") == instant and note.get("made") is True
 
     def _read(self) -> Note:
         return read_object(self._table.jvm, self._table.storage, self._path, _WHAT)

@@ -81,12 +81,12 @@ class PlanRunner:
             with self.lock.held(context.checkpoint):
                 self._owner.check(instant)
                 self._unplanned.add(instant)
-        how = self.engines.prepare(instant)
-        context.step(f"compacting {instant}")
-        with self.lock.held(context.checkpoint):
-            self._owner.check(instant)
-            begun = client.begin_compaction(instant)
-            self._owner.begun(instant)
+        try:
+            begun, how = self._begin(client, instant)
+        except RefusedError:
+            if self._owner.has_made(instant):
+                self._owner.undo(client, self.lock, context, instant)
+            raise
         try:
             context.instant(instant)
             self._execute(client, instant, begun, how)
@@ -96,6 +96,15 @@ class PlanRunner:
         except BaseException:
             self._owner.undo(client, self.lock, context, instant)
             raise
+
+    def _begin(self, client: WriteClient, instant: str) -> tuple[Any, Execution]:
+        how = self.engines.prepare(instant)
+        self._context.step(f"compacting {instant}")
+        with self.lock.held(self._context.checkpoint):
+            self._owner.check(instant)
+            begun = client.begin_compaction(instant)
+            self._owner.begun(instant)
+        return begun, how
 
     def _execute(self, client: WriteClient, instant: str, begun: Any, how: Execution) -> None:
         stats = self.engines.execute(client, begun, how)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from jobs.contract import Problem, Result, WorkOrder
 from jobs.errors import FilesGoneError, HudiError, WritersActiveError
+from jobs.format.adopted_index import ADOPTED_KEY
 from jobs.format.stale_writes import RESCALE, stale_writes
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_metadata, index_note
@@ -95,6 +96,9 @@ def _of_savepoint(table: HudiTable, savepoint: Savepoint, commit: Commit, commit
         rescaled += hashing_metadata.since(table, commit.write.instant)
     if rescaled:
         problems.append(EXPANDED_SINCE.because(", ".join(rescaled)))
+    if indexed := [each.write.instant for each in _later(commits, commit) if ADOPTED_KEY in each.extra]:
+        title = "The table has adopted a bucket index, or given one up, after the savepoint"
+        problems.append(EXPANDED_SINCE.because(", ".join(indexed), title=title))
     before = [each.write for each in commits if each.completed <= commit.completed]
     if stale := stale_writes(before):
         problems.append(STALE_WRITE_IN_SAVEPOINT.because(", ".join(write.instant for write in stale[:5])))

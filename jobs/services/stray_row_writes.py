@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import StaleWriterError, WritersActiveError
+from jobs.errors import JobError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.stale_writes import REPAIRS_KEY, runs_of
-from jobs.hudi import rows
+from jobs.hudi import merging, rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.jvm import translated
 from jobs.hudi.keyed_writes import keyed_write_options
@@ -20,6 +20,8 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE, Instant
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.problems.tables import COLUMNS_CHANGED
+from jobs.protocol import preflight
 from jobs.protocol.replacement import POLL_SECONDS
 from jobs.protocol.writers import dead_writes
 from jobs.services.stray_rows import INSTANT, KEY, Decided, without
@@ -67,7 +69,11 @@ def write(
 ) -> tuple[str, ...]:
     """Writes the rows under their stored keys, reads them back, and then commits `extra`, if any; returns the instants.
     Rows at the places `apart` are ignored. The lock must be held. Raises StaleWriterError if the rows read back
-    are wrong, after undoing these commits."""
+    are wrong, after undoing these commits, and RefusedError if columns have been renamed since the rows were read."""
+    # Spark SQL's `ALTER TABLE` needs no lock, so columns may have been renamed since the rows were read.
+    table.reload()
+    refuse(preflight.columns_changed(table, table.file_slices()))
+    changed = merging.history_of(table).changed()
     with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
         lock.verify()
         written = []
@@ -80,8 +86,10 @@ def write(
         context.step("verifying the repair")
         table.reload()
         try:
+            later = dict(merging.history_of(table).changed().items() - changed.items())
+            refuse([COLUMNS_CHANGED.because(", ".join(sorted(later)))] if later else [])
             require_written(table, decided, apart)
-        except StaleWriterError:
+        except JobError:
             for instant in reversed(written):
                 client.roll_back(instant, client.new_instant())
             raise

@@ -159,7 +159,7 @@ class Worker:
     def run_once(self, *, only_submitted: bool = False) -> str:
         """Takes one job, if there is one, and runs it to its end; then runs the jobs that the service sends with its
         answers to reports. Returns a description of the last result."""
-        if not self._presence.is_ready:
+        if not self._has_executors():
             self._stopping.wait(LOOK_SECONDS)
             return "no executors"
         if not self._connections.has_room():
@@ -173,8 +173,15 @@ class Worker:
 
     def _takes_next(self) -> WorkerInfo | None:
         """Returns this worker's description if the calling slot can begin another job at once."""
-        can = not self._takes_no_more() and self._presence.is_ready and self._connections.has_room()
+        can = not self._takes_no_more() and self._has_executors() and self._connections.has_room()
         return self._presence.info if can and self._slots.is_asking() else None
+
+    def _has_executors(self) -> bool:
+        """Whether the session has what a job needs at this moment: the executors may have gone since the last
+        announcement, for example to another queue of YARN."""
+        with contextlib.suppress(SessionLostError):
+            return self._presence.look()
+        return False
 
     def _run_leased(self, order: WorkOrder, lease_seconds: float) -> tuple[str, Leased | None]:
         if next(self._jobs) >= self._lifetime.jobs:

@@ -72,6 +72,15 @@ class Presence:
     def is_ready(self) -> bool:
         return self.info.state is WorkerState.READY
 
+    def look(self) -> bool:
+        """Whether the worker is ready by its executors of this moment. Raises SessionLostError."""
+        if self._executors is not None:
+            count = self._executors.count()
+            is_ready = self._is_proved.is_set() and (count != 0 or self._executors.come_on_demand)
+            state = WorkerState.READY if is_ready else WorkerState.WAITS_FOR_EXECUTORS
+            self.info = replace(self.info, state=state, executors=count)
+        return self.is_ready
+
     def starved(self) -> None:
         """Records that a job has waited for executors without success. The worker is ready again when a task has
         run."""
@@ -81,13 +90,8 @@ class Presence:
 
     def update(self) -> None:
         """Updates the state by the current executors, and announces changes."""
-        if self._executors is not None:
-            count = self._executors.count()
-            is_ready = self._is_proved.is_set() and (count != 0 or self._executors.come_on_demand)
-            state = WorkerState.READY if is_ready else WorkerState.WAITS_FOR_EXECUTORS
-            self.info = replace(self.info, state=state, executors=count)
-        now = time.monotonic()
-        if self.is_ready:
+        is_ready, now = self.look(), time.monotonic()
+        if is_ready:
             self._waits_since = self._complained_at = now
         elif now - self._complained_at > _COMPLAIN_SECONDS:
             self._complained_at = now
@@ -98,7 +102,7 @@ class Presence:
                 self.info.master,
                 now - self._waits_since,
             )
-        is_silent = not self.is_ready and now - self._announced_at > _ANNOUNCE_SECONDS
+        is_silent = not is_ready and now - self._announced_at > _ANNOUNCE_SECONDS
         if self.called.is_set() and (self.info != self._announced or is_silent):
             self._service.announce(self.id, self.info)
             self._announced, self._announced_at = self.info, now

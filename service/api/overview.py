@@ -269,10 +269,12 @@ def overview_of(
 
 
 def prepare(installation: Installation) -> None:
-    """Computes an answer in advance if there are many tables, so that the first call takes no longer than others."""
+    """Computes an answer and the metrics in advance if there are many tables, so that the first call takes no longer
+    than others."""
     try:
         if installation.monitoring.problems.prepare(installation.database.engine):
             overview_of(installation, Filter(), Order.PROBLEMS, WHOLE)
+            installation.state.read()
     except DatabaseUnavailableError as error:
         # The first call tries again, and reports the error if it persists.
-        log.warning("The overview cannot be prepared: %s", error)
+        log.warning("The overview and the metrics cannot be prepared: %s", error)

@@ -123,6 +123,10 @@ def install(app: FastAPI) -> None:
         return answer(invalid_request(error.errors(), error.body), instance=request.url.path)
 
     async def bare(request: Request, error: HTTPException) -> JSONResponse:
+        if fault := _unreadable(error.__cause__):
+            told = [{"field": "", "message": fault}]
+            unread = BodyNotJsonError(_named("", fault), hint=_READABLE, extensions={"errors": told})
+            return answer(unread, instance=request.url.path)
         kind = raised_by_framework(error.status_code)
         detail = f"{request.method} {request.url.path}" if issubclass(kind, _ABOUT_ADDRESS) else str(error.detail)
         headers = _allow(request) if kind is MethodNotAllowedError else None
@@ -154,12 +158,16 @@ def _allow(request: Request) -> dict[str, str] | None:
 def invalid_request(errors: Sequence[Mapping[str, Any]], body: Any = None) -> InvalidError:
     """Converts the errors of pydantic; each `field` is a path as the caller sent it, in `body` or in the parameters."""
     found = [{"field": _field(error, body), "message": _message(error)} for error in errors]
-    named = [
-        f"{each['field']}: {each['message']}" if each["field"] else f"{_OF_BODY} {each['message']}" for each in found
-    ]
+    named = [_named(each["field"], each["message"]) for each in found]
     is_json = all(error["type"] != "json_invalid" for error in errors)
     kind = ParamsInvalidError if is_json else BodyNotJsonError
     return kind("; ".join(named), extensions={"errors": found})
+
+
+def _named(field: str, message: str) -> str:
+    if field:
+        return f"{field}: {message}"
+    return f"{_OF_BODY} {message}" if _VERB.match(message) else f"{_OF_BODY}: {message}"
 
 
 # FastAPI begins the path with the part of the request, which must be left out.
@@ -194,9 +202,13 @@ def _sent(way: Sequence[Any], body: Any, *, ends_with_member: bool) -> Iterator[
         yield part
 
 
+_TIME = "must be a time, such as 2026-01-31T08:00:00Z"
 _PLAIN = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
+    "datetime_from_date_parsing": _TIME,
+    "datetime_parsing": _TIME,
+    "datetime_type": _TIME,
     "dict_type": "must be an object",
     "extra_forbidden": "is not known here",
     "float_parsing": "must be a number",
@@ -210,6 +222,10 @@ _PLAIN = {
     "union_tag_not_found": "is missing",
 }
 _OF_BODY = "the body of the request"
+_READABLE = "Send one JSON document in UTF-8, as the API documentation at /docs of the service describes it."
+_VERB = re.compile(r"(has|is|must|needs) ")
+# "Input should be", "String should have", "List should have" and the like.
+_SUBJECT = re.compile(r"^[A-Z]\w+ should ")
 _MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")
 """A member of an enumeration, as Python represents it."""
 
@@ -225,4 +241,17 @@ def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "union_tag_invalid":
         tags = _MEMBER.sub(r"\1", error["ctx"]["expected_tags"])
         return f"must be one of {tags}"
-    return str(error["msg"]).removeprefix("Value error, ")
+    message = str(error["msg"]).removeprefix("Value error, ").replace(" after validation", "")
+    return _SUBJECT.sub("must ", message)
+
+
+def _unreadable(cause: BaseException | None) -> str | None:
+    """Returns why a body cannot be read as JSON if the framework only says that it has failed."""
+    match cause:
+        case UnicodeDecodeError():
+            return f"is not UTF-8, at byte {cause.start + 1}"
+        case RecursionError():
+            return "is nested too deeply"
+        case ValueError():
+            return "has a number with too many digits"
+    return None

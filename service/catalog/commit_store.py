@@ -69,6 +69,12 @@ _COMMITS_SINCE = sa.select(sa.func.count()).where(
     _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS), _c.c.requested_time > _INSTANT, _LAST_BY < _TIMELINE_TIME
 )
 _WRITES_SINCE = _COMMITS_SINCE.where(_BRINGS_ROWS)
+_WRITTEN = sa.select(_c.c.requested_time, _TIMELINE_TIME.label("at"), _c.c.completed_at).where(
+    _OF_TABLE, _c.c.action.in_(WRITING_ACTIONS)
+)
+_ONE = _WRITTEN.where(_c.c.requested_time == _INSTANT).limit(1)
+_LATER = _WRITTEN.where(_c.c.requested_time > _INSTANT).order_by(_c.c.requested_time).limit(1000)
+_EARLIER = _WRITTEN.where(_c.c.requested_time <= _INSTANT).order_by(_c.c.requested_time.desc()).limit(1000)
 _OLDEST_SINCE = sa.select(sa.func.min(_c.c.completed_at)).where(
     _OF_TABLE, _INGESTS, sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME
 )
@@ -184,6 +190,36 @@ def since_freed(connection: Connection, table_id: str, instant: str, *, has_sess
     """
     query = _WRITES_SINCE if has_sessions else _COMMITS_SINCE
     return int(connection.execute(query, {"of_table": table_id, "instant": instant}).scalar_one())
+
+
+def completed_at(connection: Connection, table_id: str, instant: str) -> datetime | None:
+    """Returns when a commit completed; None if it is not known."""
+    found = connection.execute(_ONE, {"of_table": table_id, "instant": instant}).one_or_none()
+    return found.completed_at if found else None
+
+
+def first_needed(connection: Connection, table_id: str, seen: str) -> str:
+    """Returns the instant from which on a consumer that has read up to `seen` needs what was replaced, as
+    `jobs.protocol.consumers` does: the earliest of this commit and of those that completed later. If `seen` is unknown,
+    the last commit before all later ones counts; without one everything is needed."""
+    given = {"of_table": table_id, "instant": seen}
+    last = connection.execute(_ONE, given).one_or_none()
+    if last is None:
+        before = min((each.at for each in connection.execute(_LATER, given)), default=None)
+        rows = connection.execute(_EARLIER, {**given, "instant": before} if before else given).all()
+        last = max(
+            (each for each in rows if before is None or each.at < before), key=lambda each: each.at, default=None
+        )
+        if last is None:
+            return ""
+    earlier = connection.execute(_EARLIER, {**given, "instant": last.requested_time})
+    return min((str(each.requested_time) for each in earlier if each.at >= last.at), default="")
+
+
+def is_any_between(connection: Connection, table_id: str, instant: str, until: str) -> bool:
+    """Returns whether a completed commit was requested after one instant and before another one."""
+    found = connection.execute(_LATER, {"of_table": table_id, "instant": instant}).first()
+    return found is not None and found.requested_time < until
 
 
 def oldest_log_at(connection: Connection, table_id: str) -> datetime | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
@@ -36,6 +38,15 @@ def of_table(connection: Connection, table_id: str) -> list[Consumer]:
     """Returns the table's consumers by name."""
     rows = connection.execute(_OF_TABLE, {"of_table": table_id})
     return [Consumer(**row._mapping) for row in rows]
+
+
+def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, list[Consumer]]:
+    """Returns the consumers of these tables; tables without consumers are left out."""
+    found: dict[str, list[Consumer]] = {}
+    for row in connection.execute(sa.select(_c).order_by(_c.c.name)):
+        if row.table_id in table_ids:
+            found.setdefault(row.table_id, []).append(Consumer(**row._mapping))
+    return found
 
 
 def delete(connection: Connection, table_id: str, name: str) -> None:

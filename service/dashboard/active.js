@@ -4,7 +4,7 @@ import { all, get, jobPath, orNull, post } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { between, bytes, isActive, kindName, moment, number, seconds } from "./format.js";
-import { badge, card, jobTitle, link, tableLink } from "./components.js";
+import { badge, card, jobTitle, link, prose, tableLink } from "./components.js";
 import { may } from "./role.js";
 
 const STATES = ["running", "leased", "queued"];
@@ -107,7 +107,7 @@ function told(job) {
     job.forecast?.text,
     job.attempt > 0 && `attempt ${job.attempt} of ${job.max_attempts}`,
   ].filter(Boolean);
-  return [`${words.join(" · ")} · `, h("time", { datetime: since, title: `since ${moment(since)}` }, `for ${seconds(between(since))}`)];
+  return [...prose(`${words.join(" · ")} · `), h("time", { datetime: since, title: `since ${moment(since)}` }, `for ${seconds(between(since))}`)];
 }
 
 /** The bar, the step and the duration, for the page of one job. */

@@ -39,8 +39,8 @@ export function bytes(value) {
   return `${power && scaled < 100 ? scaled.toFixed(1) : Math.round(scaled)} ${UNITS[power]}`;
 }
 
-/** Returns the description in a schema of the API without the backticks around names. */
-export const described = ({ description }) => plain(description);
+/** Returns the description in a schema of the API without the backticks around names. Forms show `none` for null. */
+export const described = ({ description }) => plain(description)?.replace(/\bnull\b/g, "none");
 export const plain = (text) => text?.replaceAll("`", "");
 
 export function seconds(value) {

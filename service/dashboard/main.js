@@ -128,8 +128,7 @@ async function poll(isProgress) {
       await (isProgress && polled.refresh ? polled.refresh() : polled.load());
     };
     // The session and the data of the view are requested at the same time, because users notice each wait.
-    const [found] = await Promise.all([caller ?? whoAmI(), load()]);
-    if (!caller) showCaller(found);
+    await Promise.all([caller ?? whoAmI().then(showCaller), load()]);
     failures = 0;
     if (polled !== view) return;
     // The user has logged in again, perhaps in another tab.
@@ -223,12 +222,13 @@ function failed(error) {
     const again = h("button", { type: "button", onclick: pollNow }, "Try now");
     const words = h("p", {}, `This page may be out of date. Trying again in ${Math.round(delay() / 1000)} s. `, again);
     show(banner, problem(problemOf(error)), words);
+    main.classList.add("stale");
   } else {
-    showState("problem");
+    showState("error");
     show(banner, problem(problemOf(error)));
     redraw(main, h("p", { class: "card" }, h("a", { href: "#/" }, "Back to the overview")));
+    main.classList.remove("stale");
   }
-  main.classList.add("stale");
 }
 
 /** Shows the log-in in place of the view. Nothing is polled until it is done. */

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { between, kindName, moment, number, seconds } from "./format.js";
-import { card, grid, jobLink, link, pairs, tableLink, time, webLink } from "./components.js";
+import { card, grid, jobLink, link, pairs, prose, tableLink, time, webLink } from "./components.js";
 import { Pause } from "./pause.js";
 
 const WORKER_HEADINGS = ["Worker", "State", "Slots", "Jobs", "Seen", "Spark"];
@@ -57,7 +57,7 @@ export function workersPage(changed) {
         tableLink(each.table_id, each.table_name),
         each.worker_group,
         time(each.created_at),
-        each.waits_for ?? "–",
+        prose(each.waits_for ?? "–"),
       ],
     };
   }

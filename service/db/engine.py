@@ -92,11 +92,13 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS, gives_way: bool = 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """Opens a transaction that only reads."""
+    """Opens a transaction that only reads. In PostgreSQL each of its statements sees what was committed before it."""
     times = call_times.current.get()
     measured = times.in_database() if times else nullcontext()
-    with measured, _reachable(engine), engine.connect() as connection, connection.begin():
-        yield connection
+    with measured, _reachable(engine), engine.connect() as connection:
+        connection.info[WRITES] = False
+        with connection.begin():
+            yield connection
 
 
 @contextmanager

@@ -1,9 +1,15 @@
 """Connections to PostgreSQL with time limits, because a server whose host has failed does not close its connections. A
-value in the URL, the role or the server's configuration takes precedence over the one from here."""
+value in the URL, the role or the server's configuration takes precedence over the one from here.
+
+The dialect sends as few messages as it can, because a thread that waits for an answer gives up the interpreter, and
+then waits for its next turn: in a busy service that takes longer than most statements.
+"""
 
 from __future__ import annotations
 
 import json
+import select
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,10 +17,17 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import sqlalchemy as sa
 from psycopg import errors
+from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+from service.db.sqlite import WRITES
 
 if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.pool import PoolProxiedConnection
 
 # Parameters of libpq that detect a failed host. The limits below detect a host that acknowledges data and never
 # answers, such as a proxy that has lost its server.
@@ -47,20 +60,65 @@ _STATEMENT_SECONDS = "SELECT extract(epoch FROM current_setting('statement_timeo
 _MARGIN_SECONDS = 5.0
 _IDLE_SECONDS = 5.0
 _WAIT_SECONDS = 5.0
+# A connection that was used this recently is not checked before its next use, unless the server has closed it.
+_RECENT_SECONDS = 1.0
+# Statements that the server keeps parsed and planned for each connection. The service has more than psycopg's 100, and
+# each one above the limit is forgotten by a message of its own, and then planned at every execution.
+_PREPARED = 500
+_DRIVER = "postgresql+groundskeeper"
+
+
+class GroundskeeperDialect(PGDialect_psycopg):
+    """The dialect of psycopg, with fewer messages. Reads need no message that begins or ends a transaction, because
+    each statement sees what was committed before it, with or without a transaction (`READ COMMITTED`). Listeners to
+    events of SQLAlchemy would cost time at each statement."""
+
+    supports_statement_cache = True
+
+    def connect(self, *arguments: Any, **more: Any) -> DBAPIConnection:
+        connection = BoundedConnection.connect(*arguments, **more)
+        connection.prepared_max = _PREPARED
+        return connection  # type: ignore[return-value]  # psycopg's connection
+
+    def is_disconnect(self, e: BaseException, connection: Any, cursor: Any) -> bool:
+        # The connections work, but lead to a server that is no longer the primary one. New ones may find that.
+        if isinstance(e, errors.ReadOnlySqlTransaction):
+            return True
+        return bool(super().is_disconnect(e, connection, cursor))  # type: ignore[no-untyped-call]
+
+    def do_ping(self, dbapi_connection: DBAPIConnection) -> bool:
+        assert isinstance(dbapi_connection, BoundedConnection)
+        return dbapi_connection.is_recent or super().do_ping(dbapi_connection)
+
+    def do_begin(self, dbapi_connection: PoolProxiedConnection) -> None:
+        if not dbapi_connection.info.pop(WRITES, True):
+            _driver(dbapi_connection).reads(True)
+
+    def do_commit(self, dbapi_connection: PoolProxiedConnection) -> None:
+        if not _driver(dbapi_connection).reads(False):
+            super().do_commit(dbapi_connection)  # type: ignore[no-untyped-call]
+
+    def do_rollback(self, dbapi_connection: PoolProxiedConnection) -> None:
+        driver = _driver(dbapi_connection)
+        # The pool asks for this whenever a connection is returned.
+        if not driver.reads(False) and driver.info.transaction_status != TransactionStatus.IDLE:
+            super().do_rollback(dbapi_connection)  # type: ignore[no-untyped-call]
+
+
+registry.register(_DRIVER.replace("+", "."), __name__, GroundskeeperDialect.__name__)
 
 
 def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -> Engine:
     """Returns an engine with at most `connections` connections. A thread waits up to 5 seconds until one is free."""
     engine = sa.create_engine(
-        url,
+        url.set(drivername=_DRIVER),
         connect_args={name: value for name, value in _OF_CLIENT.items() if name not in url.query},
         pool_pre_ping=True,
+        # The connection that was used last has most statements prepared.
+        pool_use_lifo=True,
         **{**options, "pool_size": connections, "max_overflow": 0, "pool_timeout": _WAIT_SECONDS},
     )
-
-    @sa.event.listens_for(engine, "do_connect")
-    def _connect(_dialect: object, _record: object, args: Any, parameters: Any) -> BoundedConnection:
-        return BoundedConnection.connect(*args, **parameters)
+    engine.url = url  # The name of the dialect concerns nobody else.
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: BoundedConnection, _record: object) -> None:
@@ -72,12 +130,6 @@ def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -
         seconds = row[0] if row else 0.0
         connection.answer_seconds = seconds + _MARGIN_SECONDS if seconds else None
 
-    @sa.event.listens_for(engine, "handle_error")
-    def _leave_a_standby(context: sa.ExceptionContext) -> None:
-        # The connections work, but lead to a server that is no longer the primary one. New ones may find that.
-        if isinstance(context.original_exception, errors.ReadOnlySqlTransaction):
-            context.is_disconnect = True
-
     return engine
 
 
@@ -87,16 +139,46 @@ class BoundedConnection(psycopg.Connection[Any]):
     connection are executed, the limit is 5 seconds."""
 
     answer_seconds: float | None = 30.0
+    _is_reading = False
+    _used_at = 0.0
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether the connection was used a moment ago, and nothing has arrived since then. An end of the connection
+        would have arrived."""
+        if time.monotonic() - self._used_at > _RECENT_SECONDS or self.closed:
+            return False
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return not poll.poll(0)
+
+    def reads(self, now: bool) -> bool:
+        """Sets whether the following statements only read, each in a transaction of its own, and returns whether the
+        earlier ones did."""
+        before = self._is_reading
+        if before != now:
+            if not self.closed:
+                self.autocommit = now
+            self._is_reading = now
+        return before
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         if timeout is not None:  # The caller has its own time limit, and expects that nothing may come.
             return super().wait(gen, interval, timeout)
-        seconds = _IDLE_SECONDS if self.autocommit else self.answer_seconds
+        seconds = _IDLE_SECONDS if self.autocommit and not self._is_reading else self.answer_seconds
         try:
-            return super().wait(gen, interval, seconds)
+            found = super().wait(gen, interval, seconds)
+            self._used_at = time.monotonic()
+            return found
         except errors._WaitTimeout:  # The documentation of `Connection.wait` names this exception.
             self.close()
             raise errors.OperationalError(f"the server did not answer within {seconds:g} s") from None
+
+
+def _driver(connection: PoolProxiedConnection) -> BoundedConnection:
+    driver = connection.dbapi_connection  # `driver_connection` is None once the pool has given the connection away.
+    assert isinstance(driver, BoundedConnection)
+    return driver
 
 
 @contextmanager

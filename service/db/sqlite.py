@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy.pool import PoolProxiedConnection
 
 WRITES = "groundskeeper_writes"
-"""A key of `Connection.info`: the next transaction of the connection writes."""
+"""A key of `Connection.info`: whether the next transaction of the connection writes."""
 
 _DRIVER = "sqlite+groundskeeper"
 _BUSY_TIMEOUT_MS = 10_000

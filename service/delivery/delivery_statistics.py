@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -32,25 +33,29 @@ class DeliveryStatistics:
     disabled: int
 
 
-def statistics(connection: Connection) -> DeliveryStatistics:
+def _statement() -> sa.Select[Any]:
     is_enabled = _h.c.disabled_at.is_(None)
-    webhooks = connection.execute(
-        sa.select(
-            sa.func.count().label("webhooks"),
-            sa.func.count(sa.case((is_enabled & _h.c.failing_since.is_not(None), 1))).label("failing"),
-            sa.func.count(_h.c.disabled_at).label("disabled"),
-        )
-    ).one()
-    found = {}
+    counts = []
     for state in _OPEN:
         # The condition of the partial index and the state are literals, because SQLite uses the index only then.
         is_state = _d.c.state == sa.literal_column(f"'{state.value}'")
         some = sa.select(_d.c.id).where(schema.DELIVERY_IS_OPEN, is_state).limit(MOST_COUNTED).subquery()
-        found[state] = connection.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
+        counts.append(sa.select(sa.func.count()).select_from(some).scalar_subquery())
     # Deliveries of disabled webhooks are not tried.
-    due = (
-        sa.select(sa.func.min(_q.c.next_at))
-        .join(_h, _h.c.id == _q.c.webhook_id)
-        .where(_q.c.next_at.is_not(None), is_enabled)
-    )
-    return DeliveryStatistics(found, connection.execute(due).scalar(), **webhooks._mapping)
+    enabled = sa.select(_h.c.id).where(is_enabled)
+    due = sa.select(sa.func.min(_q.c.next_at)).where(_q.c.next_at.is_not(None), _q.c.webhook_id.in_(enabled))
+    return sa.select(
+        due.scalar_subquery(),
+        sa.func.count(),
+        sa.func.count(sa.case((is_enabled & _h.c.failing_since.is_not(None), 1))),
+        sa.func.count(_h.c.disabled_at),
+        *counts,
+    ).select_from(_h)
+
+
+_STATISTICS = _statement()
+
+
+def statistics(connection: Connection) -> DeliveryStatistics:
+    due_at, webhooks, failing, disabled, *numbers = connection.execute(_STATISTICS).one()
+    return DeliveryStatistics(dict(zip(_OPEN, numbers, strict=True)), due_at, webhooks, failing, disabled)

@@ -8,24 +8,27 @@ can be read or prepared without it. A second lock keeps the webhooks unchanged m
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.dialects import sqlite
 
 from service.db import schema
 from service.db.engine import at_end
-from service.db.upsert import insert_into
 from service.delivery import delivery_store, webhook_store
 from service.events import tally
 from service.events.event import MOST_DISORDER, Event, Published
 from service.events.tally import Count
 
 _e = schema.events
+
+_Counted = tuple[str | None, Count]
+"""A count, and the id of the event that has to be new, if any."""
 
 # The keys of the advisory locks: any numbers that no other lock in the same database uses. A transaction takes the lock
 # of the webhooks before that of the positions.
@@ -65,40 +68,90 @@ def _finish(connection: Connection, given: Sequence[_Last]) -> None:
     by_id = {event.id: event for each in given for event in each.events}
     wanted = _wanted(connection, by_id.values())
     queues = delivery_store.queues(connection, wanted)
-    new = write(connection, list(by_id.values()))
-    if not by_id:
-        _take(connection, _POSITIONS)
+    counts = [(None, count) for each in given for count in each.counts]
+    of_events = [(event.id, count) for event in by_id.values() for count in tally.of_events([event])]
+    new = _write(connection, list(by_id.values()), [*counts, *of_events])
     positions = {each.event.id: each for each in new}
     now = max((each.now for each in given if each.now), default=None)
     if now is not None:
         pairs = [(webhook_id, positions[event.id]) for webhook_id, event in wanted if event.id in positions]
         delivery_store.enqueue(connection, pairs, now=now, queues=queues)
-    tally.add(
-        connection, [*(count for each in given for count in each.counts), *tally.of_events(each.event for each in new)]
-    )
     for each in given:
         if each.write is not None:
             each.write(connection)
 
 
 def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
-    """Writes events without deliveries now. Returns the events that are new."""
-    if not events:
-        return []
+    """Writes events without deliveries now, and does not count them. Returns the events that are new."""
+    return _write(connection, list({event.id: event for event in events}.values()), ()) if events else []
+
+
+def _write(connection: Connection, events: Sequence[Event], counts: Sequence[_Counted]) -> list[Published]:
+    """Takes the lock of the positions, writes those of the events that are new, and adds `counts`. Returns the new
+    events. The ids of the events differ."""
     by_id = {event.id: event for event in events}
-    rows = [
-        {"id": event.id, "type": str(event.type), "at": event.at, "table_id": event.table_id, "data": dict(event.data)}
-        for event in by_id.values()
-    ]
-    _take(connection, _POSITIONS)
-    written = connection.execute(_write(connection.dialect.name), rows)
-    return [Published(row.seq, by_id[row.id]) for row in sorted(written)]
+    if connection.dialect.name == "postgresql":
+        written = connection.execute(_LOCK_AND_WRITE, _arrays(events, counts))
+        return [Published(row.seq, by_id[row.id]) for row in written if row.seq is not None]
+    new = []
+    if events:
+        rows = [
+            {"id": each.id, "type": str(each.type), "at": each.at, "table_id": each.table_id, "data": dict(each.data)}
+            for each in events
+        ]
+        new = [Published(row.seq, by_id[row.id]) for row in sorted(connection.execute(_WRITE, rows))]
+    are_new = {None, *(each.event.id for each in new)}
+    tally.add(connection, (count for event_id, count in counts if event_id in are_new))
+    return new
 
 
-@cache
-def _write(dialect: str) -> sa.Executable:
-    # The databases insert the rows of one statement in their order.
-    return insert_into(dialect, _e).on_conflict_do_nothing(index_elements=["id"]).returning(_e.c.seq, _e.c.id)
+_NEWEST = sa.select(sa.func.max(_e.c.seq))
+
+# The database inserts the rows of one statement in their order.
+_WRITE = sqlite.insert(_e).on_conflict_do_nothing(index_elements=["id"]).returning(_e.c.seq, _e.c.id)
+
+# All replicas wait while a transaction holds the lock, so PostgreSQL takes it and writes everything in one statement,
+# without a message between. The insertions read `locked`, so they have their positions and change the counters only
+# after that. A condition on what an earlier transaction has written would fail here, because the statement does not
+# see it; conflicts are found all the same. A count with an `event` is added if that event is new. Counters are changed
+# in one order, so that no two transactions each wait for a counter of the other one.
+_LOCK_AND_WRITE = sa.text("""
+WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(:positions)),
+written AS (
+    INSERT INTO events (id, type, at, table_id, data)
+    SELECT id, type, at, table_id, CAST(data AS json) FROM locked, unnest(
+        CAST(:ids AS text[]), CAST(:types AS text[]), CAST(:times AS timestamptz[]), CAST(:tables AS text[]),
+        CAST(:documents AS text[])
+    ) WITH ORDINALITY AS given (id, type, at, table_id, data, number)
+    ORDER BY number
+    ON CONFLICT (id) DO NOTHING RETURNING seq, id
+),
+counted AS (
+    INSERT INTO tallies (name, labels, value)
+    SELECT name, labels, sum(amount) FROM locked, unnest(
+        CAST(:of AS text[]), CAST(:names AS text[]), CAST(:labels AS text[]), CAST(:amounts AS float8[])
+    ) AS given (event, name, labels, amount)
+    WHERE event IS NULL OR event IN (SELECT id FROM written)
+    GROUP BY name, labels HAVING sum(amount) <> 0 ORDER BY name, labels
+    ON CONFLICT (name, labels) DO UPDATE SET value = tallies.value + excluded.value
+)
+SELECT seq, id FROM locked LEFT JOIN written ON true ORDER BY seq
+""").columns(_e.c.seq, _e.c.id)
+
+
+def _arrays(events: Sequence[Event], counts: Sequence[_Counted]) -> dict[str, Any]:
+    return {
+        "positions": _POSITIONS,
+        "ids": [each.id for each in events],
+        "types": [str(each.type) for each in events],
+        "times": [each.at for each in events],
+        "tables": [each.table_id for each in events],
+        "documents": [json.dumps(dict(each.data)) for each in events],
+        "of": [event_id for event_id, _ in counts],
+        "names": [each.name for _, each in counts],
+        "labels": [tally.text_of(each) for _, each in counts],
+        "amounts": [float(each.amount) for _, each in counts],
+    }
 
 
 def _wanted(connection: Connection, events: Iterable[Event]) -> list[tuple[str, Event]]:
@@ -128,7 +181,7 @@ def has(connection: Connection, event_id: str) -> bool:
 
 def newest(connection: Connection) -> int:
     """Returns the `seq` of the newest event, 0 before the first."""
-    return connection.execute(sa.select(sa.func.max(_e.c.seq))).scalar() or 0
+    return connection.execute(_NEWEST).scalar() or 0
 
 
 def after(connection: Connection, seq: int, limit: int) -> list[Published]:

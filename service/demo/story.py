@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from service.demo import ledger, processes, receiver
@@ -88,13 +89,12 @@ def run(*, rows: int, keep: bool, as_json: bool) -> int:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     except DemoFailedError as error:
-        console.print(f"[red]The demo failed:[/red] {error}")
+        console.print(f"[red]The demo failed:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         findings = Findings()
-    _summarise(console, findings)
     if findings.ok:
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        console.print(f"The logs and the table are in {folder}.", highlight=False)
+        console.print(f"The logs and the table are in {folder}.", highlight=False, soft_wrap=True)
     if as_json:
         sys.stdout.write(json.dumps(findings.to_json()) + "\n")
     return 0 if findings.ok else 1
@@ -135,6 +135,7 @@ class _Demo:
             self._judge(ledger.read(ledger_path), audit)
             self._count_messages(self._completed() - before)
             self._findings.seconds = time.monotonic() - started
+            _summarise(self._console, self._findings)
             if self._keep:
                 self._say("Press Ctrl-C to end the service.")
                 _sleep_until_interrupted()
@@ -199,7 +200,9 @@ class _Demo:
                 total = now["tasks_total"] or None
                 progress.update(shown, description=f"{kind}: {now['step']}", completed=now["tasks_done"], total=total)
         if job["state"] != "succeeded":
-            raise DemoFailedError(f"the {kind} {job['state']}: {job['error']}")
+            error = job["error"] or {}
+            texts = [f"the {kind} {job['state']}.", *(error[each] for each in ("detail", "hint") if error.get(each))]
+            raise DemoFailedError("\n  ".join(texts))
         seconds = _seconds(job)
         self._findings.jobs[kind] = seconds
         self._say(f"[green]{kind.replace('_', ' ')}[/green] in {seconds:.1f} s: {_describe(kind, job['result'])}")
@@ -249,6 +252,7 @@ def _summarise(console: Console, findings: Findings) -> None:
         f"missing; "
         f"{findings.seconds:.0f} s.",
         highlight=False,
+        soft_wrap=True,
     )
 
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from service.db.engine import writing
+from service.db.engine import reading
 from service.events.notifier import Notifier
 from service.model.errors import DatabaseUnavailableError
 from service.model.task_health import TaskHealth
@@ -50,7 +50,8 @@ class ReplicaNotifications:
                 continue
             self._wanted.clear()
             try:
-                with writing(self._engine) as connection:
+                # Nothing is written, so the statement needs no transaction.
+                with reading(self._engine) as connection:
                     connection.execute(sa.select(sa.func.pg_notify(_CHANNEL, self._own)))
             except DatabaseUnavailableError as error:
                 log.warning("The other replicas could not be notified: %s", error)
@@ -74,8 +75,9 @@ class ReplicaNotifications:
             connection.detach()
             self._notifier.notify_here()
             while not self._notifier.is_closed:
-                for received in driver.notifies(timeout=_CHECK_SECONDS, stop_after=1):
-                    if received.payload != self._own:
-                        self._notifier.notify_here()
-                connection.exec_driver_sql("SELECT 1")
+                received = list(driver.notifies(timeout=_CHECK_SECONDS, stop_after=1))
+                if any(each.payload != self._own for each in received):
+                    self._notifier.notify_here()
+                if not received:
+                    connection.exec_driver_sql("SELECT 1")
                 self._tasks.ended(_LISTEN)

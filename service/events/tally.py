@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
+from sqlalchemy.dialects import sqlite
 
 from service.db import schema
-from service.db.upsert import insert_into
 from service.events.event import Event, EventType
 
 _t = schema.tallies
@@ -51,26 +50,26 @@ def of_events(events: Iterable[Event]) -> list[Count]:
 
 
 def add(connection: Connection, counts: Iterable[Count]) -> None:
-    """Adds to the counters. The caller holds the outbox's lock, so that no two transactions each wait for a counter of
-    the other one."""
+    """Adds to the counters of SQLite. In PostgreSQL the outbox does so, in the statement that takes its lock."""
     amounts: defaultdict[tuple[str, str], float] = defaultdict(float)
     for each in counts:
-        amounts[each.name, ",".join(each.labels)] += each.amount
+        amounts[each.name, text_of(each)] += each.amount
     rows = [
         {"name": name, "labels": labels, "value": amount}
         for (name, labels), amount in sorted(amounts.items())
         if amount
     ]
-    if not rows:
-        return
-    connection.execute(_add(connection.dialect.name), rows)
+    if rows:
+        connection.execute(_ADD, rows)
 
 
-@cache
-def _add(dialect: str) -> sa.Insert:
-    statement = insert_into(dialect, _t)
-    more = {"value": _t.c.value + statement.excluded.value}
-    return statement.on_conflict_do_update(index_elements=["name", "labels"], set_=more)
+_NEW = sqlite.insert(_t)
+_ADD = _NEW.on_conflict_do_update(index_elements=["name", "labels"], set_={"value": _t.c.value + _NEW.excluded.value})
+
+
+def text_of(count: Count) -> str:
+    """Returns the labels of a counter as they are stored."""
+    return ",".join(count.labels)
 
 
 def every(connection: Connection) -> Tallies:

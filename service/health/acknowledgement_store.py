@@ -39,7 +39,7 @@ class Acknowledgement(Documented):
 
 def every(connection: Connection, now: datetime) -> dict[str, Acknowledgement]:
     """Returns the acknowledgements by the ids of their problems."""
-    rows = connection.execute(sa.select(_a).where(sa.not_(_is_over(now))))
+    rows = connection.execute(_EVERY, {"now": now})
     return {row.problem_id: _read(row) for row in rows}
 
 
@@ -79,5 +79,8 @@ def _read(row: sa.Row[Any]) -> Acknowledgement:
     return Acknowledgement(row.acknowledged_by, row.at, row.until, row.reason)
 
 
-def _is_over(now: datetime) -> sa.ColumnElement[bool]:
+def _is_over(now: datetime | sa.BindParameter[datetime]) -> sa.ColumnElement[bool]:
     return sa.and_(_a.c.until.is_not(None), _a.c.until <= now)
+
+
+_EVERY = sa.select(_a).where(sa.not_(_is_over(sa.bindparam("now"))))

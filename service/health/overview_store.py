@@ -34,20 +34,26 @@ _p = schema.delegated_plans
 
 MOST_LAST_JOBS = 20
 
-_HELD = {state.value for state in HELD}
-
-
 # Every overview executes these statements, so they are built once.
-_NUMBERS = sa.select(_j.c.state, sa.func.count()).where(job_store.is_active()).group_by(_j.c.state)
-_BUSY = sa.select(_j.c.table_id).where(job_store.is_active(), _j.c.state.in_(_HELD)).distinct()
+# Literals, not parameters: only then does SQLite use the small partial index of held jobs.
+_HELD = schema.jobs.alias("held")
+_IS_HELD = _HELD.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_BUSY = sa.select(sa.func.aggregate_strings(_HELD.c.table_id, " ")).where(_IS_HELD).scalar_subquery()
+_ACTIVITY = sa.select(_j.c.state, sa.func.count(), _BUSY).where(job_store.is_active()).group_by(_j.c.state)
 _SHAPES = sa.select(_t.c.id, _t.c["index"], _t.c.profile).where(schema.among(_t.c.id, "of_tables"))
 _IS_DISABLED = _h.c.disabled_because.is_not(None)
+_OPEN = (DeliveryState.PENDING, DeliveryState.DEAD)
 _WEBHOOKS = sa.select(
     sa.func.count(),
     sa.func.count(sa.case((sa.and_(sa.not_(_IS_DISABLED), _h.c.failing_since.is_not(None)), 1))),
     sa.func.count(sa.case((_IS_DISABLED, 1))),
+    *(
+        sa.select(sa.func.count())
+        .where(schema.DELIVERY_IS_OPEN, _d.c.state == sa.literal_column(f"'{state.value}'"))
+        .scalar_subquery()
+        for state in _OPEN
+    ),
 ).select_from(_h)
-_DELIVERIES = sa.select(_d.c.state, sa.func.count()).where(schema.DELIVERY_IS_OPEN).group_by(_d.c.state)
 _TURN = sa.case((_j.c.state == JobState.RUNNING.value, 0), (_j.c.state == JobState.LEASED.value, 1), else_=2)
 _IN_TURN = (_TURN, _j.c.created_at, _j.c.id)
 # An index has the jobs of one state in their order, so only the first ones are read of the thousands that may wait.
@@ -161,8 +167,10 @@ class WebhookCounts:
 
 
 def activity(connection: Connection) -> Activity:
-    jobs = {JobState(state): number for state, number in connection.execute(_NUMBERS)}
-    return Activity(jobs, set(connection.execute(_BUSY).scalars()))
+    found = connection.execute(_ACTIVITY).all()
+    # Each row has all of them.
+    busy = {table_id for *_, tables in found if tables for table_id in tables.split(" ")}
+    return Activity({JobState(state): number for state, number, _ in found}, busy)
 
 
 def tables(connection: Connection, busy: Collection[str]) -> Listing:
@@ -217,9 +225,8 @@ def suggestions(connection: Connection, limit: int) -> list[Suggestion]:
 
 def webhooks(connection: Connection) -> WebhookCounts:
     """Counts the webhooks, and the deliveries that wait or were given up."""
-    row = connection.execute(_WEBHOOKS).one()
-    counts = {DeliveryState(state): number for state, number in connection.execute(_DELIVERIES)}
-    return WebhookCounts(*row, counts)
+    webhooks, failing, disabled, *numbers = connection.execute(_WEBHOOKS).one()
+    return WebhookCounts(webhooks, failing, disabled, dict(zip(_OPEN, numbers, strict=True)))
 
 
 @lru_cache(maxsize=1000)

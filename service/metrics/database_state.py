@@ -18,7 +18,7 @@ from service.events import tally
 from service.events.tally import Tallies
 from service.health import problem_store
 from service.health.problem import ProblemKind, Severity
-from service.health.result_cache import ResultCache
+from service.health.result_cache import NOT_OLD, ResultCache
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentKind, IncidentState
 from service.metrics import table_series
@@ -52,8 +52,8 @@ class Reading:
 
 
 class Reader:
-    """Reads the state again and again. If there are thousands of tables, figures that need a row of each are some
-    seconds old."""
+    """Reads the state again and again. If there are thousands of tables, figures that need a row of each are those of
+    the last reading, if that was in the last ten minutes."""
 
     def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster, chosen: Chosen = NONE_CHOSEN) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster
@@ -65,9 +65,11 @@ class Reader:
 
     def read(self) -> Reading:
         """Raises DatabaseUnavailableError."""
-        tables = self._tables.get(self._engine, self._clock)
+        tables = self._tables.get(self._engine, self._clock, NOT_OLD)
         found = _read(self._engine, self._clock(), tables, self._forecaster.outlook(self._engine, self._clock))
-        return replace(found, series=self._series.get(self._engine, self._clock)) if self._has_series else found
+        return (
+            replace(found, series=self._series.get(self._engine, self._clock, NOT_OLD)) if self._has_series else found
+        )
 
 
 def _of_tables(engine: Engine, _now: datetime) -> TableStatistics:

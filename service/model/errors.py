@@ -66,7 +66,7 @@ class NotFoundError(GroundskeeperError):
 class WebhookNotFoundError(NotFoundError):
     type = "webhook-not-found"
     title = "No webhook with this id is known"
-    hint = "GET /v1/webhooks lists the webhooks."
+    hint = "GET /v1/webhooks, or `groundskeeper webhooks list`, lists the webhooks."
     why = (
         "The id is not the id of a webhook. Perhaps it was mistyped, or the webhook has been deleted together with its"
         " deliveries."
@@ -77,7 +77,7 @@ class WebhookNotFoundError(NotFoundError):
 class NotificationNotFoundError(NotFoundError):
     type = "notification-not-found"
     title = "No notification has this name"
-    hint = "GET /v1/notifications lists the notifications."
+    hint = "GET /v1/notifications, or `groundskeeper notifications list`, lists the notifications."
     why = "The name is not that of a notification. Perhaps it was mistyped, or the notification has been deleted."
     example = "There is no notification on-call."
 

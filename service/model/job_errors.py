@@ -12,7 +12,7 @@ from service.model.errors import ConflictError, NotFoundError
 class JobNotFoundError(NotFoundError):
     type = "job-not-found"
     title = "No job with this id is known"
-    hint = "GET /v1/jobs lists the jobs."
+    hint = "GET /v1/jobs, or `groundskeeper jobs list`, lists the jobs."
     why = (
         "The id is not the id of a known job. Ended jobs are deleted after GROUNDSKEEPER_HISTORY_DAYS, and all jobs of"
         " a table when it is unregistered."
@@ -23,7 +23,7 @@ class JobNotFoundError(NotFoundError):
 class IncidentNotFoundError(NotFoundError):
     type = "incident-not-found"
     title = "No incident with this id is known"
-    hint = "GET /v1/incidents lists the incidents."
+    hint = "GET /v1/incidents, or `groundskeeper incidents list`, lists the incidents."
     why = (
         "The id is not the id of a known incident. Closed incidents are deleted once their commit has left the table's"
         " active timeline."

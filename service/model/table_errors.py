@@ -14,7 +14,10 @@ from service.model.errors import ConflictError, GroundskeeperError, InvalidError
 class TableNotFoundError(NotFoundError):
     type = "table-not-found"
     title = "No table with this id is registered"
-    hint = "GET /v1/tables lists the registered tables; POST /v1/tables registers one."
+    hint = (
+        "GET /v1/tables, or `groundskeeper tables list`, lists the registered tables; POST /v1/tables, or"
+        " `groundskeeper tables add`, registers one."
+    )
     why = (
         "The id in the address is not the id of a registered table. Perhaps it was mistyped, or the table has been"
         " unregistered: a table that is registered again gets a new id."

@@ -8,7 +8,7 @@ from service.model.errors import ConflictError, NotFoundError
 class FreezeNotFoundError(NotFoundError):
     type = "freeze-not-found"
     title = "No freeze has this name"
-    hint = "GET /v1/freezes lists the freezes."
+    hint = "GET /v1/freezes, or `groundskeeper freezes list`, lists the freezes."
     why = "No freeze has this name. Perhaps it was mistyped, or the freeze has been deleted."
     example = "There is no freeze black-friday."
 
@@ -27,7 +27,7 @@ class TooManyFreezesError(ConflictError):
 class ShadowNotFoundError(NotFoundError):
     type = "shadow-not-found"
     title = "The policy of this pattern has no shadow"
-    hint = "GET /v1/policy-shadows lists the shadows."
+    hint = "GET /v1/policy-shadows, or `groundskeeper policy shadow`, lists the shadows."
     why = (
         "The pattern was mistyped, or its shadow was deleted. A policy has one after PUT /v1/policy-shadows/{pattern}."
     )

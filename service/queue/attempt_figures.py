@@ -224,6 +224,23 @@ def gb_hours_since(connection: Connection, table_id: str, since: datetime) -> tu
     return spent / 3600, min((row.first for row in rows), default=None)
 
 
+def gb_hours_of_each(
+    connection: Connection, table_id: str, since: datetime, until: datetime
+) -> list[tuple[datetime, float]]:
+    """Returns the ends of the table's attempts in this period, the earliest first, and the GB-hours of each."""
+    is_before = _f.c.table_id == table_id, _f.c.ended_at < until
+    rows = connection.execute(
+        sa.select(_f.c.kind, _f.c.ended_at, _f.c.gb_seconds).where(*is_before, _f.c.ended_at >= since)
+    ).all()
+    earlier = sa.select(_f.c.kind, sa.func.max(_f.c.gb_seconds).label("most")).where(*is_before, _f.c.ended_at < since)
+    totals: dict[str, float] = {row.kind: row.most for row in connection.execute(earlier.group_by(_f.c.kind))}
+    found = []
+    for kind, ended_at, total in sorted(rows, key=lambda each: (each.ended_at, each.gb_seconds)):
+        found.append((ended_at, (total - totals.get(kind, 0.0)) / 3600))
+        totals[kind] = total
+    return found
+
+
 def _newest(before: datetime) -> sa.ScalarSelect[int]:
     """The newest row of a table and kind before that moment."""
     return (

@@ -8,13 +8,14 @@ from random import Random
 from typing import assert_never
 
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, Outcome, Problem, Result
-from jobs.errors import JobError
+from jobs.errors import JobError, NoExecutorsError
 from service.model.backoff import BackOff
 from service.queue.job import Job, JobState
 from service.queue.problem_types import OUTCOME_UNKNOWN, WORKER_LOST
 
-# Waiting for a table's lock does no harm, and people may find the holder only the next day.
-_LOCKED_FOR = timedelta(hours=24)
+# Waiting for a table's lock or for executors does no harm, and people may find who has them only the next day.
+_HELD_FOR = timedelta(hours=24)
+_HELD = {TABLE_LOCKED, NoExecutorsError.type}
 # An attempt waits only seconds for the lock's server, but a restart of the server may take longer.
 _AWAY_FOR = timedelta(minutes=2)
 
@@ -70,9 +71,10 @@ def after_result(
 
 
 def _counts(job: Job, error: Problem, now: datetime) -> bool:
-    """Returns whether the attempt counts towards the job's limit. An attempt that only waited for a lock does not."""
-    if error.type == TABLE_LOCKED:
-        return now - job.created_at > _LOCKED_FOR
+    """Returns whether the attempt counts towards the job's limit. One that waited for a lock, or for executors that
+    were given to others, does not."""
+    if error.type in _HELD:
+        return now - job.created_at > _HELD_FOR
     if error.type == LOCK_UNAVAILABLE:
         return now - (job.started_at or now) > _AWAY_FOR
     return True

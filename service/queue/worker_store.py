@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -26,12 +27,12 @@ _PROBED = 9
 _IS_WORKER = _w.c.id == sa.bindparam("of_worker")
 _FRESH = sa.select(_w.c.state, _w.c.executors).where(_IS_WORKER, _w.c.last_seen > sa.bindparam("seen"))
 _SEEN = _w.update().where(_IS_WORKER, _w.c.last_seen <= sa.bindparam("seen"))
-_EVERY = sa.select(_w).order_by(_w.c.last_seen.desc(), _w.c.id)
 # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
-_HELD = (
-    sa.select(_j.c.worker_id, _j.c.id)
-    .where(_j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]))
-    .order_by(_j.c.leased_at, _j.c.id)
+_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_EVERY = (
+    sa.select(_w, _j.c.id.label("job_id"))
+    .select_from(_w.outerjoin(_j, sa.and_(_j.c.worker_id == _w.c.id, _IS_HELD)))
+    .order_by(_w.c.last_seen.desc(), _w.c.id, _j.c.leased_at, _j.c.id)
 )
 
 _RATES = sa.select(_w.c.read_rates).where(_w.c.read_rates.is_not(None)).order_by(_w.c.last_seen.desc()).limit(_PROBED)
@@ -67,19 +68,13 @@ def seen(connection: Connection, worker_id: str, now: datetime) -> None:
 
 def every(connection: Connection) -> list[Worker]:
     """Returns all workers with the jobs that they hold, the most recently seen first."""
-    held = defaultdict(list)
-    for row in connection.execute(_HELD):
-        held[row.worker_id].append(row.id)
-    return [
-        Worker(
-            id=row.id,
-            info=read(WorkerInfo, row),
-            first_seen=row.first_seen,
-            last_seen=row.last_seen,
-            job_ids=tuple(held[row.id]),
-        )
-        for row in connection.execute(_EVERY)
-    ]
+    found = []
+    # Each row has one of the jobs of a worker, if it holds any.
+    for _, rows in groupby(connection.execute(_EVERY), key=attrgetter("id")):
+        row, *others = rows
+        info, jobs = read(WorkerInfo, row), [each.job_id for each in (row, *others) if each.job_id is not None]
+        found.append(Worker(row.id, info, row.first_seen, row.last_seen, tuple(jobs)))
+    return found
 
 
 def read_rates(connection: Connection) -> ReadRates:

@@ -15,6 +15,7 @@ from service.model.formatting import count, size
 from service.policies.settings import CleaningSettings
 from service.scheduling.by_objective import of_versions, within_budget
 from service.scheduling.decision import Proposal, Run, Skip
+from service.scheduling.first_freed import FirstFreed
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.rollback import NOBODY, Silent, left_to_cleanings
 from service.scheduling.trigger_context import Timing, TriggerContext, by_calendar, by_thresholds, commits_to_go
@@ -28,7 +29,7 @@ def propose(inputs: PolicyInputs) -> Proposal:
         inputs.context,
         inputs.incidents,
         inputs.consumers,
-        commits_since_freed=inputs.commits_since_freed,
+        first=inputs.first_freed,
         silent=left_to_cleanings(inputs),
     )
 
@@ -40,15 +41,15 @@ def decide(
     incidents: Sequence[Incident] = (),
     consumers: Sequence[Consumer] = (),
     *,
-    commits_since_freed: int | None = None,
+    first: FirstFreed | None = None,
     silent: Silent = NOBODY,
 ) -> Run | Skip:
     """Returns the proposal, by the calendar or else by the thresholds; `Skip` when no file could be freed.
 
     `consumers` are only for the text, because the job itself keeps the files that they need. Late files of fenced
     writers must be removed before the timeline is archived past their instants, so a cleaning for them waits for
-    neither calendar nor thresholds. `commits_since_freed` is as in `PolicyInputs`. `silent` are the writers whose
-    writes only a cleaning rolls back.
+    neither calendar nor thresholds. `first` is as in `PolicyInputs`. `silent` are the writers whose writes only a
+    cleaning rolls back.
     """
     late = sum(each.is_unresolved and each.kind is IncidentKind.LATE_FILES for each in incidents)
     finding = f"{count(late, 'fenced write')} may have left late files"
@@ -69,14 +70,12 @@ def decide(
     timing = within_budget(_timing(settings, snapshot, context), context.objective)
     if not timing.is_due:
         return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning, timing.commits)
-    counts_commits = settings.policy is CleaningPolicy.KEEP_LATEST_COMMITS
     if dead := len(silent.dead):
         kept += f"; {count(dead, 'write')} of dead writers to roll back"
-    elif counts_commits and commits_since_freed is not None and commits_since_freed < settings.retain:
-        # Hudi (1.2, `CleanPlanner`) deletes a version only if its successor is older than all retained commits.
-        since = f"{count(commits_since_freed, 'commit')} since the first went out of use, {settings.retain} retained"
-        because = f"{timing.because}; but all {count(files, 'file')} out of use are kept: {since}"
-        return Skip("all-kept", because, silent.until, warning)
+    elif found := first and first.kept(settings, context.now):
+        why, until = found
+        because = f"{timing.because}; but all {count(files, 'file')} out of use are kept: {why}"
+        return Skip("all-kept", because, min((at for at in (until, silent.until) if at), default=None), warning)
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
     because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
     return Run(JobKind.CLEANING, params, f"{because}{kept}", warning)

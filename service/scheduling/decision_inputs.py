@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from jobs.contract import JobKind, WriterEngine
 from jobs.format.lock_providers import is_provable
-from jobs.job_params import CleaningPolicy
 from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
 from service.delegation import plan_store
 from service.incidents import store
@@ -24,20 +23,26 @@ from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
-from service.scheduling import bucket_trends, cleaning, decision_store, delegated
+from service.scheduling import bucket_trends, cleaning, decision_store, delegated, first_freed
 from service.scheduling.admission import Situation
 from service.scheduling.bucket_expansion import NOT_QUIET
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict, Wait
 from service.scheduling.expected_costs import NO_COSTS, work_seconds
-from service.scheduling.job_history import JobHistory, history_of, one_sided_splits, withheld_plans
+from service.scheduling.job_history import (
+    JobHistory,
+    history_of,
+    one_sided_splits,
+    withdrawn_kinds,
+    withheld_plans,
+)
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.table_objectives import table_objective
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from service.scheduling.writer_hazard import unless_refused, writer_hazard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -123,7 +128,7 @@ def inputs_of(
     unresolved = store.unresolved(connection, table_id)
     changes = [at for at in (effective.changed_at, breaker_store.mended_at(connection, table_id)) if at]
     history = {kind: history_of(recent, kind, forgive_before=max(changes, default=None)) for kind in DECIDED}
-    calendars = _calendars(policy, before, now)
+    calendars = _calendars(policy, before, withdrawn_kinds(recent), now)
     pause = paused(pause_store.pause_of(connection), policy)
     freezes = freeze_store.not_ended(connection, now)
     subject = Subject.of(table)
@@ -156,7 +161,13 @@ def inputs_of(
         # Delegated plans do not wait for the minimum interval of the policy.
         rest={kind: 0 if asked.get(kind) else getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
-    has_sessions = WriterEngine.SPARK_SQL in table.writers.known_engines(sightings)
+    consumers = consumer_store.of_table(connection, table_id)
+    is_flink = has_flink(table, sightings)
+    counted = first_freed.Counted(
+        has_sessions=WriterEngine.SPARK_SQL in table.writers.known_engines(sightings),
+        has_flink=is_flink,
+        retries_conflicts=table.writers.retry_conflicts,
+    )
     inputs = PolicyInputs(
         policy=policy,
         snapshot=snapshot,
@@ -164,12 +175,12 @@ def inputs_of(
         incidents=unresolved,
         tried=_attempted(recent),
         hazard=writer_hazard(table, sightings, has_hashing_config=bool(stored.hashing_config)),
-        consumers=consumer_store.of_table(connection, table_id),
-        has_flink=has_flink(table, sightings),
-        must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
+        consumers=consumers,
+        has_flink=is_flink,
+        must_stop_flink=is_flink and not table.writers.are_stopped(sightings),
         unproved=_unproved(table, sightings),
         one_sided=_one_sided(connection, snapshot, policy),
-        commits_since_freed=_commits_since_freed(connection, snapshot, policy, has_sessions=has_sessions),
+        first_freed=first_freed.read(connection, snapshot, policy, consumers, now, writers=counted),
         growth=bucket_trends.near_limit(connection, snapshot, policy, now),
     )
     proposals = {
@@ -260,17 +271,6 @@ def _one_sided(connection: Connection, snapshot: TableSnapshot, policy: Policy) 
     return one_sided_splits(job_store.succeeded(connection, snapshot.table_id, JobKind.BUCKET_RESIZE, _RESIZES))
 
 
-def _commits_since_freed(
-    connection: Connection, snapshot: TableSnapshot, policy: Policy, *, has_sessions: bool
-) -> int | None:
-    if not policy.cleaning.enabled or policy.cleaning.policy is not CleaningPolicy.KEEP_LATEST_COMMITS:
-        return None
-    first = min((each.freed_since for each in snapshot.partitions if each.freed_files), default="")
-    if not first:
-        return None
-    return commit_store.since_freed(connection, snapshot.table_id, first, has_sessions=has_sessions)
-
-
 def has_waited(last: Decision, now: datetime) -> bool:
     """Returns whether the job must not wait for a quiet hour after its last decision: it is due already and waits for
     other jobs or limits, which may outlast the quiet hour, or it was told to wait for one a day ago."""
@@ -310,10 +310,13 @@ def _trigger_contexts(
     }
 
 
-def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime) -> dict[JobKind, Calendar]:
+def _calendars(
+    policy: Policy, before: Mapping[JobKind, Decision], withdrawn: Collection[JobKind], now: datetime
+) -> dict[JobKind, Calendar]:
     """Returns the calendars of the kinds with a cron expression.
 
-    A time that passed between two decisions counts once, and stays due until the job can start.
+    A time that passed between two decisions counts once, and stays due until the job can start, or if it is withdrawn,
+    until the next one can.
     """
     found = {}
     for kind in DECIDED:
@@ -324,7 +327,7 @@ def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime
         next_at = next_after(expression, policy.time_zone, now)
         last = before.get(kind)
         missed = next_after(expression, policy.time_zone, last.last_at) if last else None
-        is_waiting = last is not None and last.verdict is Verdict.WAIT
+        is_waiting = kind in withdrawn or (last is not None and last.verdict is Verdict.WAIT)
         found[kind] = Calendar(is_waiting or (missed is not None and missed <= now), next_at)
     return found
 

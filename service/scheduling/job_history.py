@@ -71,13 +71,7 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
     Jobs submitted before `forgive_before`, when the policy was changed, count neither as failures nor as jobs that have
     gained nothing.
     """
-    ours = [
-        job
-        for job in jobs
-        if job.kind is kind
-        and job.state is not JobState.UNKNOWN
-        and not (job.error and job.error.type == WITHDRAWN.type)
-    ]
+    ours = [job for job in jobs if job.kind is kind and job.state is not JobState.UNKNOWN and not _is_withdrawn(job)]
     failed: list[Job] = []
     good: Job | None = None
     for job in ours:
@@ -99,6 +93,18 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
         fruitless=_fruitless(job for job in ours if forgive_before is None or job.created_at >= forgive_before),
         last_instant=good.parsed_result.seen_until if good else None,
     )
+
+
+def withdrawn_kinds(jobs: Iterable[Job]) -> frozenset[JobKind]:
+    """Returns the kinds whose newest job is one of the policy that was withdrawn. `jobs` are as in `history_of`."""
+    newest: dict[JobKind, Job] = {}
+    for job in jobs:
+        newest.setdefault(job.kind, job)
+    return frozenset(kind for kind, job in newest.items() if job.reason is not None and _is_withdrawn(job))
+
+
+def _is_withdrawn(job: Job) -> bool:
+    return job.error is not None and job.error.type == WITHDRAWN.type
 
 
 def _fruitless(jobs: Iterable[Job]) -> int:

@@ -11,6 +11,7 @@ from service.incidents.incident import Incident
 from service.lake.snapshot import TableSnapshot
 from service.policies.policy import Policy
 from service.scheduling.bucket_growth import BucketGrowth
+from service.scheduling.first_freed import FirstFreed
 from service.scheduling.trigger_context import TriggerContext
 from service.scheduling.writer_hazard import WriterHazard
 
@@ -31,6 +32,5 @@ class PolicyInputs:
     unproved: str | None  # Why no writer of the table can be proved dead.
     # Partitions with splits of no use, and the bytes of the bucket that was split.
     one_sided: Mapping[str, int] = field(default_factory=dict)
-    # The number of `commit_store.since_freed`; None if no file is out of use, or no decision needs it.
-    commits_since_freed: int | None = None
+    first_freed: FirstFreed | None = None  # The first files out of use; None if there are none, or none is known.
     growth: BucketGrowth | None = None  # The growth of the largest bucket; None if no decision depends on it.

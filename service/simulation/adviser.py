@@ -21,8 +21,8 @@ from service.events.event import EventType
 from service.model.errors import NotFoundError
 from service.model.storage_errors import StorageError
 from service.policies import policy_registry, store
-from service.policies.policy import TableLevel
-from service.policies.precedence import Subject
+from service.policies.policy import Policy, TableLevel
+from service.policies.precedence import Subject, effective
 from service.policies.settings import Mode
 from service.scheduling.admission import Limits
 from service.simulation import advice_store, advisable, past_store, read_costs
@@ -72,8 +72,8 @@ Write = Callable[[str, "datetime"], Advice]
 def computed(connection: Connection, table_id: str, now: datetime, fleet: Fleet) -> Advice:
     """Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
-    effective = policy_registry.effective_of(connection, table)
-    known = {table_id: (Subject.of(table), effective.policy)}
+    policy = policy_registry.effective_of(connection, table).policy
+    known = {table_id: (Subject.of(table), policy)}
     begin = now - PERIOD
     try:
         past = past_store.read(connection, known, begin, now, now, most=_MOST_READ)
@@ -95,6 +95,8 @@ def run_once(database: Database, write: Write) -> str:
         due = advice_store.due(connection, now - _COMPUTED_EVERY, now - _COMPARED_EVERY, now, TABLES_AT_ONCE)
         known = {table_id: advice_store.find(connection, table_id) for table_id in due}
     for table_id, last in known.items():
+        if last and last.state in (AdviceState.APPLIED, AdviceState.KEPT) and _gives_way(database, last, now):
+            continue
         if last and last.state is AdviceState.APPLIED:
             _compare(database, last, now)
             continue
@@ -166,7 +168,7 @@ def _apply(connection: Connection, found: Advice, now: datetime) -> Advice:
     assert found.after is not None
     table = table_store.get(connection, found.table_id)
     section, _, member = found.setting.partition(".")
-    present = getattr(getattr(policy_registry.effective_of(connection, table).policy, section), member)
+    present = _value(policy_registry.effective_of(connection, table).policy, found.setting)
     if present != found.before:
         raise AdviceOutdatedError(f"{found.setting} is {present} now; the advice is about {found.before}.")
     level = store.of_table(connection, found.table_id)
@@ -191,7 +193,7 @@ def _compare(database: Database, applied: Advice, now: datetime) -> None:
             because = worse(applied.figures, about.overhead(outcome), cost, about.overhead_is)
     with writing(database.engine) as connection:
         try:
-            table = table_store.get(connection, applied.table_id, for_update=True)
+            table_store.get(connection, applied.table_id, for_update=True)
         except NotFoundError:
             return
         found = advice_store.find(connection, applied.table_id)
@@ -207,17 +209,45 @@ def _compare(database: Database, applied: Advice, now: datetime) -> None:
             state = AdviceState.KEPT if now - since >= _KEPT_AFTER else AdviceState.APPLIED
             advice_store.put(connection, replace(applied, state=state, computed_at=now))
             return
-        _set(connection, table.id, applied.setting, applied.own_before, now)
-        taken = replace(
-            applied,
-            computed_at=now,
-            state=AdviceState.TAKEN_BACK,
-            because=f"taken back: {because} ({applied.because})",
-            changed_at=now,
-        )
-        advice_store.put(connection, taken)
-        _publish(connection, EventType.ADVICE_TAKEN_BACK, taken, now)
-        log.warning("Table %s: advice %s", table.id, taken.because)
+        _take_back(connection, applied, because, now)
+
+
+def _gives_way(database: Database, applied: Advice, now: datetime) -> bool:
+    """Takes back advice that nobody has asked for, if somebody has changed the setting of a pattern since; returns
+    whether it has. The table's own level would win over that change for ever."""
+    with writing(database.engine) as connection:
+        try:
+            table = table_store.get(connection, applied.table_id, for_update=True)
+        except NotFoundError:
+            return False
+        if advice_store.find(connection, table.id) != applied or applied.setting is None:
+            return False
+        level, patterns = store.of_table(connection, table.id), store.every(connection)
+        policy = effective(patterns, Subject.of(table), level).policy
+        is_ours = applied.own_before is None and policy.advice.mode is Mode.AUTO
+        if not is_ours or level is None or _value(policy, applied.setting) != applied.after:
+            return False
+        others = TableLevel(policy_registry.without(dict(level.settings), [applied.setting]), now)
+        wanted = _value(effective(patterns, Subject.of(table), others).policy, applied.setting)
+        if wanted == applied.before:
+            return False
+        _take_back(connection, applied, f"the policy of a pattern sets {applied.setting} to {wanted} now", now)
+        return True
+
+
+def _take_back(connection: Connection, applied: Advice, why: str, now: datetime) -> None:
+    assert applied.setting is not None
+    _set(connection, applied.table_id, applied.setting, applied.own_before, now)
+    because = f"taken back: {why} ({applied.because})"
+    taken = replace(applied, computed_at=now, state=AdviceState.TAKEN_BACK, because=because, changed_at=now)
+    advice_store.put(connection, taken)
+    _publish(connection, EventType.ADVICE_TAKEN_BACK, taken, now)
+    log.warning("Table %s: advice %s", applied.table_id, because)
+
+
+def _value(policy: Policy, setting: str) -> Any:
+    section, _, member = setting.partition(".")
+    return getattr(getattr(policy, section), member)
 
 
 def _outcome(connection: Connection, table_id: str, since: datetime, now: datetime) -> Outcome | None:

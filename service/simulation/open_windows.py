@@ -38,6 +38,11 @@ class OpenWindows:
         opens_at = self.begins[number] if number < len(self.begins) else now + _YEAR
         return datetime.fromtimestamp(opens_at, UTC)
 
+    def closes_at(self, now: float) -> float | None:
+        """Returns when the open window closes; None if none is open, or jobs may always start."""
+        number = bisect_right(self.begins, now) if self.begins else 0
+        return self.ends[number - 1] if number and now < self.ends[number - 1] else None
+
 
 @lru_cache(maxsize=64)
 def _spans(opened: Sequence[Window], time_zone: str, begin: float, end: float) -> tuple[list[float], list[float]]:

@@ -48,12 +48,16 @@ class OutOfUse:
         else:  # Writers have committed while a job ran, whose instant is earlier.
             insort(self._entries, entry)
 
-    def commits_since(self, instants: int) -> int | None:
-        """Returns how many of so many instants followed the first one that took files out of use; None without any."""
-        return instants - self._entries[0][0] if self._entries else None
+    def first(self, instants: int) -> tuple[int, float] | None:
+        """Returns how many of so many instants followed the first one that took files out of use, and when that was;
+        None without any."""
+        return (instants - self._entries[0][0], self._entries[0][1]) if self._entries else None
 
-    def removable(self, settings: CleaningSettings, instants: int, now: float) -> tuple[int, float, float]:
-        """Returns how many of the first entries a cleaning removes, and their files and bytes."""
+    def removable(
+        self, settings: CleaningSettings, instants: int, now: float, behind: int = 0
+    ) -> tuple[int, float, float]:
+        """Returns how many of the first entries a cleaning removes, and their files and bytes. Consumers need what the
+        last `behind` instants replaced."""
         number, files, size = 0, 0.0, 0.0
         most = len(self._entries)
         for instant, at, its_files, its_bytes in self._entries:
@@ -64,7 +68,7 @@ class OutOfUse:
                     is_kept = at > now - settings.retain * _HOUR
                 case CleaningPolicy.KEEP_LATEST_FILE_VERSIONS:
                     is_kept = number > most - settings.retain
-            if is_kept:
+            if is_kept or instants - instant < behind:
                 break
             number, files, size = number + 1, files + its_files, size + its_bytes
         return number, files, size
@@ -78,13 +82,18 @@ class OutOfUse:
 
 
 def left_by(
-    instants: Iterable[Instant], settings: CleaningSettings, *, is_merge_on_read: bool, has_sessions: bool = False
+    instants: Iterable[Instant],
+    settings: CleaningSettings,
+    *,
+    is_merge_on_read: bool,
+    has_sessions: bool = False,
+    behind: int = 0,
 ) -> Sequence[Freed]:
     """Returns what the cleanings among these instants have left of the files that the others took out of use."""
     found, number = OutOfUse(), 0
     for each in sorted(instants, key=_on_timeline):
         if each.run is JobKind.CLEANING:
-            found.remove(found.removable(settings, number, each.at)[0])
+            found.remove(found.removable(settings, number, each.at, behind)[0])
             continue
         number += each.run is None or not has_sessions
         if each.run is not None or not is_merge_on_read:

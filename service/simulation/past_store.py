@@ -26,6 +26,7 @@ from service.policies.policy import Policy
 from service.policies.precedence import Subject
 from service.queue import attempt_figures, worker_store
 from service.queue.attempt_figures import Figures
+from service.scheduling.first_freed import behind_of
 from service.simulation.growth import Growth, Merged, PolledSizes, fitted
 from service.simulation.out_of_use import left_by
 from service.simulation.outcome import KindOutcome, Outcome, Point
@@ -81,6 +82,7 @@ class _Known:
     samples: Sequence[Sample]
     ended: Mapping[JobKind, float]
     has_sessions: bool
+    behind: int
 
 
 def read(
@@ -105,11 +107,12 @@ def read(
     samples = sample_store.of_tables(connection, ids, begin - later, end, now, before=LOOK_BACK)
     ended = _ended(connection, ids, begin)
     sessions = watch_store.written_by(connection, ids, WriterEngine.SPARK_SQL)
+    behind = behind_of(connection, {key: policy for key, (_, policy) in tables.items()}, now, sessions)
     known = {
         table_id: _Known(
             snapshots[table_id],
             *(subject, policy, commits.get(table_id, []), samples.get(table_id, []), ended.get(table_id, {})),
-            table_id in sessions,
+            *(table_id in sessions, behind.get(table_id, 0)),
         )
         for table_id, (subject, policy) in tables.items()
         if table_id in snapshots
@@ -128,10 +131,8 @@ def read(
 
 
 def _snapshots(connection: Connection, ids: Sequence[str]) -> dict[str, TableSnapshot]:
-    found: dict[str, TableSnapshot] = {}
-    for part in range(0, len(ids), _AT_ONCE):
-        found |= snapshot_store.of_tables(connection, ids[part : part + _AT_ONCE])
-    return found
+    parts = (ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE))
+    return {key: each for part in parts for key, each in snapshot_store.of_tables(connection, part).items()}
 
 
 def _commits(
@@ -187,7 +188,13 @@ def _past(known: _Known, begin: float, later: float) -> TablePast:
     writes = [each for each in commits if each.run is None and each.at >= begin - later]
     is_merge_on_read = snapshot.table_type is TableType.MERGE_ON_READ
     before = (each for each in commits if each.at < begin)
-    freed = left_by(before, known.policy.cleaning, is_merge_on_read=is_merge_on_read, has_sessions=known.has_sessions)
+    freed = left_by(
+        before,
+        known.policy.cleaning,
+        is_merge_on_read=is_merge_on_read,
+        has_sessions=known.has_sessions,
+        behind=known.behind,
+    )
     return TablePast(
         snapshot.table_id,
         known.subject,
@@ -197,6 +204,7 @@ def _past(known: _Known, begin: float, later: float) -> TablePast:
         replace(_present(snapshot) if later else _beginning(known, begin), freed=freed),
         _growth(known),
         has_sessions=known.has_sessions,
+        behind=known.behind,
         num_buckets=snapshot.num_buckets,
         small_file_bytes=snapshot.small_file_bytes,
         first_commit_at=snapshot.first_commit_at.timestamp() if snapshot.first_commit_at else None,
@@ -330,14 +338,10 @@ def _points(known: Mapping[str, _Known], rates: ReadRates, begin: datetime, end:
                 compacted[number] += cost.compacted
                 merged[number] += cost.merged
     return [
-        Point(at, logs[number], base[number], freed[number], *overheads)
-        for number, at in enumerate(moments)
-        if (overheads := _overheads(reads[number], compacted[number], merged[number]))
+        Point(at, logs[each], base[each], freed[each], reads[each] / compacted[each], compacted[each] / merged[each])
+        for each, at in enumerate(moments)
+        if merged[each]
     ]
-
-
-def _overheads(reads: float, compacted: float, merged: float) -> tuple[float, float] | None:
-    return (reads / compacted, compacted / merged) if merged else None
 
 
 def _mean_groups(commits: Sequence[_Commit]) -> float:

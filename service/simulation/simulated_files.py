@@ -19,6 +19,7 @@ from service.lake.table import TableType
 from service.model.record import made
 from service.outcome.read_cost import ReadCost, ReadWork, read_cost
 from service.policies.policy import Policy
+from service.scheduling.first_freed import FirstFreed
 from service.simulation.growth import distinct
 from service.simulation.out_of_use import OutOfUse
 from service.simulation.table_past import Ran, TablePast, Write
@@ -126,9 +127,14 @@ class SimulatedFiles:
         return commits if self.past.has_sessions else commits + self.replacements
 
     @property
-    def commits_since_freed(self) -> int | None:
+    def first_freed(self) -> FirstFreed | None:
         """Returns what `PolicyInputs` has."""
-        return self._out_of_use.commits_since(self.instants)
+        first = self._out_of_use.first(self.instants)
+        if first is None:
+            return None
+        commits, at = first
+        kept_for = "a consumer needs them" if commits < self.past.behind else None
+        return made(FirstFreed, commits=commits, at=moment(at), kept_for=kept_for)
 
     def begin(self, kind: JobKind, policy: Policy, now: float) -> Taken:
         """Returns the input of a job that begins now."""
@@ -136,7 +142,9 @@ class SimulatedFiles:
         if kind is JobKind.COMPACTION:
             self._begin_compaction(taken, policy.compaction.limit_bytes, policy.compaction.limit_file_groups)
         elif kind is JobKind.CLEANING:
-            _, taken.files, taken.bytes = self._out_of_use.removable(policy.cleaning, self.instants, now)
+            _, taken.files, taken.bytes = self._out_of_use.removable(
+                policy.cleaning, self.instants, now, self.past.behind
+            )
             taken.work = Work(int(taken.bytes), int(taken.files))
         elif kind is JobKind.CLUSTERING:
             is_sorted = bool(policy.clustering.sort_by or policy.clustering.expansion_factor)
@@ -177,9 +185,9 @@ class SimulatedFiles:
                 self.base_bytes += self.growth.kept * taken.log_bytes
                 self._free(instant, now, taken.files + taken.log_files, taken.bytes + taken.log_bytes)
             case JobKind.CLEANING:
-                number, files, size = self._out_of_use.removable(policy.cleaning, self.instants, now)
+                number, files, size = self._out_of_use.removable(policy.cleaning, self.instants, now, self.past.behind)
                 self._out_of_use.remove(number)
-                is_left = self.commits_since_freed is not None
+                is_left = self._out_of_use.first(self.instants) is not None
                 self.freed_files = is_left * (self.freed_files - files)
                 self.freed_bytes = is_left * (self.freed_bytes - size)
                 if not number:

@@ -64,13 +64,14 @@ class SimulatedTable:
         self.taken: dict[str, Taken] = {}
         ended = {kind: moment(at) for kind, at in past.ended.items()}
         self.history = {kind: JobHistory(at, at, at) for kind, at in ended.items()}
+        self._before: dict[str, JobHistory] = {}  # The histories before the jobs that no worker has taken.
         self._wanted_since: dict[JobKind, datetime] = {}
         settings = past.policy.objective
         self._usual_objective = replace(past.objective, settings=settings)
         self._has_objective = settings.is_set or settings.weighs_reads or settings.max_gb_hours_per_day is not None
         self._weighed = () if settings.least_worth is None else WEIGHED
         # The ends of the jobs of the last day, and their GB-hours.
-        self._spent: deque[tuple[datetime, float]] = deque()
+        self._spent: deque[tuple[datetime, float]] = deque(past.spent)
         self._next = 0
         # The number of commits at the last start of a job, and between the last two starts.
         self._run_at = self._stride = 0
@@ -195,26 +196,30 @@ class SimulatedTable:
         self._is_foreseen = True
         # Jobs that follow one another without a commit in between say nothing about the next one.
         self._stride, self._run_at = self._next - self._run_at or self._stride, self._next
-        job = made(
-            Job,
-            id=job_id,
-            table_id=self.past.id,
-            kind=run.kind,
-            created_at=at,
-            not_before=at,
-            params=run.params,
-            priority=self.policy.priority,
-            reason=run.because,
-        )
+        about = {"params": run.params, "priority": self.policy.priority, "reason": run.because}
+        job = made(Job, id=job_id, table_id=self.past.id, kind=run.kind, created_at=at, not_before=at, **about)
         self.active.append(job)
-        before = self.history.get(run.kind, _NEVER)
+        before = self._before[job_id] = self.history.get(run.kind, _NEVER)
         self.history[run.kind] = made(JobHistory, **{**vars(before), "asked_at": at})
         if schedule := self._schedules.get(run.kind):
             schedule.is_due = False
         return job
 
+    def closes_at(self, now: float) -> float | None:
+        """Returns when jobs that no worker has taken are withdrawn; None if that is not foreseen."""
+        starts = next_start(self.freezes, self.past.subject, moment(now)) if self.freezes else None
+        return min((at for at in (self._windows.closes_at(now), starts and starts.timestamp()) if at), default=None)
+
+    def withdraw(self, job: Job) -> None:
+        """Takes back a job that no worker has taken, as if it had never been queued."""
+        self.active = [each for each in self.active if each.id != job.id]
+        self.history[job.kind] = self._before.pop(job.id)
+        if schedule := self._schedules.get(job.kind):
+            schedule.is_due = True
+
     def lease(self, job: Job, now: float) -> Taken:
         """Lets a worker take the job, and returns the job's input."""
+        self._before.pop(job.id)
         taken = self.files.begin(job.kind, self.policy, now)
         taken.factor = job.params.get("factor", taken.factor)
         self.taken[job.id] = taken
@@ -302,7 +307,7 @@ class SimulatedTable:
             is_unfinished=history.is_unfinished,
             objective=objective,
         )
-        given = {"policy": self.policy, "snapshot": snapshot, "commits_since_freed": self.files.commits_since_freed}
+        given = {"policy": self.policy, "snapshot": snapshot, "first_freed": self.files.first_freed}
         return made(PolicyInputs, **_USUAL_INPUTS, **given, context=context)
 
     def _objective(self, now: datetime) -> TableObjective:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 from zlib import crc32
 
 from jobs.contract import JobKind
@@ -58,6 +59,11 @@ class _Queued:
     leased_at: float = 0.0
     gib: float = 0.0
     ticket: int = 0  # The number of its last entry among the ready jobs; earlier entries do not count.
+    is_withdrawn: bool = False
+
+
+class _Closing(NamedTuple):
+    queued: _Queued  # A job that is withdrawn at the end of a window, if no worker has taken it.
 
 
 @dataclass(slots=True)
@@ -86,9 +92,9 @@ class _Simulation:
         self.wakes: list[float] = [0.0] * len(pasts)
         self.numbers = {each.id: number for number, each in enumerate(pasts)}
         self.phases = [crc32(each.id.encode()) % 1000 / 1000 * fleet.poll_seconds for each in pasts]
-        # Time, rank among events of that time, and the number of the table to decide about, or the job that ends. The
-        # rank depends on the past alone, so that moments at which nothing changes may be left out.
-        self.events: list[tuple[float, int, int | _Queued]] = []
+        # Time, rank among events of that time, and the number of the table to decide about, or the job that ends or is
+        # withdrawn. The rank depends on the past alone, so that moments at which nothing changes may be left out.
+        self.events: list[tuple[float, int, int | _Queued | _Closing]] = []
         self.counter = 0
         self.used: dict[str, float] = {}
         self.free: defaultdict[str, int] = defaultdict(
@@ -126,6 +132,8 @@ class _Simulation:
             if isinstance(event, int):
                 if self.wakes[event] == at:
                     self._decide(event, at)
+            elif isinstance(event, _Closing):
+                self._withdraw(event.queued, at)
             else:
                 self._ended(event, at)
         for moment in moments:
@@ -196,8 +204,29 @@ class _Simulation:
             self.counter += 1
             heapq.heappush(self.urgent[group], (queued.candidate.starts_by, self.counter, queued))
             self.weighed[number] = queued
+        if (closes_at := queued.table.closes_at(now)) is not None:
+            heapq.heappush(self.events, (closes_at, int(job.id) - 2 * _MOST_JOBS, _Closing(queued)))
         self._offer(queued, now)
         self._lease(group, now)
+
+    def _withdraw(self, queued: _Queued, now: float) -> None:
+        """Takes back a job that no worker has taken when the window closes or a freeze begins."""
+        if queued.taken is not None:
+            return
+        queued.is_withdrawn, number = True, self.numbers[queued.job.table_id]
+        queued.table.withdraw(queued.job)
+        self.weighed.pop(number, None)
+        self.active[queued.job.kind, queued.group] -= 1
+        self._wake_at(number, now)
+        self._wake_limited(number, now)
+
+    def _wake_limited(self, number: int, now: float) -> None:
+        """Wakes the first table that waits for the limit of active jobs, after a job of table `number` has gone."""
+        if self.limited:
+            first = self.limited.popleft()
+            self.is_limited.discard(first)
+            if first != number:
+                self._wake_at(first, now)
 
     def _worth(self, queued: _Queued, now: float) -> float | None:
         """Returns the worth of the job (`scheduling.worth`); None if it has none."""
@@ -231,7 +260,7 @@ class _Simulation:
         while ready and self.free[group] > 0:
             key, ticket, queued = heapq.heappop(ready)
             table_id = queued.job.table_id
-            if queued.taken is not None or ticket != queued.ticket:
+            if queued.taken is not None or queued.is_withdrawn or ticket != queued.ticket:
                 continue
             if queued.candidate.mutating and table_id in self.busy:
                 self.blocked[table_id].append(queued)
@@ -254,7 +283,7 @@ class _Simulation:
         cost = self.expected(table_id, queued.job.kind.value, queued.taken.work, dry_run=False)
         queued.candidate.seconds, queued.gib = cost.seconds, cost.gib
         self.longest_wait = max(self.longest_wait, now - self.begin - queued.candidate.created)
-        # Jobs end before tables are decided about.
+        # Jobs end before tables are decided about, and are withdrawn before others end.
         heapq.heappush(self.events, (now + cost.seconds, int(queued.job.id) - _MOST_JOBS, queued))
 
     def _ended(self, queued: _Queued, now: float) -> None:
@@ -275,11 +304,7 @@ class _Simulation:
             for each in self.blocked.pop(table_id, ()):
                 self._offer(each, now)
         self._wake_at(number, now + _SEEN_AFTER)
-        if self.limited:
-            first = self.limited.popleft()
-            self.is_limited.discard(first)
-            if first != number:
-                self._wake_at(first, now)
+        self._wake_limited(number, now)
         for group in [each for each, ready in self.ready.items() if ready]:
             self._lease(group, now)
 

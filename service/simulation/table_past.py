@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from jobs.contract import JobKind
 from service.lake.table import TableType
@@ -70,10 +71,14 @@ class TablePast:
     beginning: Beginning = field(default_factory=Beginning)
     growth: Growth = field(default_factory=Growth)
     has_sessions: bool = False  # Whether sessions of Spark SQL write it.
+    # The number of the last instants whose replaced files a consumer needs, which stays as it is now.
+    behind: int = 0
     num_buckets: int = 0
     small_file_bytes: int = 0
     first_commit_at: float | None = None
     ran: Mapping[JobKind, Ran] = field(default_factory=dict)
     ended: Mapping[JobKind, float] = field(default_factory=dict)
+    # The ends of the jobs of the day before, the earliest first, and the GB-hours of each.
+    spent: Sequence[tuple[datetime, float]] = ()
     # The frequency and cost of its reads; the settings come from the policy.
     objective: TableObjective = field(default_factory=TableObjective)

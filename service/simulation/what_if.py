@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -12,19 +12,20 @@ from sqlalchemy import Connection, Engine
 
 from service.db.engine import open_engine, reading
 from service.model.formatting import count, duration, size
-from service.policies import freeze_store
+from service.policies import freeze_store, pause_store
 from service.policies.policy import Policy
-from service.queue import worker_store
+from service.queue import attempt_figures, worker_store
 from service.queue.cost_store import Lessons
 from service.scheduling.admission import Limits
 from service.simulation import past_store, read_costs
-from service.simulation.edit import Edit, edited
+from service.simulation.edit import Edit, EditedTable, edited
 from service.simulation.errors import SimulationTooLargeError
 from service.simulation.expected import Expected
 from service.simulation.outcome import Outcome
 from service.simulation.past_store import Past, TooManyCommits
 from service.simulation.side_by_side import both
 from service.simulation.simulator import Fleet, simulated
+from service.simulation.table_past import TablePast
 
 MOST_TABLES = 1000
 MOST_DAYS = 90
@@ -47,7 +48,7 @@ class Period:
 class WhatIf:
     """`now` is the simulated outcome of the present policy, `new` that of the new policy, and `actual` what really
     happened. `names` are the names of the tables by id. `known_since` is the time of the first known commit of the
-    period."""
+    period. `left_out` are clauses about what is not simulated, although it concerns these tables."""
 
     begin: datetime
     end: datetime
@@ -57,11 +58,12 @@ class WhatIf:
     now: Outcome = field(default_factory=Outcome)
     new: Outcome = field(default_factory=Outcome)
     actual: Outcome = field(default_factory=Outcome)
+    left_out: Sequence[str] = ()
 
     @property
     def caution(self) -> str | None:
         """Returns why these figures may be wrong, and by how much; None if nothing speaks against them."""
-        found = []
+        found = [*self.left_out]
         if self.known_since is not None:
             known = self.end - self.known_since
             if known < _KNOWN_SHARE * (self.end - self.begin):
@@ -132,13 +134,34 @@ def what_if(connection: Connection, edit: Edit, period: Period, fleet: Fleet) ->
         detail = f"The tables have more than {past_store.MOST_COMMITS} commits in this period."
         raise SimulationTooLargeError(detail) from error
     read_costs.add(connection, past.pasts, period.now)
+    _add_spent(connection, past.pasts, tables, period.begin)
     fleet = with_facts(connection, fleet, period.now)
     expected = learned(connection)
     new = {table_id: each.new for table_id, each in tables.items()}
     outcomes = both(partial(_simulated, past, None, fleet, expected), partial(_simulated, past, new, fleet, expected))
-    return WhatIf(
-        period.begin, period.end, names, past.commits, past.known_since, outcomes[0], outcomes[1], past.actual
-    )
+    about = period.begin, period.end, names, past.commits, past.known_since
+    return WhatIf(*about, *outcomes, past.actual, _left_out(connection, tables, period))
+
+
+def _add_spent(
+    connection: Connection, pasts: dict[str, TablePast], tables: Mapping[str, EditedTable], begin: datetime
+) -> None:
+    """Adds what jobs have cost in the last day, on which the limit of a table's own objective depends."""
+    for table_id, each in tables.items():
+        limits = (policy.objective.max_gb_hours_per_day for policy in (each.now, each.new))
+        if table_id in pasts and any(most is not None for most in limits):
+            spent = attempt_figures.gb_hours_of_each(connection, table_id, begin - _DAY, begin)
+            pasts[table_id] = replace(pasts[table_id], spent=spent)
+
+
+def _left_out(connection: Connection, tables: Mapping[str, EditedTable], period: Period) -> list[str]:
+    found = []
+    budgets = (policy.budget for each in tables.values() for policy in (each.now, each.new))
+    if any(each.gb_hours_per_day is not None or each.worker_hours_per_day is not None for each in budgets):
+        found.append("the budgets of these tables (`budget`) are not simulated")
+    if period.end > period.now and pause_store.pause_of(connection):
+        found.append("all upkeep is paused, and the simulation starts jobs nevertheless")
+    return found
 
 
 def check(tables: int, period: Period) -> None:

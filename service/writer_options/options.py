@@ -81,9 +81,6 @@ _BESIDE_CLUSTERING = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "false",
 }
-# A long-lived session must not plan a statement with files that have been replaced since. `SET` cannot change this
-# option.
-_FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 
 # Flink writes the metadata table at the end of its instants, and considers instants dead that are open there at that
 # time. Without this option, Spark opens its instant there at the beginning.
@@ -127,14 +124,14 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
             return WriterOptions(options, sql=_statements(target, engine, {"with": _with(options)}), notes=notes)
         case WriterEngine.SPARK:
             options = known({**_table_for_spark(target), **options}, target.hudi_version)
-            return WriterOptions(options, session_conf=_FRESH_SESSION, notes=notes)
+            return WriterOptions(options, session_conf=spark_notes.FRESH_SESSION, notes=notes)
         case WriterEngine.SPARK_SQL:
             options = known(options, target.hudi_version)
             sql = {"set": "\n".join(_set(key, value) for key, value in options.items())}
             if not target.exists:
                 sql["tblproperties"] = _tblproperties(target)
             return WriterOptions(
-                options, session_conf=_FRESH_SESSION, sql=_statements(target, engine, sql), notes=notes
+                options, session_conf=spark_notes.FRESH_SESSION, sql=_statements(target, engine, sql), notes=notes
             )
 
 

@@ -9,13 +9,17 @@ from service.writer_options.written_table import Target
 # nothing: a filter that is not on the hash field loses rows, and `UPDATE` and `DELETE` read the rows that they change.
 # (Without a config, pruning only saves reading some files, so it can be switched off in advance.)
 NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
+# A long-lived session must not plan a statement with files that have been replaced since. `SET` cannot change this
+# option.
+FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 
 _SKIPPING_NOTE = (
     "When a compaction ends during a write, Hudi 1.2's statistics of that write hide other rows from filters until the"
     " next commit in the partition. Sessions that only read the table need hoodie.enable.data.skipping=false too."
 )
 _FRESH_NOTE = (
-    "Set `session_conf` when the session starts (--conf, or the builder): SET cannot change it later. Without it a"
+    f"Set {next(iter(FRESH_SESSION))} when the session starts (--conf, or the builder): SET cannot change it later."
+    " Without it a"
     " long-lived session reads a table as it was at its last statement: run REFRESH TABLE before an UPDATE or DELETE if"
     " others write the table too, and before you repeat one that has failed."
 )

@@ -1,6 +1,7 @@
 """Measures the CPU time of a service for each sort of call of `control_plane.py`, one call at a time.
 
     python tests/benchmarks/calls.py --tables 19500 --folder /tmp/fleet
+    python tests/benchmarks/calls.py --tables 3000 --folder /tmp/fleet --database postgresql://gk@/fleet
 
 Other work on the machine hardly changes the CPU time, so two versions of the code can be compared on a busy machine.
 Nothing else happens in the service meanwhile: the tables are not polled again and no jobs are due. The tables and the
@@ -100,11 +101,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=19_500)
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--database", help="SQLAlchemy URL of an empty database, later the same. Default: SQLite")
     parser.add_argument("--times", type=int, default=200)
     parser.add_argument("--only-prepare", action="store_true")
     chosen = parser.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
-    settings = _QUIET | {"database": f"sqlite:///{chosen.folder}/gk.db"}
+    settings = _QUIET | {"database": chosen.database or f"sqlite:///{chosen.folder}/gk.db"}
     if not (chosen.folder / "prepared").exists():
         prepare(chosen.folder, chosen.tables, settings)
         (chosen.folder / "prepared").touch()

@@ -110,7 +110,7 @@ def test_the_log_in_is_open_to_everybody(new_page: OpenPage, faults_of: dict[Pag
         first.wait_for_selector("#pulse.live")
         [token, *_] = ended("token", "list", cwd=tmp_path, env=os.environ).stdout.split()
         ended("token", "revoke", token, cwd=tmp_path, env=os.environ)
-        expect(first.locator("main input")).to_be_focused()
+        expect(first.locator("main input[name=token]")).to_be_focused()
         expect(first.locator("main")).not_to_contain_text("trips")
         first.goto("about:blank")
     finally:

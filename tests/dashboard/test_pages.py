@@ -344,7 +344,10 @@ def test_workers_their_groups_and_what_jobs_wait_for_are_shown_and_all_is_paused
     expect(page.get_by_role("table", name="Worker groups")).to_contain_text("default")
     expect(page.get_by_role("table", name="Workers", exact=True)).to_contain_text(installation.jobs["running"])
     waits = installation.api.get(f"/jobs/{installation.jobs['queued']}").json()["waits_for"]
-    expect(page.get_by_role("table", name="Jobs that wait")).to_contain_text(waits)
+    waiting = page.get_by_role("table", name="Jobs that wait")
+    expect(waiting).to_contain_text(waits.replace("`", ""))
+    expect(waiting.locator("code")).to_have_text("groundskeeper worker --group night --service <URL>")
+    assert waiting.locator("time").evaluate("each => each.getClientRects().length") == 1
     page.get_by_label("Reason").fill("The storage is moved.")
     page.get_by_role("button", name="Pause automatic jobs").click()
     expect(page.locator("main")).to_contain_text("The storage is moved.")
@@ -353,6 +356,22 @@ def test_workers_their_groups_and_what_jobs_wait_for_are_shown_and_all_is_paused
     page.get_by_role("button", name="Resume automatic jobs").click()
     expect(page.get_by_role("button", name="Resume automatic jobs")).to_have_count(0)
     assert installation.api.get("/pause").json()["paused"] is False
+
+
+def test_the_page_of_an_unknown_table_says_what_to_do_below_the_whole_menu(
+    page: Page, faults: Faults, installation: Installation
+) -> None:
+    faults.allow("404")
+    page.goto(f"{installation.url}/#/tables/tbl_none")
+    expect(page.locator("#banner")).to_contain_text("There is no table tbl_none.")
+    expect(page.locator("#banner code").first).to_have_text("groundskeeper tables list")
+    expect(page.locator("#register")).to_be_attached()
+    expect(page.locator("#register")).not_to_have_attribute("hidden", "")
+    state = page.locator("#pulse")
+    expect(state).to_have_text("error")
+    expect(state).to_have_css("background-color", "rgba(0, 0, 0, 0)")
+    expect(page.locator("main")).to_have_css("opacity", "1")
+    assert barriers(page) == []
 
 
 @contextmanager

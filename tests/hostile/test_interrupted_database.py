@@ -98,6 +98,43 @@ def test_a_connection_that_is_cut_in_a_transaction_is_an_outage_and_changes_noth
     assert not has_changed(engine)
 
 
+def test_a_connection_that_was_cut_a_moment_after_its_use_is_replaced(engine: sa.Engine, postgresql: Server) -> None:
+    """A connection is not asked for a sign of life if it was used a moment ago."""
+    for _ in range(5):
+        assert not has_changed(engine)
+        end(postgresql, engine)
+        assert not has_changed(engine)
+
+
+def test_a_read_neither_begins_nor_ends_a_transaction_and_a_write_does(engine: sa.Engine) -> None:
+    is_alone = sa.text("SELECT xact_start = query_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+    for _ in range(2):
+        with reading(engine) as connection:
+            assert connection.execute(is_alone).scalar_one()
+        with writing(engine) as connection:
+            assert not connection.execute(is_alone).scalar_one()
+            connection.execute(CHANGE)
+            connection.rollback()
+        assert not has_changed(engine)
+
+
+def test_the_connection_that_was_used_last_is_used_again(engine: sa.Engine) -> None:
+    """The server process of that connection knows the statements."""
+
+    def process_of(connection: sa.Connection) -> int:
+        return int(connection.execute(sa.select(sa.func.pg_backend_pid())).scalar_one())
+
+    several = open_engine(str(engine.url))
+    with reading(several) as first:
+        with reading(several) as second:
+            assert process_of(first) != process_of(second)
+        last = process_of(first)
+    for _ in range(3):
+        with reading(several) as connection:
+            assert process_of(connection) == last
+    several.dispose()
+
+
 def _error(fields: bytes) -> bytes:
     return b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
 

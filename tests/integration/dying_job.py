@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class DyingJob:
     """The attempts at a job: some die at the given points, and the last one finishes it.
 
-    With `spares` an attempt has a process of its own, which is killed at any point of `victim.Death`. Without them it
-    loses its lease in the test's own session at a `step`, `before` or `after` a call.
+    If there are `spares`, an attempt has a process of its own, which is killed at any point of `victim.Death`.
+    Otherwise an attempt loses its lease in the test's own session at a `step`, `before` or `after` a call.
     """
 
     def __init__(self, spark: SparkSession, order: WorkOrder, spares: Spares | None = None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from groundskeeper_spark import Table, bucketed
-from groundskeeper_spark.table import NotColocatedError, snapshot
+from groundskeeper_spark.table import NotColocatedError, java_hash, snapshot
 from tests.integration.tables import writer_options
 
 if TYPE_CHECKING:
@@ -141,6 +141,21 @@ def test_a_look_up_never_skips_the_bucket_of_a_row(spark: SparkSession, tables: 
     assert wrong.rows.count() == 1
     assert "splits" in (bucketed.lookup(spark, tables[0], ["a:1,b:2"]).fallback or "")
     assert "not of the types" in (bucketed.lookup(spark, tables[0], [1]).fallback or "")
+
+
+@pytest.mark.parametrize(("real", "declared", "ids"), [(3, 2, ("0", "4")), (2, 3, ("0", "3"))])
+def test_a_look_up_finds_a_row_although_the_rows_that_it_reads_fit_a_wrong_number_by_chance(
+    spark: SparkSession, tmp_path: Path, real: int, declared: int, ids: tuple[str, str]
+) -> None:
+    """The first row is in the file of the bucket in which the second one would be by the declaration."""
+    here, there = (java_hash((each,)) for each in ids)
+    assert here % real == there % declared == here % declared != there % real
+    path = tmp_path / "few"
+    rows = spark.createDataFrame([(each, 1, 1) for each in ids], "id string, ts int, v int")
+    _write(rows, path, num_buckets=real, partitioned=False)
+    found = bucketed.lookup(spark, Table(str(path), KEY, declared), [ids[1]])
+    assert [row.id for row in found.rows.collect()] == [ids[1]]
+    assert "do not prove" in (found.fallback or "")
 
 
 def test_other_layouts_and_types_fall_back(spark: SparkSession, tables: tuple[Table, Table], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from service.registration.catalogs.catalog import CatalogKind, Source
-from service.registration.catalogs.errors import CatalogError, CatalogUnavailableError
+from service.registration.catalogs.errors import CatalogError, CatalogLoginError, CatalogUnavailableError
 from service.registration.catalogs.listing import read
 from service.registration.detection import examine
 from tests.integration import tables
@@ -72,16 +72,23 @@ def test_a_table_that_a_sync_has_entered_in_glue(
         check(Source(CatalogKind.GLUE, uri), table, entries=3)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 64,
+OTHERS = {
+    "web server": (b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 64, CatalogLoginError, "wants Thrift in HTTP"),
+    "Kerberos": (b"\4\0\0\0\x13Invalid status -128", CatalogLoginError, "wants a login by SASL, such as Kerberos"),
+    "TLS": (b"\x15\3\3\0\2\2\n", CatalogLoginError, "wants TLS"),
+    "silent": (b"", CatalogUnavailableError, "logs in to no metastore by Kerberos, and has no TLS"),
+    "nested without end": (
         b"\x80\x01\x00\x02\x00\x00\x00\x01a\x00\x00\x00\x00" + b"\x0c\x00\x01" * 40,
-        b"\x7f\xff\xff\xff",
-    ],
-    ids=["web server", "nested without end", "larger than memory"],
-)  # fmt: skip
-def test_a_server_that_is_no_metastore_is_refused(answer: bytes) -> None:
+        CatalogError,
+        "nested too deeply",
+    ),
+    "larger than memory": (b"\x7f\xff\xff\xff", CatalogError, "not that of a metastore"),
+}
+
+
+@pytest.mark.parametrize("server", OTHERS)
+def test_a_server_that_is_no_metastore_is_refused_by_its_true_name(server: str) -> None:
+    answer, error, said = OTHERS[server]
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -93,6 +100,6 @@ def test_a_server_that_is_no_metastore_is_refused(answer: bytes) -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         host, port = listening.getsockname()
-        with pytest.raises(CatalogError):
+        with pytest.raises(error, match=said):
             read(Source(CatalogKind.HIVE, f"thrift://{host}:{port}"))
         thread.join()

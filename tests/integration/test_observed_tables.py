@@ -12,7 +12,8 @@ import pytest
 from jobs.contract import BucketIndex, JobKind, WriterEngine
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from service.catalog import commit_store, snapshot_store, table_store, watch_store
+from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
+from service.catalog.consumer import Consumer
 from service.catalog.registration import Registration, Writers
 from service.db.engine import reading, writing
 from service.db.page import PageRequest
@@ -38,6 +39,7 @@ from tests.integration.independent import slices_by_hudi_rs
 from tests.integration.run import hudi_table, run_job
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -219,6 +221,57 @@ def test_a_cleaning_starts_as_soon_as_hudi_would_delete_a_file(
             run_job(spark, base, "compaction", index=INDEX)
     assert codes[0] == "all-kept"
     assert codes[-1] == "run"
+
+
+def test_a_cleaning_waits_while_a_consumer_or_a_write_in_flight_needs_all_old_versions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = real.write_table(spark, base, count=100, table_type="COPY_ON_WRITE", num_buckets=2, partitioned=False)
+    observer = Observer(spark, tmp_path, base, INDEX)
+    cleaning = {"commits": 1, "retain": 1}
+    policy_registry.put_table(observer.engine, utc_now, "t", {"cleaning": cleaning})
+
+    def proposal(why: str, *consumers: Mapping[str, str]) -> Proposal:
+        """Returns the proposal, which agrees with what the job itself finds."""
+        observer.poll()
+        now = utc_now()
+        with writing(observer.engine) as connection:
+            for each in consumers:
+                consumer_store.put(connection, Consumer("t", each["name"], each["instant"], now, now))
+            inputs = inputs_of(connection, "t", now)
+        assert inputs is not None
+        found = inputs.proposals[JobKind.CLEANING]
+        params = {"retain": 1, "consumers": list(consumers)}
+        planned = run_job(spark, base, "cleaning", params, index=INDEX, dry_run=True)
+        assert isinstance(found, Run) == (not planned.details["nothing_to_do"]), f"{why}: {found}"
+        assert why in found.because
+        return found
+
+    instants = [commits(observer)[0]]
+    for number in range(3):
+        real.upsert(real.rows(spark, 0, 50, ts=10 + number), base, options)
+        observer.poll()
+        instants.append(commits(observer)[-1])
+    assert isinstance(proposal("files out of use"), Run)
+    # Three commits have replaced files, the first of them at the second instant.
+    for instant, expected in ((instants[0], Skip), (instants[1], Skip), (instants[2], Run), (instants[0][:-1], Skip)):
+        consumer = {"name": "copy", "instant": instant}
+        assert isinstance(proposal("consumer 'copy'", consumer), expected), instant
+    run_job(spark, base, "cleaning", {"retain": 1}, index=INDEX)
+    with WriteClient(observer.table, UNDER_OUR_LOCK) as client:
+        pending = str(client._client.startCommit("commit", observer.table.meta))
+        real.upsert(real.rows(spark, 0, 50, ts=20), base, options)
+        consumer = {"name": "copy", "instant": commits(observer)[-1]}
+        assert isinstance(proposal(f"the pending {pending} may need them", consumer), Skip)
+        client.rollback(pending)
+
+
+def commits(observer: Observer) -> list[str]:
+    observer.poll()
+    with reading(observer.engine) as connection:
+        page = commit_store.page(connection, PageRequest(50))
+    return sorted(each.requested_time for each in page.items if each.action == "commit")
 
 
 def test_a_compaction_waits_until_reads_have_paid_for_it(spark: SparkSession, tmp_path: Path) -> None:

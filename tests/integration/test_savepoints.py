@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.contract import BucketIndex
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -141,6 +142,23 @@ def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSess
     assert [each["type"] for each in found] == ["replaced-since"]
     assert proved(spark, base, 8) == before
     assert tables.left_behind(base) == []
+
+
+@pytest.mark.parametrize("action", ["drop", pytest.param("adopt", marks=pytest.mark.exhaustive)])
+def test_a_restore_does_not_bring_back_files_of_another_index(spark: SparkSession, tmp_path: Path, action: str) -> None:
+    """After a restore to before the drop, a writer with another index would write the keys a second time that only logs
+    have."""
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, partitioned=False)
+    tables.upsert(tables.rows(spark, 60, 90), base, options)
+    savepoint = saved(spark, base)
+    given = {"action": action, **({"num_buckets": 8} if action == "adopt" else {})}
+    run_job(spark, base, "bucket_index", given, declared={"writers_stopped": True})
+    before = tables.snapshot(spark, base)
+    params = {"savepoint": savepoint, "table_name": "test"}
+    index = None if action == "drop" else BucketIndex(8, ("id",))
+    assert refusals(spark, base, params, index=index, writers_stopped=True) == {"expanded-since"}
+    assert tables.snapshot(spark, base) == before
 
 
 KILLS: dict[str, dict[str, Any]] = {

@@ -31,6 +31,12 @@ class TcpGate:
             self._listening = socket.create_server(("127.0.0.1", self.port), backlog=128)
             self._start()
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a connection is open."""
+        with self._guard:
+            return bool(self._open)
+
     def lose_answer(self, to: bytes) -> None:
         """Ends the connection of the next request that contains this, when the server answers it."""
         with self._guard:

@@ -219,13 +219,19 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
 class FakeExecutors:
     """There are no executors until `come_back`. If `is_running`, a Spark job runs, or waits for executors."""
 
-    are_local = False
+    are_local = come_on_demand = False
 
     def __init__(self, *, is_running: bool = True) -> None:
-        self._count, self._is_running, self.are_local = 0, is_running, False
+        self._count, self._is_running = 0, is_running
+
+    def prove(self) -> None:
+        """Does not wait, as if executors had been there before."""
 
     def come_back(self) -> None:
         self._count = 1
+
+    def go(self) -> None:
+        self._count = 0
 
     def count(self) -> int:
         return self._count
@@ -290,6 +296,27 @@ class FakeService:
     ) -> None:
         self.result = result
         self.log += log
+
+
+def test_a_worker_whose_executors_have_just_gone_takes_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that announces the state of the worker looks once in a second."""
+    monkeypatch.setattr("jobs.worker.lease_loop.LOOK_SECONDS", 0.0)
+    leased: list[str] = []
+    service: Any = SimpleNamespace(lease=lambda worker_id, *_, **__: leased.append(worker_id))
+    executors: Any = FakeExecutors()
+    presence = Presence(service, "w1", WorkerInfo())
+    worker = Worker(service, FakeSpark(), 1, Lifetime(), presence=presence, executors=executors)  # type: ignore[arg-type]
+    executors.come_back()
+    presence.has(WorkerInfo(), executors)
+    while not presence.look():
+        time.sleep(0.01)
+    executors.go()
+    assert presence.is_ready
+    worker.run_once()
+    assert leased == []
+    executors.come_back()
+    worker.run_once()
+    assert leased == ["w1"]
 
 
 def test_a_standby_says_nothing_and_takes_no_job_until_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:

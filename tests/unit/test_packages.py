@@ -1,22 +1,40 @@
-"""Tests which packages a worker's Spark session fetches besides Hudi, and their sources."""
+"""Tests which packages are installed, which ones a worker's Spark session fetches besides Hudi, and their sources."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from jobs.hudi import google_connector
 from jobs.hudi.session import ABFS, HUDI_BUNDLE, S3A, BundleMissingError, _jars
 from service.model.errors import SettingsError
 from service.runtime import settings
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 # Ivy's file name of the bundle.
 BUNDLE = "org.apache.hudi_hudi-spark3.5-bundle_2.12-1.2.0.jar"
 HADOOP_AWS = "org.apache.hadoop_hadoop-aws-3.3.4.jar"
+
+
+def test_pythons_without_distutils_get_it_as_long_as_pyspark_imports_it() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    needs = [need for need in map(Requirement, declared) if need.name == "setuptools"]
+    pyspark = find_spec("pyspark")
+    assert pyspark
+    assert pyspark.origin
+    importing = [
+        file
+        for file in (Path(pyspark.origin).parent / "sql/pandas").glob("*.py")
+        if "from distutils" in file.read_text()
+    ]
+    if importing:
+        assert any(not need.marker or need.marker.evaluate({"python_version": "3.12"}) for need in needs), importing
+    else:
+        assert not needs
 
 
 def test_without_more_packages_only_hudi_is_fetched() -> None:

@@ -140,6 +140,9 @@ def lookup(spark: SparkSession, table: Table, keys: Sequence[Any], *, columns: S
         # Rows prove the declaration, so a bucket without files proves nothing.
         if not all(found.bytes_of_buckets[bucket] for bucket in buckets):
             raise NotColocatedError("a key's bucket has no file")
+        # A few rows may fit a wrong number by chance, while the row of a key is in a file that is not read.
+        if found.snapshot.is_declared and found.listed != set(range(modulus)):
+            raise NotColocatedError(f"the files of {table.path} do not prove that it has {modulus} buckets")
         return _result(spark, declared(spark, session, found), [found])
 
     return _either(by_buckets, lambda: narrowed(read(spark, spark._jsparkSession, table)))

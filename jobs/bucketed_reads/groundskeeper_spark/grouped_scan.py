@@ -25,13 +25,15 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class GroupedScan:
-    """The rows of a table: partition i of `rdd` has the rows of bucket i, modulo `modulus`."""
+    """The rows of a table: partition i of `rdd` has the rows of bucket i, modulo `modulus`. `listed` are the buckets of
+    all files of the listing, also of those that are not read."""
 
     table: Table
     snapshot: Snapshot
     attributes: Any
     rdd: Any
     bytes_of_buckets: list[int]
+    listed: frozenset[int]
 
 
 def own_session(spark: SparkSession) -> Any:
@@ -79,9 +81,9 @@ def scan(
         # Where buckets are left out, all rows of the others are checked: a filter by key would hide the misplaced ones.
         rows = narrowed(rows).where(checked) if only is None else narrowed(rows.where(checked))
         query = rows._jdf.queryExecution()
-        sizes = _regroup(spark, query.executedPlan(), modulus, only)
+        sizes, listed = _regroup(spark, query.executedPlan(), modulus, only)
         if snapshot(spark, table) == before:
-            return GroupedScan(table, before, query.analyzed().output(), query.toRdd(), sizes)
+            return GroupedScan(table, before, query.analyzed().output(), query.toRdd(), sizes, listed)
     raise NotColocatedError(f"commits kept landing in {table.path} while it was planned")
 
 
@@ -109,8 +111,11 @@ def _java_hash_code(spark: SparkSession, text: Column) -> Column:
     )
 
 
-def _regroup(spark: SparkSession, plan: Any, modulus: int, only: Collection[int] | None) -> list[int]:
-    """Gives the scan of a plan one partition for each bucket, and returns the bytes of their files."""
+def _regroup(
+    spark: SparkSession, plan: Any, modulus: int, only: Collection[int] | None
+) -> tuple[list[int], frozenset[int]]:
+    """Gives the scan of a plan one partition for each bucket, and returns the bytes of their files, and the buckets of
+    all files."""
     jvm: Any = spark._jvm
     leaves = plan.collectLeaves()
     if leaves.size() != 1 or leaves.apply(0).getClass().getSimpleName() != "FileSourceScanExec":
@@ -120,11 +125,13 @@ def _regroup(spark: SparkSession, plan: Any, modulus: int, only: Collection[int]
     if old.getClass().getSimpleName() != "FileScanRDD":
         raise NotColocatedError(f"Hudi reads by {old.getClass().getSimpleName()}")
     buckets: list[list[Any]] = [[] for _ in range(modulus)]
-    sizes = [0] * modulus
+    sizes, listed = [0] * modulus, set()
     partitions = old.filePartitions()
     for at in range(partitions.size()):
         for file in partitions.apply(at).files():
-            bucket = bucket_of_file(str(file.filePath())) % modulus
+            number = bucket_of_file(str(file.filePath()))
+            listed.add(number)
+            bucket = number % modulus
             if only is None or bucket in only:
                 buckets[bucket].append(file)
                 sizes[bucket] += int(file.length())
@@ -138,7 +145,7 @@ def _regroup(spark: SparkSession, plan: Any, modulus: int, only: Collection[int]
         grouped.add(datasources.FilePartition(at, array))
     field = _field(old, "filePartitions")
     field.set(old, jvm.PythonUtils.toSeq(grouped))
-    return sizes
+    return sizes, frozenset(listed)
 
 
 def _field(of: Any, name: str) -> Any:

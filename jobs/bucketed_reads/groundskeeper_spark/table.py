@@ -36,11 +36,13 @@ class Table:
 @dataclass(frozen=True)
 class Snapshot:
     """The last completed instant, the number of completed ones, and a number of buckets that divides the number of each
-    partition. A commit that completes after a later one changes only the second."""
+    partition. A commit that completes after a later one changes only the second. `is_declared` says that the number is
+    not one of the table's own."""
 
     instant: str
     commits: int
     modulus: int
+    is_declared: bool
 
 
 def snapshot(spark: SparkSession, table: Table) -> Snapshot:
@@ -60,7 +62,7 @@ def snapshot(spark: SparkSession, table: Table) -> Snapshot:
     done = timeline.filterCompletedInstants()
     if done.empty():
         raise NotColocatedError(f"{table.path} has no completed commit")
-    numbers = [table.buckets] if table.buckets else []
+    numbers, is_declared = [table.buckets] if table.buckets else [], True
     if files.exists(path(_CONFIGS)):
         names = [found.getPath().getName() for found in files.listStatus(path(_CONFIGS))]
         instants = sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
@@ -71,12 +73,14 @@ def snapshot(spark: SparkSession, table: Table) -> Snapshot:
         if instants:
             stream = files.open(path(f"{_CONFIGS}/{instants[-1]}{_SUFFIX}"))
             numbers = numbers_of_config(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            is_declared = False
             stream.close()
     if not numbers:
         raise NotColocatedError(f"the number of buckets of {table.path} is not known: declare it")
     if min(numbers) < 1:
         raise NotColocatedError(f"{table.path} has at least one bucket, not {min(numbers)}")
-    return Snapshot(str(done.lastInstant().get().requestedTime()), int(done.countInstants()), gcd(*numbers))
+    last = str(done.lastInstant().get().requestedTime())
+    return Snapshot(last, int(done.countInstants()), gcd(*numbers), is_declared)
 
 
 def numbers_of_config(config: str) -> list[int]:

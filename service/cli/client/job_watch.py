@@ -8,9 +8,10 @@ from rich.table import Column
 
 from groundskeeper_client import calls
 from groundskeeper_client.exchange import ENDED
+from service.cli.client import job_result
 from service.cli.client.connection import Connection, Json, Patience
 from service.cli.client.failure import ExitCode
-from service.cli.client.output import Output, clean, compact, took
+from service.cli.client.output import Output, clean, took
 from service.model.formatting import size
 
 REFUSED = "refused"
@@ -56,19 +57,15 @@ def state_of(job: Json) -> str:
 
 def show_outcome(out: Output, job: Json) -> None:
     """Prints the result or the plan, and the error of a job or the reasons why it was refused."""
-    result = dict(job["result"] or {})
-    refusals, notes = result.pop("refusals", None) or [], result.pop("notes", None) or []
-    out.pairs([(name, compact(value)) for name, value in result.items()])
+    result = job["result"] or {}
+    job_result.show(out, result)
     if job["verdict"] == "nothing_to_do":
         out.say("There is nothing to do." if job["dry_run"] else "There was nothing to do.")
     if job.get("cost"):
         out.say(f"The job would take {job['cost']['text']}{' (a guess)' if job['cost']['is_guess'] else ''}.")
-    for note in notes:
-        out.say(str(note), style="yellow")
-    for problem in refusals or ([job["error"]] if job["error"] else []):
-        out.say(f"{problem['title']}: {problem['detail']}" if problem["detail"] else problem["title"], style="red")
-        if problem["hint"]:
-            out.say(f"  {problem['hint']}")
+    refusals = result.get("refusals") or ([job["error"]] if job["error"] else [])
+    for problem in (*refusals, *(result.get("findings") or ())):
+        job_result.show_problem(out, problem)
 
 
 def _line(job: Json) -> str:

@@ -58,7 +58,7 @@ def show_state(out: Output, state: Json) -> None:
             ("small files", f"{total['small_files']}, {size(total['small_bytes'])}"),
             ("partitions", state["num_partitions"]),
             ("buckets", _buckets(state)),
-            ("rows", total["rows"]),
+            ("rows in base files", total["rows"]),
             ("commits since", _since(state)),
             ("timeline", count(state["timeline_commits"], "commit")),
             ("metadata table", _metadata_table(state.get("metadata_table"))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 from uuid import uuid4
 
@@ -107,13 +107,15 @@ class Client:
         table_id: str | None = None,
         after: int | None = None,
         retries: Retries | None = None,
+        heard: Callable[[], object] | None = None,
     ) -> Iterator[Event]:
         """Yields events as they happen, without end, over broken connections too: after the first sign of life of
         the stream (within 15 s) none is lost or repeated.
 
         `types` are patterns, separated by commas. `after` is the `sequence` of the last known event; by default the
-        stream begins with new events. `retries` replaces the client's retries for this stream. Raises the errors of
-        `send`, and UnreachableError after all retries in a row have failed.
+        stream begins with new events. `retries` replaces the client's retries for this stream; `heard` is called at
+        each line of the service, which sends one at least every 15 s. Raises the errors of `send`, and UnreachableError
+        after all retries in a row have failed.
         """
         messages = Messages(after)
         retries = retries or self._retries
@@ -132,9 +134,11 @@ class Client:
             try:
                 answer = self._http.send(request, stream=True)
                 try:
-                    if answer.is_success:
+                    if exchange.is_stream(answer):
                         for line in answer.iter_lines():
                             tries = 1
+                            if heard is not None:
+                                heard()
                             event = messages.event(line)
                             if event is not None:
                                 yield event

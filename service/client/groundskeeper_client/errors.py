@@ -24,7 +24,7 @@ class UnreachableError(ClientError):
 
 class NoAnswerError(ClientError):
     """The answer does not come from Groundskeeper, or comes from a version that this client does not understand.
-    `status` is that of an answer without success."""
+    `status` is that of an answer without success; None if a proxy or another server has answered as if all was well."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)

@@ -81,6 +81,8 @@ def answered(answer: httpx.Response, call: Call[T]) -> Answer[T]:
     """Returns the decoded answer. Raises ApiError or NoAnswerError. The answer's body must have been read."""
     if not answer.is_success:
         raise error_of(answer)
+    if answer.content:
+        _check_type(answer, "text/plain" if call.answer is str else "application/json")
     return Answer(call.parsed(answer.content, _where(answer)), dict(answer.headers))
 
 
@@ -94,6 +96,13 @@ def error_of(answer: httpx.Response) -> ClientError:
         why = f"{_where(answer)} answered {answer.status_code} {answer.reason_phrase}."
         return NoAnswerError(why, status=answer.status_code)
     return BY_TYPE.get(document["type"].rpartition("/")[2], ApiError)({"status": answer.status_code, **document})
+
+
+def is_stream(answer: httpx.Response) -> bool:
+    """Returns whether this is a stream of events, and not a refusal. Raises NoAnswerError for any other success."""
+    if answer.is_success:
+        _check_type(answer, "text/event-stream")
+    return answer.is_success
 
 
 def refused_stream(answer: httpx.Response) -> ClientError:
@@ -119,6 +128,14 @@ def polls(seconds: float) -> Iterator[float]:
     while True:
         yield pause
         pause = min(pause * 1.5, seconds)
+
+
+def _check_type(answer: httpx.Response, expected: str) -> None:
+    """Raises NoAnswerError for another type, such as the page of a proxy that stands before an absent service."""
+    media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != expected:
+        what = f"{_where(answer)} answered {answer.status_code} with {media_type or 'no content type'}"
+        raise NoAnswerError(f"{what} instead of {expected}, so a proxy has answered, not Groundskeeper.")
 
 
 def _where(answer: httpx.Response) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from groundskeeper_client import Client
 from groundskeeper_client.call import Call
+from groundskeeper_client.model import Model
 from groundskeeper_client.questions import writes_rows
 
 TYPE = "commit.published"
@@ -57,7 +58,7 @@ def position(client: Client, since: datetime | None = None) -> int:
     if since is None:
         return _next(client.send(_page(since=_NEVER)), 0)
     found = client.send(_page(since=since))
-    first = [int(event["sequence"]) for event in found["items"]]
+    first = [int(event["sequence"]) for event in found.items]
     return min(first) - 1 if first else _next(found, 0)
 
 
@@ -72,7 +73,7 @@ def commits_after(
     commits: list[PublishedCommit] = []
     while len(commits) < MOST_COMMITS:
         page = client.send(_page(table_id=table_id, after=after))
-        for event in page["items"]:
+        for event in page.items:
             if counts(event, of_services=of_services):
                 commits.append(PublishedCommit.of(event))
         reached = _next(page, after)
@@ -90,11 +91,15 @@ def counts(event: Mapping[str, Any], *, of_services: bool) -> bool:
     return of_services or writes_rows(commit["action"], commit["operation"], commit["file_groups"])
 
 
-def _page(**query: Any) -> Call[dict[str, Any]]:
+class _Page(Model, frozen=True, kw_only=True):
+    items: list[dict[str, Any]]
+    next_after: int | None
+
+
+def _page(**query: Any) -> Call[_Page]:
     # The stream of events is no operation of `calls`; asked for JSON, the same path answers with a page of them.
-    return Call("GET", "/v1/events", dict, query={"types": TYPE, **query})
+    return Call("GET", "/v1/events", _Page, query={"types": TYPE, **query})
 
 
-def _next(page: Mapping[str, Any], otherwise: int) -> int:
-    reached = page["next_after"]
-    return otherwise if reached is None else int(reached)
+def _next(page: _Page, otherwise: int) -> int:
+    return otherwise if page.next_after is None else page.next_after

@@ -13,6 +13,8 @@ from service.registration.catalogs import errors
 from service.registration.registry import Declarations
 
 _Table = TypeVar("_Table")
+# Spark gives the metastore this location of a table whose files are elsewhere (`HiveExternalCatalog`).
+_PLACEHOLDER = "-__PLACEHOLDER__"
 
 
 class CatalogKind(StrEnum):
@@ -94,6 +96,13 @@ class Entry:
     input_format: str = ""
     provider: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def true_location(location: str | None, serde: Mapping[str, str] | None) -> str:
+    """Returns where the files of a table are, by its storage in a metastore."""
+    place = location or ""
+    of_spark = (serde or {}).get("path")
+    return of_spark if of_spark and place.rstrip("/").endswith(_PLACEHOLDER) else place
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,25 @@ from typing import Any
 
 from jobs.format.server_addresses import metastores
 from service.registration.catalogs import errors
-from service.registration.catalogs.catalog import Broken, Entry, Source, tables_of
+from service.registration.catalogs.catalog import Broken, Entry, Source, tables_of, true_location
 
 _CONNECT_SECONDS, _SILENCE_SECONDS = 3.0, 20.0
 # Tables of one request. The metastore reads all parts of each from its database.
 _PAGE = 200
 _MOST_TEXT, _MOST_MEMBERS, _MOST_DEPTH = 4 * 1024 * 1024, 1_000_000, 16
-# Field ids of `Table` and `StorageDescriptor`.
+# Field ids of `Table`, `StorageDescriptor` and `SerDeInfo`.
 _NAME, _OWNER, _STORAGE, _PARAMETERS = 1, 3, 7, 9
-_LOCATION, _INPUT_FORMAT = 2, 3
+_LOCATION, _INPUT_FORMAT, _SERDE = 2, 3, 7
+_SERDE_PARAMETERS = 3
+_VERSION, _VERSION_MASK = 0x80010000, 0xFFFF0000
+# The first bytes of other servers: the error of `TSaslServerTransport` (status ERROR or BAD, then a length), an alert
+# of TLS, and an answer of HTTP.
+_OTHERS = {
+    b"\x04\0": "a login by SASL, such as Kerberos",
+    b"\x03\0": "a login by SASL, such as Kerberos",
+    b"\x15\x03": "TLS",
+    b"HT": "Thrift in HTTP",
+}
 
 
 def entries(source: Source) -> Iterator[Entry | Broken | None]:
@@ -44,7 +54,7 @@ def _entry(database: str, table: dict[int, Any]) -> Entry:
     storage = table.get(_STORAGE) or {}
     return Entry(
         name=f"{database}.{table.get(_NAME)}",
-        location=storage.get(_LOCATION) or "",
+        location=true_location(storage.get(_LOCATION), (storage.get(_SERDE) or {}).get(_SERDE_PARAMETERS)),
         owner=table.get(_OWNER),
         input_format=storage.get(_INPUT_FORMAT) or "",
         parameters=table.get(_PARAMETERS) or {},
@@ -55,6 +65,7 @@ class _Metastore:
     """A connection to the first metastore of the address that answers."""
 
     def __init__(self, address: str) -> None:
+        self._was_heard = False
         try:
             from thrift.protocol.TBinaryProtocol import TBinaryProtocol
             from thrift.transport import TSocket, TTransport
@@ -88,7 +99,7 @@ class _Metastore:
 
         try:
             self._send(name, arguments)
-            _, kind, _ = self._protocol.readMessageBegin()
+            kind = self._begun(name)
             if kind == TMessageType.EXCEPTION:
                 refused = TApplicationException()
                 refused.read(self._protocol)
@@ -96,7 +107,9 @@ class _Metastore:
             answer = self._struct(0)
             self._protocol.readMessageEnd()
         except TTransportException as error:
-            raise errors.CatalogUnavailableError(f"{name}: {error}"[:600]) from error
+            # Some servers that want a login or TLS end the connection without a word.
+            unheard = "" if self._was_heard else ". The service logs in to no metastore by Kerberos, and has no TLS"
+            raise errors.CatalogUnavailableError(f"{name}: {error}"[:400] + unheard) from error
         except (TProtocolException, EOFError, ValueError) as error:
             raise errors.CatalogError(f"{name}: the answer is not that of a metastore: {error}"[:600]) from error
         if 0 in answer:
@@ -106,6 +119,20 @@ class _Metastore:
         detail = f"{name}: {said.get(1) if isinstance(said, dict) else said}"[:600]
         is_denied = any(each in detail for each in ("Permission denied", "AccessControl", "not authorized"))
         raise (errors.CatalogDeniedError if is_denied else errors.CatalogError)(detail)
+
+    def _begun(self, name: str) -> int:
+        """Reads the head of an answer and returns the type of the message. A server that wants a login, TLS or HTTP
+        is named."""
+        head = self._transport.readAll(4)
+        version = int.from_bytes(head)
+        if version & _VERSION_MASK != _VERSION:
+            if wants := _OTHERS.get(head[:2]):
+                raise errors.CatalogLoginError(f"{name}: The metastore wants {wants}, which the service does not have.")
+            raise ValueError(f"it begins with {head!r}")
+        self._was_heard = True
+        self._protocol.readString()
+        self._protocol.readI32()
+        return version & 0xFF
 
     def _send(self, name: str, arguments: tuple[str | list[str], ...]) -> None:
         from thrift.Thrift import TMessageType, TType

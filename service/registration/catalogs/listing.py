@@ -53,8 +53,10 @@ class Listing:
 
     def lacks(self, name: str) -> bool:
         """Returns whether the catalog surely has no such table any more."""
-        names = {each.name for each in self.broken}
-        return self.is_complete and name not in names and f"{name.rpartition('.')[0]}.*" not in names
+        # A name may have more dots than the one after its database.
+        return self.is_complete and not any(
+            name == each.name or (each.name.endswith(".*") and name.startswith(each.name[:-1])) for each in self.broken
+        )
 
 
 def read(source: Source, limits: ReadLimits | None = None) -> Listing:

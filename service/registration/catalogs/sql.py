@@ -10,7 +10,12 @@ from service.registration.catalogs import errors
 from service.registration.catalogs.catalog import Entry, Source
 
 _CONNECT_SECONDS = 5
+SECONDS = 30
+"""Time that a PostgreSQL server may take for the query, or for a batch of its rows."""
+# A server that has vanished is noticed after about half a minute instead of two hours.
+_KEEP_ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
 _LOGIN = ("password authentication failed", "access denied for user", "no password supplied")
+_AWAY = ("connection", "statement timeout", "unable to open database file", "could not translate host name")
 _DENIED = ("permission denied", "command denied")
 
 
@@ -19,7 +24,8 @@ def entries(source: Source) -> Iterator[Entry]:
     owner; all others are parameters. Raises the errors of catalogs."""
     try:
         url = sa.make_url(source.address)
-        timeout = {"connect_timeout": _CONNECT_SECONDS} if url.get_backend_name() == "postgresql" else {}
+        is_postgres = url.get_backend_name() == "postgresql"
+        timeout = {"connect_timeout": _CONNECT_SECONDS, **_KEEP_ALIVE} if is_postgres else {}
         engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=timeout, hide_parameters=True)
     except ImportError as error:
         raise errors.CatalogClientError(
@@ -28,8 +34,10 @@ def entries(source: Source) -> Iterator[Entry]:
     except sa.exc.ArgumentError as error:
         raise errors.CatalogError("The address is not a URL of SQLAlchemy.") from error
     try:
-        with engine.connect().execution_options(stream_results=True) as connection:
-            found = connection.execute(sa.text(source.query or ""))
+        with engine.connect() as connection:
+            if is_postgres:
+                connection.execute(sa.text(f"SET LOCAL statement_timeout = '{SECONDS}s'"))
+            found = connection.execute(sa.text(source.query or ""), execution_options={"stream_results": True})
             columns = {name.lower(): name for name in list(found.keys())}
             if missing := {"name", "location"} - columns.keys():
                 raise errors.CatalogError(f"The query gives no column {' and no column '.join(sorted(missing))}.")
@@ -52,6 +60,7 @@ def _kind_of(error: sa.exc.DBAPIError, said: str) -> type[errors.CatalogError]:
     if any(each in said for each in _DENIED) or "InsufficientPrivilege" in type(error.orig).__name__:
         return errors.CatalogDeniedError
     is_away = error.connection_invalidated or any(
-        each in said for each in ("connection", "unable to open database file", "could not translate host name")
+        each in said
+        for each in ("connection", "statement timeout", "unable to open database file", "could not translate host name")
     )
     return errors.CatalogUnavailableError if is_away else errors.CatalogError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,8 @@ _TIMEOUT = httpx.Timeout(10.0, connect=3.0)
 _PAGE, _MOST_BYTES = 100, 32 * 1024 * 1024
 _ATTEMPTS, _MOST_PAUSE = 4, 5.0
 _BUSY = {429, 503}
+# The server refuses an expired, revoked or foreign token with 401, 403 or 500, by its version (`AuthDecorator`).
+_OF_TOKEN = re.compile(r"invalid access token|token has (been revoked|expired)|user does not exist", re.IGNORECASE)
 
 
 def entries(source: Source) -> Iterator[Entry | Broken | None]:
@@ -107,7 +110,7 @@ def _parsed(kind: str, status: int, body: bytes) -> dict[str, Any]:
     said = body[:300].decode(errors="replace")
     if status == 429:
         raise errors.CatalogThrottledError(f"{kind}: HTTP 429: {said}")
-    if status == 401:
+    if status == 401 or (status != 200 and _OF_TOKEN.search(said)):
         raise errors.CatalogLoginError(f"{kind}: HTTP 401: {said}")
     if status == 403:
         raise errors.CatalogDeniedError(f"{kind}: HTTP 403: {said}")

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from subprocess import PIPE
 from typing import TYPE_CHECKING
@@ -135,3 +136,37 @@ def test_a_job_survives_that_an_executor_is_preempted_for_another_queue(
     gone = [reason["Loss Reason"] for reason in ended if reason["Reason"] == "ExecutorLostFailure"]
     [reason] = gone
     assert "preempted" in reason
+
+
+# The test starts two applications, and the second attempt begins when one of them has ended.
+@pytest.mark.timeout(1800)
+def test_a_job_whose_executors_are_all_preempted_is_not_taken_again_until_one_comes_back(
+    spark: SparkSession, daemon: Daemon, start: Start, lake: Path, tmp_path: Path
+) -> None:
+    scene = sort_scene(spark, daemon, lake / "all-preempted")
+    # The share of the queue, 691 MB, has room for an application master; that of the others also for two executors.
+    capacity = queues(20, maximum_am_resource_percent="1.0")
+    conf = {**EACH_FILE, "spark.yarn.queue": "tables", "spark.eventLog.enabled": "false"}
+    limit = {"GROUNDSKEEPER_EXECUTOR_SECONDS": "5"}
+    with (
+        yarn_cluster.running(
+            tmp_path / "yarn", 1, scheduler=yarn_cluster.CAPACITY, options=PREEMPTING, capacity=capacity
+        ) as cluster,
+        start(cluster, tmp_path / "worker", environment=limit, **conf) as worker,
+    ):
+        worker.wait_until("ready", executors=2)
+        scene.submit()
+        wait_for(lambda: len(cluster.shuffle_files()) >= FILES // 3, 240, tmp_path)
+        before = cluster.executors()
+        for executor in before:
+            os.kill(executor, signal.SIGSTOP)
+        with others(cluster, tmp_path, 2):
+            given_up = daemon.wait(scene.job, lambda job: job["state"] == "queued" and job["attempt"] == 1)
+            assert given_up["error"]["type"].endswith("/no-executors")
+            worker.wait_until("waits_for_executors")
+            time.sleep(5)
+            waiting = daemon.job(scene.job)
+            assert (waiting["state"], waiting["attempt"], waiting["max_attempts"]) == ("queued", 1, 4)
+            assert not set(before) & set(cluster.executors())
+        scene.prove(attempts=(2,))
+        assert worker.end() == 0

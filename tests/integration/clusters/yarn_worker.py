@@ -12,6 +12,7 @@ from tests.support.spark_cluster import CONF as STANDALONE
 from tests.support.spark_cluster import SPARK
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pytest
@@ -61,9 +62,10 @@ class Start:
         folder: Path,
         *arguments: str,
         fetches: bool = False,
+        environment: Mapping[str, str] | None = None,
         **conf: str,
     ) -> ClusterWorker:
-        own = {"HADOOP_CONF_DIR": str(cluster.conf_folder)}
+        own = {"HADOOP_CONF_DIR": str(cluster.conf_folder), **(environment or {})}
         own |= {} if fetches else {"GROUNDSKEEPER_JARS": str(self._jars)}
         every = {**CONF, **self._shipped, "spark.yarn.stagingDir": str(folder / "staging"), **conf}
         return ClusterWorker(self._daemon, folder, "yarn", *arguments, conf=every, environment=own)

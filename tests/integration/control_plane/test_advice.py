@@ -116,7 +116,8 @@ def test_the_cheapest_setting_that_keeps_reads_cheap_is_advised_and_applied(serv
     assert found.state is AdviceState.OPEN
     assert (found.setting, found.before) == ("compaction.commits", 5)
     assert found.because.startswith(f"compaction every {found.after} commits instead of 5: -")
-    assert "GB-hours, read overhead 1." in found.because
+    overheads = [found.figures[name] for name in ("new_overhead", "now_overhead")]
+    assert found.because.endswith("GB-hours, read overhead {:.2f} instead of {:.2f}".format(*overheads))
     assert found.figures["new_overhead"] <= 1.2
     assert found.figures["new_seconds"] < 0.9 * found.figures["now_seconds"]
     # The advice is not computed again for a day.
@@ -187,6 +188,43 @@ def test_what_is_as_foreseen_is_kept_and_what_a_person_changed_is_left_alone(
     compute(service)
     assert advice(service, "tbl_2").state is AdviceState.DISMISSED
     assert policy(service, "tbl_2").compaction.commits == 7
+
+
+@pytest.mark.mostly_sqlite
+@pytest.mark.parametrize("days", [0.5, 8])
+def test_advice_that_nobody_asked_for_gives_way_to_a_later_change_of_a_pattern(
+    service: Service, clock: FakeClock, days: float
+) -> None:
+    def set_pattern(pattern: str, **settings: Any) -> None:
+        policy_registry.put_pattern(service.engine, clock, pattern, precedence=0, settings=settings)
+
+    set_pattern("tbl_*", advice={"mode": "auto"})
+    set_pattern("tbl_1", compaction={"commits": 4})
+    written(service)
+    compute(service)
+    applied = advice(service)
+    assert (applied.state, applied.before) == (AdviceState.APPLIED, 4)
+    clock.advance(days * 86_400)
+    sampled(service, MIB)
+    compute(service)
+    assert advice(service).state is (AdviceState.KEPT if days > 7 else AdviceState.APPLIED)
+    set_pattern("tbl_1", compaction={"commits": 3})
+    assert policy(service).compaction.commits == applied.after
+    clock.advance(86_401)
+    compute(service)
+    assert advice(service).state is AdviceState.TAKEN_BACK
+    assert advice(service).because.startswith("taken back: the policy of a pattern sets compaction.commits to 3 now (")
+    assert policy(service).compaction.commits == 3
+    # What a person has applied is the table's own, and stays.
+    set_pattern("tbl_*", advice={"mode": "suggest"})
+    service.register("tbl_2")
+    written(service, "tbl_2")
+    compute(service)
+    applied = adviser.apply(service.database, "tbl_2")
+    set_pattern("tbl_*", compaction={"commits": 3})
+    clock.advance(86_401)
+    compute(service)
+    assert policy(service, "tbl_2").compaction.commits == applied.after
 
 
 @pytest.mark.mostly_sqlite
@@ -289,6 +327,8 @@ def test_small_files_are_merged_more_often_where_reads_pay_for_them(service: Ser
     assert (found.setting, found.before) == ("clustering.min_interval_seconds", 2 * 86_400), found.because
     assert (found.after or 0) < 2 * 86_400, found.because
     assert found.figures["new_overhead"] < found.figures["now_overhead"]
+    misses = found.figures["new_overhead"] > 1.1
+    assert found.because.endswith("; no setting brings it to 1.1") == misses
     # Nobody knows what reads save by the order of rows.
     set_policy(service, clustering={"enabled": True, "sort_by": ["city"]}, cleaning={"enabled": False})
     clock.advance(86_401)

@@ -42,7 +42,7 @@ def test_a_job_is_submitted_listed_shown_and_cancelled(cli: CommandLine, table_i
     assert cli.json("jobs", "show", job["id"])["state"] == "cancelled"
     assert "params.limit_bytes" in cli.refused("jobs", "run", "compaction", "orders", "-p", "limit_bytes=a", code=1)
     assert "name=value" in cli.refused("jobs", "run", "compaction", "orders", "-p", "limit", code=2)
-    cli.refused("jobs", "show", "job_nothing", code=3)
+    assert "`groundskeeper jobs list`" in cli.refused("jobs", "show", "job_nothing", code=3)
     planned = cli.json("jobs", "run", "upgrade", "orders", "-p", "to_version=9", "--dry-run")
     assert (planned["params"]["to_version"], planned["dry_run"]) == (9, True)
     cli.run("jobs", "cancel", planned["id"])

@@ -56,6 +56,38 @@ def test_a_method_that_an_address_does_not_know_is_a_problem_document(client: Te
     assert answer.headers["allow"]
 
 
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (b'{"base_path": "\xff"}', "is not UTF-8, at byte 16"),
+        (b'{"base_path": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "is nested too deeply"),
+        (b'{"base_path": ' + b"9" * 5000 + b"}", "has a number with too many digits"),
+    ],
+    ids=["UTF-8", "nested", "digits"],
+)
+def test_a_body_that_cannot_be_read_is_refused_with_the_reason(client: TestClient, body: bytes, fault: str) -> None:
+    answer = client.post("/v1/tables", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    told = answer.json()
+    assert told["type"] == "/problems/body-not-json"
+    assert told["detail"] == f"the body of the request {fault}"
+    assert told["errors"] == [{"field": "", "message": fault}]
+    assert "UTF-8" in told["hint"]
+
+
+def test_messages_about_values_say_what_the_value_must_be(client: TestClient) -> None:
+    commits = client.put("/v1/policies/x", json={"compaction": {"commits": 0}}).json()
+    assert commits["detail"] == "compaction.commits: must be greater than or equal to 1"
+    index = {"type": "bucket", "num_buckets": 4, "hash_fields": []}
+    fields = client.post("/v1/tables", json={"base_path": "/x", "index": index}).json()
+    assert fields["detail"] == "index.hash_fields: must have at least 1 item, not 0"
+    since = client.get("/v1/jobs?since=yesterday").json()
+    assert since["detail"] == "since: must be a time, such as 2026-01-31T08:00:00Z"
+    times = {"starts_at": "2026-01-02T00:00:00Z", "ends_at": "2026-01-01T00:00:00Z"}
+    freeze = client.put("/v1/freezes/f", json=times).json()
+    assert freeze["detail"] == "the body of the request: ends_at must be later than starts_at"
+
+
 def test_an_unexpected_error_reveals_no_details(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     answer = client.post("/v1/tables", json={"base_path": "/lake/broken"})
     assert answer.status_code == 500

@@ -52,10 +52,15 @@ def test_a_service_registers_the_tables_of_glue_and_polls_them(
         "by_provider": {"Parameters": {"spark.sql.sources.provider": "HUDI", "team": "shop"}, "Owner": "shop@x.com"},
         "by_connector": {"Parameters": {"connector": "hudi"}},
         "by_property": {"Parameters": {"kind": "lakehouse"}},
+        "by_spark": {"Parameters": {"spark.sql.sources.provider": "hudi"}},
         "plain": {"input_format": "org.apache.hadoop.mapred.TextInputFormat"},
     }
     for name, more in told.items():
         table = entry(name, f"file:{lake.table(f'x.{name}', at=name)}", **more)
+        if name == "by_spark":
+            storage = table["StorageDescriptor"]
+            storage["SerdeInfo"] = {"Parameters": {"path": storage["Location"]}}
+            storage["Location"] = f"file:{lake.path}/shop.db/by_spark-__PLACEHOLDER__"
         glue.create_table(DatabaseName="shop", TableInput=table)
     # Glue answers with pages of at most 100 tables, so these need a second page.
     for number in range(130):
@@ -78,14 +83,14 @@ def test_a_service_registers_the_tables_of_glue_and_polls_them(
             items = httpx.get(f"{service.url}/v1/tables").json()["items"]
             return {each["base_path"].rpartition("/")[2]: each for each in items}
 
-        wanted = {"by_format", "by_provider", "by_connector", "by_property"}
+        wanted = {"by_format", "by_provider", "by_connector", "by_property", "by_spark"}
         assert eventually(lambda: set(tables()) == wanted, 60)
         by_provider = tables()["by_provider"]
         assert (by_provider["owner"], by_provider["tags"]) == ("shop@x.com", {"team": "shop"})
         address = f"{service.url}/v1/commits?table_id={by_provider['id']}"
         assert eventually(lambda: len(httpx.get(address).json()["items"]) == 1, 60)
         shown = httpx.get(f"{service.url}/v1/catalogs/glue").json()
-        assert (shown["report"]["entries"], shown["report"]["in_step"]) == (135, 0)
+        assert (shown["report"]["entries"], shown["report"]["in_step"]) == (136, 0)
         entries = httpx.get(f"{service.url}/v1/audit").json()["items"]
         assert {(each["who"], each["operation"]) for each in entries} == {("GROUNDSKEEPER_CATALOGS", "syncCatalog")}
 

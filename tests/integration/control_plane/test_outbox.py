@@ -161,6 +161,54 @@ def test_a_transaction_that_goes_on_after_it_has_published_holds_up_no_other(pos
     engine.dispose()
 
 
+def test_one_statement_takes_the_lock_of_the_positions_and_writes_all_but_deliveries(postgresql: Server) -> None:
+    """All replicas wait while a transaction holds that lock."""
+    engine, table = open_engine(new_postgresql(postgresql)), a_table()
+    odd = dataclasses.replace(_event(table, 3), table_id=None, data={"name": "a\0b \ud800", "list": [1, None, "é"]})
+    executed: list[str] = []
+    with writing(engine) as connection:
+        outbox.publish(connection, [_event(table, 1), _event(table, 2), odd, _event(table, 1)], now=utc_now())
+        outbox.count(connection, [tally.Count("seconds", ("audit",), 1.5), tally.Count("none", (), 0)])
+        outbox.publish(connection, [_event(table, 2), _event(table, 4)], now=utc_now())
+        sa.event.listen(connection, "before_cursor_execute", lambda *given: executed.append(given[2]))
+    # The others are the lock of the webhooks, and the webhooks.
+    assert len(executed) == 3
+    with writing(engine) as connection:
+        outbox.publish(connection, [_event(table, 1), _event(table, 5)], now=utc_now())
+        outbox.count(connection, [tally.Count("seconds", ("audit",), 2)])
+    with reading(engine) as connection:
+        found = outbox.after(connection, 0, 9)
+        assert ids(found) == ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"]
+        assert found[2].event == odd
+        assert found[0].event == _event(table, 1)
+        assert tally.every(connection) == {
+            "events": {("table.registered",): 5.0},
+            "seconds": {("audit",): 3.5},
+        }
+    engine.dispose()
+
+
+def test_a_transaction_without_events_waits_for_its_turn_as_well(postgresql: Server) -> None:
+    engine = open_engine(new_postgresql(postgresql))
+    written = threading.Event()
+
+    def write() -> None:
+        with writing(engine) as connection:
+            outbox.in_turn(connection, lambda _: written.set())
+
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with ThreadPoolExecutor(1) as threads:
+        with engine.begin() as blocking:
+            outbox._take(blocking, outbox._POSITIONS)
+            first = threads.submit(write)
+            while not blocking.execute(waiting).scalar_one():
+                assert not first.done()
+            assert not written.is_set()
+        first.result(20)
+    assert written.is_set()
+    engine.dispose()
+
+
 def test_no_webhook_changes_while_a_transaction_publishes(postgresql: Server, receiver: Receiver) -> None:
     """A transaction that has read the webhooks ends before they change; one that follows sees the change."""
     engine = open_engine(new_postgresql(postgresql))

@@ -368,6 +368,13 @@ def test_the_answer_about_many_tables_is_prepared_at_a_start(
     with TestClient(create_app(context), base_url="http://127.0.0.1/v1") as client:
         rows = get(client)["tables"]["items"]
     assert {row["id"]: row["problem_count"] > 0 for row in rows} == {f"tbl_{number}": True for number in range(3)}
+    # The metrics are prepared as well: the first scrape need not read a row of each table.
+    statements: list[str] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    clock.advance(MOST_AGE_AT_ONCE.total_seconds() - 1)
+    assert context.fleet_work.installation.state.read().tables.tables == 3
+    assert statements
+    assert not [each for each in statements if "AS timeline_commits" in each]
 
 
 def test_a_reader_may_see_it_and_a_worker_may_not(

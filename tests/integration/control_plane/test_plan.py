@@ -261,6 +261,30 @@ def test_a_time_of_the_calendar_is_not_lost_while_the_table_is_busy(service: Ser
     assert len(service.plan().jobs) == 1
 
 
+def test_a_time_of_the_calendar_is_not_lost_when_its_job_is_withdrawn(service: Service, clock: FakeClock) -> None:
+    nightly = {"windows": [{"start": "02:00", "end": "02:30"}], "compaction": {"cron": "0 2 * * thu"}}
+    policy_registry.put_table(service.engine, clock, "tbl_1", nightly)
+    service.poll(commits=1)
+    service.plan()
+    clock.advance(2 * 3600)
+    assert len(service.plan().jobs) == 1
+    # No worker is free until the window closes, on a Thursday.
+    clock.advance(1800)
+    service.plan()
+    assert service.decision().code == "outside-window"
+    clock.advance(23.5 * 3600)
+    assert len(service.plan().jobs) == 1
+    pausing.pause(service.engine, service.notifier, clock, by="ada", reason="")
+    clock.advance(60)
+    pausing.resume(service.engine, service.notifier, clock)
+    assert len(service.plan().jobs) == 1
+    service.run()
+    clock.advance(60)
+    service.poll(commits=2)
+    assert service.plan().jobs == ()
+    assert service.decision().because == "its next scheduled time is 2026-01-08 02:00 UTC"
+
+
 def test_a_calendar_with_nothing_to_do_waits_for_its_next_time(service: Service, clock: FakeClock) -> None:
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
     service.poll(commits=0)

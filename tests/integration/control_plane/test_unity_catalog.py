@@ -31,6 +31,7 @@ class Unity:
     def __init__(self) -> None:
         self.tables: dict[str, list[dict[str, Any]] | None] = {}
         self.refused = 0
+        self.expired: tuple[int, str] | None = None
         self.address = ""
         self.is_circular = False
 
@@ -40,6 +41,8 @@ class Unity:
         if self.refused:
             self.refused -= 1
             return 429, {"error_code": "RESOURCE_EXHAUSTED"}
+        if kind == "tables" and self.expired:
+            return self.expired[0], {"error_code": "X", "message": self.expired[1]}
         if kind == "tables":
             found = self.tables[asked["schema_name"]]
             if found is None:
@@ -94,6 +97,23 @@ def test_pages_refusals_and_permissions(unity: Unity, tmp_path: Path) -> None:
     unity.is_circular = True
     with pytest.raises(CatalogError, match="names itself"):
         read(source)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (403, "Invalid access token."),
+        (403, "Access token has been revoked."),
+        (500, "The Token has expired on 2026-11-29T10:00:00Z."),
+    ],
+)
+def test_a_token_that_ends_while_tables_are_listed_is_no_missing_permission(
+    unity: Unity, status: int, said: str
+) -> None:
+    unity.tables["shop"] = []
+    unity.expired = status, said
+    with pytest.raises(CatalogLoginError, match=said):
+        read(Source(CatalogKind.UNITY, unity.address, token="right"))
 
 
 def test_a_catalog_that_refuses_calls_is_asked_less_and_less_often(unity: Unity, app_context: AppContext) -> None:

@@ -20,9 +20,12 @@ from service.lake.snapshot import PartitionState, TableSnapshot
 from service.lake.table import TableType
 from service.model.clock import utc_now
 from service.model.storage_errors import ReadTimedOutError
-from service.policies import store
+from service.policies import policy_registry, store
 from service.policies.policy import Policy, TableLevel
 from service.policies.precedence import Subject
+from service.queue import attempt_figures
+from service.queue.attempt_figures import Figures
+from service.scheduling import pausing
 from service.simulation import past_store
 from service.simulation.edit import Edit
 from service.simulation.simulator import Fleet
@@ -154,6 +157,51 @@ def test_a_simulation_foresees_what_the_scheduler_then_does(lake: Lake) -> None:
         assert abs(foreseen[kind] - done(lake, kind, changed_at)) <= 1
     assert max(each.log_bytes for each in found.new.points) == pytest.approx(lake.peak, rel=0.15)
     assert found.text.startswith(f"{found.new.jobs} jobs instead of {found.now.jobs} (-")
+
+
+@pytest.mark.mostly_sqlite
+def test_a_forecast_knows_what_the_jobs_of_the_last_day_have_cost(lake: Lake) -> None:
+    policy_registry.put_table(lake.service.engine, lake.clock, TABLE, {"objective": {"max_gb_hours_per_day": 10}})
+    with writing(lake.service.engine) as connection:
+        for gib_hours in (7, 4):
+            # The first of these attempts no longer counts in the middle of the forecast.
+            attempt_figures.add(
+                connection, TABLE, JobKind.COMPACTION, Figures(1, 60.0, 1, gib_hours * 3600.0), lake.clock()
+            )
+            lake.clock.advance(600)
+    lake.clock.advance(86_400 - 75 * 60)
+    lake.run(40)
+    assert not [job for job in lake.done if job.kind is JobKind.COMPACTION]
+    with reading(lake.service.engine) as connection:
+        now = lake.clock()
+        # A forecast repeats the commits of as long before.
+        found = what_if(
+            connection, Edit({}, table_ids=(TABLE,)), Period(now, now + timedelta(minutes=30), now), Fleet()
+        )
+        early = what_if(
+            connection, Edit({}, table_ids=(TABLE,)), Period(now, now + timedelta(minutes=12), now), Fleet()
+        )
+    assert found.caution is None
+    assert not [each for each in early.now.kinds if each.kind is JobKind.COMPACTION]
+    lake.run(30)
+    foreseen = {each.kind: each.jobs for each in found.now.kinds}
+    assert abs(foreseen[JobKind.COMPACTION] - done(lake, JobKind.COMPACTION, now)) <= 1
+    assert done(lake, JobKind.COMPACTION, now) > 0
+
+
+@pytest.mark.mostly_sqlite
+def test_a_simulation_says_what_it_leaves_out(lake: Lake) -> None:
+    lake.run(30)
+    pausing.pause(lake.service.engine, lake.service.notifier, lake.clock, by="ada", reason="")
+    now = lake.clock()
+    edit = Edit({"budget": {"worker_hours_per_day": 1}}, table_ids=(TABLE,))
+    with reading(lake.service.engine) as connection:
+        ahead = what_if(connection, edit, Period(now, now + timedelta(minutes=30), now), Fleet())
+        past = what_if(connection, edit, Period(now - timedelta(minutes=30), now, now), Fleet())
+    not_simulated = "the budgets of these tables (`budget`) are not simulated"
+    assert ahead.caution == f"{not_simulated}; all upkeep is paused, and the simulation starts jobs nevertheless"
+    assert (past.caution or "").startswith(not_simulated)
+    assert "paused" not in (past.caution or "")
 
 
 @pytest.mark.mostly_sqlite

@@ -135,7 +135,7 @@ def provider() -> dict:
 
 
 def _be_patient(seconds: str) -> None:
-    from groundskeeper_client.airflow import patience
+    from groundskeeper_client import patience
 
     patience.PATIENCE_SECONDS = float(seconds)
 

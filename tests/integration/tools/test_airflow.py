@@ -53,8 +53,9 @@ with DAG("killed", start_date=datetime(2026, 1, 1), schedule=None):
 
 
 RETRIED = """
-from datetime import datetime, timedelta
-from airflow.sdk import DAG
+from datetime import UTC, datetime, timedelta
+from airflow.sdk import DAG, Asset
+from groundskeeper_client.airflow.assets import CommitAssetOperator
 from groundskeeper_client.airflow.operator import GroundskeeperJobOperator
 
 with DAG("retried", start_date=datetime(2026, 1, 1), schedule=None) as dag:
@@ -65,6 +66,10 @@ for where in ("triggerer", "worker"):
     with DAG(f"in_{where}_far_away", start_date=datetime(2026, 1, 1), schedule=None):
         once = dict(retries=0, deferrable=where == "triggerer", conn_id="far")
         GroundskeeperJobOperator(task_id="audit", table="orders", kind="audit", **once)
+
+FAR = Asset("s3://lake/far")
+with DAG("commits_far_away", start_date=datetime(2026, 1, 1), schedule=None):
+    CommitAssetOperator(task_id="announce", table="orders", asset=FAR, since=datetime.now(UTC), conn_id="far")
 """
 OF_AIRFLOW_2 = {
     "from airflow.sdk import DAG, Asset": "from airflow import DAG\nfrom airflow.datasets import Dataset as Asset",
@@ -251,6 +256,26 @@ def test_outages_shorter_than_the_patience_only_delay_a_task(
     assert out.count("Trying again") == len(pauses), out[-6000:]
     assert ended["tries"] == {"audit": 1}
     assert {order.job_id for order in work.orders} == {ended["returned"]["audit"]["job_id"]}
+    gate.end()
+
+
+def test_outages_while_a_table_is_quiet_do_not_add_up(airflow: Airflow, service: ToolService) -> None:
+    gate = TcpGate(httpx.URL(service.serving.url).port or 0)
+    airflow.connect("far", f"http://127.0.0.1:{gate.port}")
+    waits = airflow.start("run", "commits_far_away", "{}", "9")
+    assert eventually(lambda: gate.is_used, 200)
+    time.sleep(10)
+    for _ in range(3):
+        assert gate.is_used
+        with gate.shut():
+            time.sleep(7)
+        assert eventually(lambda: gate.is_used, 30)
+        time.sleep(1)
+    instant = _committed(service)
+    out, _ = waits.communicate(timeout=120)
+    ended = json.loads(out.splitlines()[-1])
+    assert ended["tasks"] == {"announce": "success"}, out[-6000:]
+    assert [commit["instant"] for commit in ended["returned"]["announce"]] == [instant]
     gate.end()
 
 

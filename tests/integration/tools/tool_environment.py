@@ -86,6 +86,9 @@ class _Read(subprocess.Popen[str]):
         self._reader.join()
         return "".join(self._lines), ""
 
+    def so_far(self) -> str:
+        return "".join(self._lines)
+
     def _read(self) -> None:
         assert self.stdout is not None
         self._lines.extend(self.stdout)

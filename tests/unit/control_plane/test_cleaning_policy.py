@@ -13,6 +13,7 @@ from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.settings import CleaningSettings, Trigger
 from service.scheduling.cleaning import decide
 from service.scheduling.decision import Run, Skip
+from service.scheduling.first_freed import FirstFreed
 from service.scheduling.rollback import Silent
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, an_incident, since
@@ -78,19 +79,19 @@ def test_the_policy_does_not_start_the_job(
 
 def test_the_policy_waits_while_all_old_versions_are_kept() -> None:
     settings, snapshot = CleaningSettings(), a_snapshot(OLD, since_cleaning=since(12))
-    found = decide(settings, snapshot, PLAIN, commits_since_freed=9)
+    found = decide(settings, snapshot, PLAIN, first=FirstFreed(9))
     because = "12 commits and no cleaning yet, threshold 10; but all 3 files out of use are kept: 9 commits since the"
     assert found == Skip("all-kept", f"{because} first went out of use, 10 retained")
-    assert isinstance(decide(settings, snapshot, PLAIN, commits_since_freed=10), Run)
-    assert isinstance(decide(settings, snapshot, PLAIN, commits_since_freed=None), Run)
+    assert isinstance(decide(settings, snapshot, PLAIN, first=FirstFreed(10)), Run)
+    assert isinstance(decide(settings, snapshot, PLAIN, first=None), Run)
 
 
 def test_the_policy_waits_for_no_commits_if_only_a_cleaning_rolls_back_a_dead_writer() -> None:
     snapshot = a_snapshot(OLD, since_cleaning=since(12))
-    found = decide(CleaningSettings(), snapshot, PLAIN, commits_since_freed=0, silent=Silent([("1", ago(hours=1))]))
+    found = decide(CleaningSettings(), snapshot, PLAIN, first=FirstFreed(0), silent=Silent([("1", ago(hours=1))]))
     assert isinstance(found, Run)
     assert found.because.endswith("can be freed; 1 write of dead writers to roll back")
-    waiting = decide(CleaningSettings(), snapshot, PLAIN, commits_since_freed=0, silent=Silent((), ago(seconds=-60)))
+    waiting = decide(CleaningSettings(), snapshot, PLAIN, first=FirstFreed(0), silent=Silent((), ago(seconds=-60)))
     assert isinstance(waiting, Skip)
     assert (waiting.code, waiting.until) == ("all-kept", ago(seconds=-60))
 
@@ -100,11 +101,31 @@ def test_the_policy_waits_for_no_commits_if_only_a_cleaning_rolls_back_a_dead_wr
 )
 def test_the_number_of_commits_matters_only_if_commits_are_retained(settings: CleaningSettings) -> None:
     snapshot = a_snapshot(OLD, since_cleaning=since(12, hours=5))
-    assert isinstance(decide(settings, snapshot, PLAIN, commits_since_freed=0), Run)
+    assert isinstance(decide(settings, snapshot, PLAIN, first=FirstFreed(0)), Run)
+
+
+def test_the_policy_waits_while_all_old_versions_are_younger_than_the_hours_retained() -> None:
+    snapshot = a_snapshot(OLD, since_cleaning=since(12, hours=5))
+    found = decide(BY_HOURS, snapshot, PLAIN, first=FirstFreed(at=ago(hours=23)))
+    assert isinstance(found, Skip)
+    assert (found.code, found.until) == ("all-kept", ago(hours=-1))
+    assert found.because.endswith("kept: the first went out of use 23 h ago, 24 hours retained")
+    assert isinstance(decide(BY_HOURS, snapshot, PLAIN, first=FirstFreed(at=ago(hours=24))), Run)
+
+
+@pytest.mark.parametrize(
+    "settings", [CleaningSettings(), BY_HOURS, CleaningSettings(policy=CleaningPolicy.KEEP_LATEST_FILE_VERSIONS)]
+)
+def test_the_policy_waits_while_somebody_needs_all_old_versions(settings: CleaningSettings) -> None:
+    snapshot = a_snapshot(OLD, since_cleaning=since(12, hours=50))
+    found = decide(settings, snapshot, PLAIN, first=FirstFreed(99, ago(hours=99), "consumer 'copy' needs them"))
+    assert isinstance(found, Skip)
+    assert found.code == "all-kept"
+    assert found.because.endswith("but all 3 files out of use are kept: consumer 'copy' needs them")
 
 
 def test_late_files_do_not_wait_for_old_versions() -> None:
     found = decide(
-        CleaningSettings(), a_snapshot(OLD), PLAIN, [an_incident(IncidentKind.LATE_FILES)], commits_since_freed=0
+        CleaningSettings(), a_snapshot(OLD), PLAIN, [an_incident(IncidentKind.LATE_FILES)], first=FirstFreed(0)
     )
     assert isinstance(found, Run)

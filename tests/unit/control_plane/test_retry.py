@@ -125,8 +125,9 @@ def test_a_job_cancelled_between_two_attempts_names_what_the_first_left() -> Non
     assert "001" in error.detail
 
 
-def test_attempts_that_only_waited_for_the_lock_do_not_count_for_a_day() -> None:
-    locked = Problem(TABLE_LOCKED, "held", retriable=True)
+@pytest.mark.parametrize("type_", [TABLE_LOCKED, "no-executors"])
+def test_attempts_that_waited_for_the_lock_or_for_executors_do_not_count_for_a_day(type_: str) -> None:
+    locked = Problem(type_, "held", retriable=True)
     young = a_job(attempt=3, max_attempts=3, created_at=NOW - timedelta(hours=23))
     again = ended(young, Outcome.FAILED, locked)
     assert isinstance(again, Retry)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import JobKind
+from jobs.job_params import CleaningPolicy
 from service.lake.table import TableType
 from service.outcome.reads import Reads, ReadSource
 from service.outcome.table_objective import TableObjective
@@ -190,6 +191,27 @@ def test_jobs_start_in_windows_only_and_in_no_freeze() -> None:
     assert not outcome([a_past(policy=Policy(paused=True))]).jobs
 
 
+def test_jobs_that_no_worker_takes_before_the_window_closes_or_a_freeze_begins_are_withdrawn() -> None:
+    def slow(*given: Any, **more: Any) -> Cost:
+        return Cost(HOUR * 0.75, 1.0, HOUR, Basis.TABLE, 1.0)
+
+    nightly = replace(compacting(5), windows=(Window(time(3), time(4)),), cleaning=CleaningSettings(enabled=False))
+    nightly = replace(nightly, audit=AuditSettings(enabled=False))
+    fleet = [a_past(number, policy=nightly) for number in range(8)]
+    # One slot takes two jobs in the window: one at three, and one that ends after four.
+    assert jobs(outcome(fleet, expected=slow, slots={"default": 1}))[COMPACTION] == 2
+    # What was withdrawn is due again in the next night, and so is the time of a schedule.
+    for given in (nightly, replace(nightly, compaction=CompactionSettings(cron="0 3 1 * *"))):
+        fleet = [a_past(number, policy=given) for number in range(4)]
+        assert jobs(outcome(fleet, days=2.0, expected=slow, slots={"default": 1}))[COMPACTION] == 4
+    begin = datetime.fromtimestamp(BEGIN, UTC)
+    frozen = Freeze("sale", begin + timedelta(hours=4), begin + timedelta(days=2), ("t*",), "", "ada", begin, begin)
+    fleet = [a_past(number, policy=replace(nightly, windows=())) for number in range(20)]
+    found = outcome(fleet, expected=slow, slots={"default": 1}, freezes=[frozen])
+    assert jobs(found)[COMPACTION] == 5
+    assert (found.longest_wait or 0) < 4 * HOUR
+
+
 def test_a_schedule_and_seconds_are_triggers_too() -> None:
     assert jobs(outcome([a_past(policy=compacting(5, cron="30 */6 * * *"))]))[COMPACTION] == 4
     by_time = compacting(5, trigger=Trigger.SECONDS, seconds=int(2 * HOUR))
@@ -207,6 +229,17 @@ def test_a_copy_on_write_table_is_cleaned_and_keeps_what_is_retained() -> None:
     # Three quarters of each commit replace older files; 10 to 31 of them are kept.
     assert 7 * MIB <= found.points[-1].freed_bytes <= 25 * MIB
     assert found.points[-1].base_bytes == pytest.approx(1024 * MIB + 36 * MIB, abs=MIB)
+
+
+@pytest.mark.parametrize("policy", list(CleaningPolicy))
+def test_a_cleaning_keeps_what_a_consumer_needs_and_waits_for_it(policy: CleaningPolicy) -> None:
+    settings = CleaningSettings(commits=1, retain=2, policy=policy, min_interval_seconds=0)
+    past = a_past(table_type=TableType.COPY_ON_WRITE, policy=Policy(cleaning=settings))
+    alone, needed, all_needed = (outcome([replace(past, behind=behind)], 0.5) for behind in (0, 60, 999))
+    assert jobs(all_needed)[CLEANING] == 0 < jobs(needed)[CLEANING] < jobs(alone)[CLEANING]
+    # Each of the 72 commits takes the same out of use.
+    kept = needed.points[-1].freed_bytes / all_needed.points[-1].freed_bytes
+    assert kept == pytest.approx(60 / 72, abs=0.03)
 
 
 def test_a_cleaning_waits_until_the_first_old_version_is_older_than_the_retained_commits() -> None:

@@ -182,6 +182,7 @@ def test_flink_gets_a_table_that_it_can_create_as_it_stands() -> None:
 def test_spark_sql_gets_statements_and_what_must_be_set_before_the_session_starts() -> None:
     found = options(SPARK_SQL, lock=TableLock("filesystem", {"a": "b;c"}))
     assert found.session_conf == {"spark.sql.filesourceTableRelationCacheSize": "0"}
+    assert any(note.startswith("Set spark.sql.filesourceTableRelationCacheSize when") for note in found.notes)
     assert "SET hoodie.clean.failed.writes.policy=LAZY;" in found.sql["set"].splitlines()
     assert "SET a=`b;c`;" in found.sql["set"].splitlines()
     assert "filesourceTableRelationCacheSize" not in found.sql["set"]

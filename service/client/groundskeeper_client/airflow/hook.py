@@ -6,7 +6,7 @@ from typing import Any
 
 from groundskeeper_client import AsyncClient, Client, ClientError, calls
 from groundskeeper_client.airflow.bases import BaseHook, connection_of
-from groundskeeper_client.airflow.patience import PatientAsyncClient, PatientClient
+from groundskeeper_client.patience import PatientAsyncClient, PatientClient
 from groundskeeper_client.questions import Question, id_of
 
 

@@ -13,7 +13,7 @@ from airflow.triggers.base import TriggerEvent
 from groundskeeper_client import ClientError, calls, problems, published
 from groundskeeper_client.airflow.bases import TRIGGERS_ARE_KILLED, BaseTrigger, is_ended_by_a_person
 from groundskeeper_client.airflow.hook import GroundskeeperHook
-from groundskeeper_client.airflow.patience import PAUSE_SECONDS, Patience
+from groundskeeper_client.patience import PAUSE_SECONDS, Patience
 from groundskeeper_client.questions import CommitSeen, Question, TableHealthy
 
 log = logging.getLogger(__name__)
@@ -150,8 +150,10 @@ class CommitTrigger(BaseTrigger):
         async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
             while True:
                 try:
-                    async for event in client.events(published.TYPE, table_id=self.table_id, after=self.after):
-                        patience = Patience()
+                    of_table = client.events(
+                        published.TYPE, table_id=self.table_id, after=self.after, heard=patience.restart
+                    )
+                    async for event in of_table:
                         if published.counts(event.document, of_services=self.of_services):
                             yield TriggerEvent({"table_id": self.table_id, "after": self.after})
                             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 from uuid import uuid4
 
@@ -110,13 +110,15 @@ class AsyncClient:
         table_id: str | None = None,
         after: int | None = None,
         retries: Retries | None = None,
+        heard: Callable[[], object] | None = None,
     ) -> AsyncIterator[Event]:
         """Yields events as they happen, without end, over broken connections too: after the first sign of life of
         the stream (within 15 s) none is lost or repeated.
 
         `types` are patterns, separated by commas. `after` is the `sequence` of the last known event; by default the
-        stream begins with new events. `retries` replaces the client's retries for this stream. Raises the errors of
-        `send`, and UnreachableError after all retries in a row have failed.
+        stream begins with new events. `retries` replaces the client's retries for this stream; `heard` is called at
+        each line of the service, which sends one at least every 15 s. Raises the errors of `send`, and UnreachableError
+        after all retries in a row have failed.
         """
         messages = Messages(after)
         retries = retries or self._retries
@@ -135,9 +137,11 @@ class AsyncClient:
             try:
                 answer = await self._http.send(request, stream=True)
                 try:
-                    if answer.is_success:
+                    if exchange.is_stream(answer):
                         async for line in answer.aiter_lines():
                             tries = 1
+                            if heard is not None:
+                                heard()
                             event = messages.event(line)
                             if event is not None:
                                 yield event

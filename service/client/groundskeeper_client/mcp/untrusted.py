@@ -23,6 +23,24 @@ _DEEPEST = 30
 # width, direction, tags), surrogates, private use and separators of lines.
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _LINES = "\n\t"
+# Letters and marks that are shown as nothing: `Default_Ignorable_Code_Point` of Unicode 16, as far as they are in none
+# of those categories, and the blank Braille pattern. The two ranges of variation selectors together can carry any text
+# behind one visible character.
+_INVISIBLE = frozenset(
+    chr(code)
+    for first, last in (
+        (0x034F, 0x034F),
+        (0x115F, 0x1160),
+        (0x17B4, 0x17B5),
+        (0x180B, 0x180F),
+        (0x2800, 0x2800),
+        (0x3164, 0x3164),
+        (0xFE00, 0xFE0F),
+        (0xFFA0, 0xFFA0),
+        (0xE0100, 0xE01EF),
+    )
+    for code in range(first, last + 1)
+)
 
 
 class TooLargeError(Exception):
@@ -68,7 +86,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _is_hidden(character: str) -> bool:
-    return character not in _LINES and unicodedata.category(character) in _HIDDEN
+    return character not in _LINES and (character in _INVISIBLE or unicodedata.category(character) in _HIDDEN)
 
 
 def _escaped(character: str) -> str:

@@ -26,6 +26,10 @@ class Patience:
     def __init__(self) -> None:
         self._since: float | None = None
 
+    def restart(self) -> None:
+        """Ends the outage: the service has answered."""
+        self._since = None
+
     def is_over(self, error: ClientError) -> bool:
         if not _is_of_outage(error):
             return True
@@ -64,6 +68,9 @@ class PatientAsyncClient(AsyncClient):
 
 
 def _is_of_outage(error: ClientError) -> bool:
-    if isinstance(error, ApiError | NoAnswerError):
-        return error.status is not None and error.status >= 500
+    if isinstance(error, NoAnswerError):
+        # A proxy without its service may answer with a page of its own and the status 200.
+        return error.status is None or error.status >= 500
+    if isinstance(error, ApiError):
+        return error.status >= 500
     return isinstance(error, UnreachableError)
