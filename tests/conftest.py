@@ -16,6 +16,7 @@ from tests.support import postgresql as postgresql_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -255,6 +256,12 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     _ = jvm_of(session).reads
     yield session
     session.stop()
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """The place of a test's table."""
+    return tmp_path / "trips"
 
 
 @pytest.fixture

@@ -57,8 +57,7 @@ def unfinished(base: Path) -> set[str]:
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(2400)
-def test_a_month_of_a_table_that_was_handed_over(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_month_of_a_table_that_was_handed_over(spark: SparkSession, tmp_path: Path, base: Path) -> None:
     settings = {**SETTINGS, "automatic": "true", "plan_seconds": "0.2", "poll_seconds": "5"}
     tables.let_delegate(spark)
     with Daemon(tmp_path / "service", **settings) as daemon:

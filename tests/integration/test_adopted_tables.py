@@ -53,9 +53,8 @@ _KEYS: dict[str, tuple[str, str | None, dict[str, str], Callable[[DataFrame], Da
 @pytest.mark.parametrize("key", _KEYS)
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_odd_keys_are_routed_as_a_writer_routes_them(
-    spark: SparkSession, tmp_path: Path, table_type: str, key: str
+    spark: SparkSession, base: Path, table_type: str, key: str
 ) -> None:
-    base = tmp_path / "trips"
     record_key, hashed, more, shaped = _KEYS[key]
     old = tables.writer_options(base, table_type=table_type, num_buckets=None, record_key=record_key, **more)
     tables.upsert(shaped(tables.rows(spark, 0, 200)), base, old)
@@ -75,8 +74,7 @@ def test_odd_keys_are_routed_as_a_writer_routes_them(
 
 
 @pytest.mark.timeout(120)
-def test_keys_that_hudi_cannot_hash_are_refused_before_hudi_loops_on_them(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_keys_that_hudi_cannot_hash_are_refused_before_hudi_loops_on_them(spark: SparkSession, base: Path) -> None:
     old = tables.writer_options(base, table_type=COW, num_buckets=None, record_key="id,time", partitioned=False)
     old[_KEYGEN] = _COMPLEX
     tables.upsert(_at(tables.rows(spark, 0, 20)), base, {**old, "hoodie.datasource.write.partitionpath.field": ""})
@@ -99,9 +97,8 @@ def test_keys_that_hudi_cannot_hash_are_refused_before_hudi_loops_on_them(spark:
     ],
 )
 def test_tables_whose_rows_do_not_say_what_they_are_are_refused(
-    spark: SparkSession, tmp_path: Path, more: dict[str, str], refusal: str
+    spark: SparkSession, base: Path, more: dict[str, str], refusal: str
 ) -> None:
-    base = tmp_path / "trips"
     old = tables.writer_options(base, table_type=COW, num_buckets=None, **more)
     tables.upsert(tables.rows(spark, 0, 60), base, {**old, "hoodie.datasource.write.operation": "insert"})
     with pytest.raises(RefusedError) as caught:
@@ -113,11 +110,10 @@ def test_tables_whose_rows_do_not_say_what_they_are_are_refused(
 @pytest.mark.parametrize("table_type", [MOR, COW])
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_table_with_a_past_keeps_rows_history_and_statistics(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, base: Path, table_type: str, version: int
 ) -> None:
     """The table has a column more and a wider one since its first files, file groups and partitions that were replaced,
     a partition without rows, and column statistics."""
-    base = tmp_path / "trips"
     statistics = {"hoodie.metadata.index.column.stats.enable": "true"}
     old = tables.writer_options(base, table_type=table_type, version=version, num_buckets=None, **statistics)
     narrow = tables.rows(spark, 0, 150, partitions=5).drop("note")
@@ -173,9 +169,8 @@ def test_a_table_with_a_past_keeps_rows_history_and_statistics(
 @pytest.mark.parametrize(("release", "version"), [("0.15.0", 6), ("1.0.2", 6), ("1.0.2", 8), ("1.1.1", 9)])
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_an_older_writer_goes_on_with_the_new_options_and_gives_the_index_up_again(
-    spark: SparkSession, tmp_path: Path, table_type: str, release: str, version: int
+    spark: SparkSession, base: Path, table_type: str, release: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     old = tables.writer_options(base, table_type=table_type, version=version, num_buckets=None)
     # Hudi before 1.0 merges the logs of a merge-on-read table by other rules, so the job refuses to merge them.
     declared = {**STOPPED, "writers_hudi_version": release, "readers_hudi_version": release}

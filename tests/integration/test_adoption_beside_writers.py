@@ -42,9 +42,8 @@ _OF_A_SHORT_RUN = 1
     ],
 )
 def test_a_write_that_begins_during_the_adoption_is_refused_and_stays(
-    spark: SparkSession, tmp_path: Path, table_type: str, step: str, operation: str
+    spark: SparkSession, base: Path, table_type: str, step: str, operation: str
 ) -> None:
-    base = tmp_path / "trips"
     old = plain_table(spark, base, table_type=table_type, partitioned=operation != "double")
     written: list[list[str]] = []
 
@@ -75,14 +74,11 @@ def changed(spark: SparkSession) -> Any:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("first", [250, 0])
-def test_a_write_in_flight_when_the_adoption_begins_is_waited_for(
-    spark: SparkSession, tmp_path: Path, first: int
-) -> None:
-    base = tmp_path / "trips"
+def test_a_write_in_flight_when_the_adoption_begins_is_waited_for(spark: SparkSession, base: Path, first: int) -> None:
     old = plain_table(spark, base, table_type=COW)
     # An insert of keys that exist doubles them.
     options = {**old, "hoodie.datasource.write.operation": "upsert" if first else "insert"}
-    late = HeldWriter(tables.rows(spark, first, 330, ts=4), base, options, tmp_path / "gate").start()
+    late = HeldWriter(tables.rows(spark, first, 330, ts=4), base, options).start()
     context = At("rewriting", lambda: None, ("counting rows", lambda: late.let_go_after(8)))
     given: dict[str, Any] = {"index": None, "declared": STOPPED, "context": context}
 

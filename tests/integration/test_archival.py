@@ -53,9 +53,8 @@ def commits(spark: SparkSession, base: Path) -> list[str]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_oldest_commits_leave_the_timeline_and_no_row_changes(
-    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+    spark: SparkSession, base: Path, shape: dict[str, Any]
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base, **shape)
     before, all_commits = proved(spark, base, 4), commits(spark, base)
     planned = run_job(spark, base, "archival", {"retain": 2}, dry_run=True).details
@@ -77,10 +76,7 @@ def test_the_oldest_commits_leave_the_timeline_and_no_row_changes(
 
 
 @pytest.mark.exhaustive
-def test_an_instant_that_is_still_needed_stays_and_the_result_names_its_user(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_an_instant_that_is_still_needed_stays_and_the_result_names_its_user(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=60, updates=1, metadata=False)
     saved = run_job(spark, base, "savepoint").details["savepoint"]
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
@@ -116,9 +112,8 @@ def test_an_instant_that_is_still_needed_stays_and_the_result_names_its_user(
 
 @pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.exhaustive), 9])
 def test_a_stream_that_comes_back_finds_the_position_from_which_it_goes_on(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     shape: dict[str, Any] = {"metadata": False, "partitioned": False, "version": version}
     options = tables.write_table(spark, base, count=60, updates=1, **shape)
     positions = {"_hudi_streaming_sink_checkpoint": '{"numbers":"7"}', "deltastreamer.checkpoint.key": "trips,0:60"}
@@ -153,9 +148,8 @@ def test_a_stream_that_comes_back_finds_the_position_from_which_it_goes_on(
     ids=["history written", "in between", "done"],
 )
 def test_an_archival_that_was_killed_is_done_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, spares: Spares, point: dict[str, Any]
+    spark: SparkSession, base: Path, spares: Spares, point: dict[str, Any]
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base, metadata=False)
     before, all_commits = proved(spark, base, 4), commits(spark, base)
     job = DyingJob(spark, work_order(base, "archival", {"retain": 2}), spares)

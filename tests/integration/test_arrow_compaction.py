@@ -74,9 +74,8 @@ def written(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
     ids=str,
 )
 def test_rows_files_and_statistics_are_those_of_hudis_own_compaction(
-    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+    spark: SparkSession, base: Path, shape: dict[str, Any]
 ) -> None:
-    base = tmp_path / "orders"
     options = written(spark, base, **shape)
     index = INDEX if shape.get("num_buckets", 4) else None
     hudi, arrow = (compacted(spark, base, engine, index=index) for engine in ("hudi", "arrow"))
@@ -101,11 +100,10 @@ def test_rows_files_and_statistics_are_those_of_hudis_own_compaction(
     ["gzip", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("zstd", "snappy"))],
 )
 def test_files_of_copied_column_chunks_are_those_of_hudis_own_compaction(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, codec: str
 ) -> None:
     # The chunks of small row groups are by default not copied.
     monkeypatch.setattr(compaction_job, "Compaction", partial(Compaction, copies_from=0))
-    base = tmp_path / "orders"
     shape = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.compression.codec": codec}
     options = tables.write_table(spark, base, count=300, partitioned=False, **shape)
     tables.upsert(tables.rows(spark, 100, 200, ts=2), base, options)
@@ -149,8 +147,7 @@ def _data(spark: SparkSession, base: Path, where: str = "true") -> list[str]:
 
 
 @pytest.mark.exhaustive
-def test_a_column_that_the_logs_add_is_in_the_new_files_as_well(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_a_column_that_the_logs_add_is_in_the_new_files_as_well(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=200, updates=1)
     more = tables.rows(spark, 150, 250, ts=5).withColumn("late", F.col("city") * 2)
     tables.upsert(more, base, options)
@@ -159,10 +156,7 @@ def test_a_column_that_the_logs_add_is_in_the_new_files_as_well(spark: SparkSess
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 9])
-def test_slices_of_logs_alone_and_slices_without_any_row_left(
-    spark: SparkSession, tmp_path: Path, version: int
-) -> None:
-    base = tmp_path / "orders"
+def test_slices_of_logs_alone_and_slices_without_any_row_left(spark: SparkSession, base: Path, version: int) -> None:
     options = tables.write_table(spark, base, count=60, version=version, metadata=False, updates=1)
     tables.upsert(tables.rows(spark, 0, 60, ts=5).where("dt = '2026-01-02'"), base, options | DELETE)
     for path in (base / "2026-01-01").glob("0*.parquet"):
@@ -171,9 +165,7 @@ def test_slices_of_logs_alone_and_slices_without_any_row_left(
 
 
 @pytest.mark.exhaustive
-def test_deletes_by_a_column_and_equal_and_lower_ordering_values(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
-
+def test_deletes_by_a_column_and_equal_and_lower_ordering_values(spark: SparkSession, base: Path) -> None:
     def rows(first: int, last: int, ts: int, *, deleted: bool = False) -> DataFrame:
         return tables.rows(spark, first, last, ts=ts).withColumn("_hoodie_is_deleted", F.lit(deleted))
 
@@ -208,9 +200,8 @@ def test_a_rolled_back_write_does_not_come_back(spark: SparkSession, tmp_path: P
 @pytest.mark.parametrize("payload", ["", _NEWEST_WRITE, _EVENT_TIME], ids=["default", "newest write", "event time"])
 @pytest.mark.parametrize(("old", "new"), [(6, 8), (6, 9), (8, 9)])
 def test_a_table_that_its_writer_has_upgraded(
-    spark: SparkSession, tmp_path: Path, old: int, new: int, payload: str
+    spark: SparkSession, base: Path, old: int, new: int, payload: str
 ) -> None:
-    base = tmp_path / "orders"
     options = written(spark, base, version=old, **{_PAYLOAD: payload} if payload else {})
     options |= {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": str(new)}
     tables.upsert(tables.rows(spark, 30, 90, ts=6), base, options)
@@ -257,9 +248,8 @@ REASONS: list[tuple[str, dict[str, Any]]] = [
     [pytest.param(reason, shape, id=f"{reason}-{number}") for number, (reason, shape) in enumerate(REASONS)],
 )
 def test_slices_whose_merge_is_not_proved_are_compacted_by_hudi_or_refused(
-    spark: SparkSession, tmp_path: Path, reason: str, shape: dict[str, Any]
+    spark: SparkSession, base: Path, reason: str, shape: dict[str, Any]
 ) -> None:
-    base = tmp_path / "orders"
     tables.write_table(spark, base, count=60, updates=1, **shape)
     before = _data(spark, base)
     timeline = sorted((base / ".hoodie").rglob("*"))
@@ -280,10 +270,7 @@ def test_slices_whose_merge_is_not_proved_are_compacted_by_hudi_or_refused(
     assert _data(spark, base) == before
 
 
-def test_a_slice_that_only_hudi_can_merge_makes_hudi_execute_the_whole_plan(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "orders"
+def test_a_slice_that_only_hudi_can_merge_makes_hudi_execute_the_whole_plan(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=120, updates=1, partitioned=False)
     # The end of a log is missing: the remains of an append that has failed, which Hudi leaves out.
     log = min(base.glob(".0*.log.*[0-9]"))
@@ -305,10 +292,9 @@ def test_a_slice_that_only_hudi_can_merge_makes_hudi_execute_the_whole_plan(
 
 @pytest.mark.exhaustive
 def test_a_failure_of_our_tasks_leaves_the_plan_to_hudi(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_tasks, "MOST_BYTES", 0)
-    base = tmp_path / "orders"
     tables.write_table(spark, base, count=60, updates=1)
     before = tables.snapshot(spark, base)
     context: Any = spark.sparkContext
@@ -378,8 +364,7 @@ def workers() -> list[int]:
 
 
 @pytest.mark.exhaustive
-def test_a_cancelled_compaction_is_done_by_the_next_one(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_a_cancelled_compaction_is_done_by_the_next_one(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=120, updates=1)
     before = tables.snapshot(spark, base)
 

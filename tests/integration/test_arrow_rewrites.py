@@ -81,9 +81,8 @@ def test_files_are_those_of_rows_that_hudi_merges(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "params", "buckets"), [EXPANSION, CONTRACTION])
 def test_a_slice_that_only_hudi_can_merge_is_left_to_its_readers(
-    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any], buckets: int
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any], buckets: int
 ) -> None:
-    base = tmp_path / "orders"
     tables.write_table(spark, base, count=120, updates=1)
     # The end of a log is missing: the remains of an append that has failed, which Hudi leaves out.
     log = min((base / "2026-01-02").glob(".0*.log.*[0-9]"))
@@ -105,9 +104,8 @@ def test_a_slice_that_only_hudi_can_merge_is_left_to_its_readers(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "params", "buckets"), [EXPANSION, CONTRACTION, SORTED])
 def test_a_table_whose_merge_is_not_proved_is_read_by_hudi_or_refused(
-    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any], buckets: int
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any], buckets: int
 ) -> None:
-    base = tmp_path / "orders"
     payload = {"hoodie.datasource.write.payload.class": _PARTIAL_UPDATES}
     options = tables.write_table(spark, base, count=60, **payload)
     # Columns that the newer row lacks keep their values.
@@ -125,9 +123,8 @@ def test_a_table_whose_merge_is_not_proved_is_read_by_hudi_or_refused(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 9])
 def test_slices_of_logs_alone_and_slices_without_any_row_left_are_expanded(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "orders"
     options = tables.write_table(spark, base, count=60, version=version, metadata=False, updates=1)
     tables.upsert(tables.rows(spark, 0, 60, ts=5).where("dt = '2026-01-02'"), base, options | DELETE)
     for path in (base / "2026-01-01").glob("0*.parquet"):
@@ -143,8 +140,7 @@ def test_slices_of_logs_alone_and_slices_without_any_row_left_are_expanded(
 
 
 @pytest.mark.exhaustive
-def test_composite_keys_with_logs_are_split_by_their_hash_fields(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_composite_keys_with_logs_are_split_by_their_hash_fields(spark: SparkSession, base: Path) -> None:
     index = BucketIndex(2, ("id",))
     keys = {"record_key": "id,city", "hash_fields": "id"}
     options = tables.write_table(spark, base, count=80, num_buckets=2, updates=1, **keys)
@@ -165,7 +161,7 @@ def test_logs_whose_write_completes_during_the_rewrite_are_merged_in_the_next_ro
     shape: dict[str, Any] = {"version": version, "metadata": False, "partitioned": False}
     options = tables.write_table(spark, base, count=60, copied=False, **shape)
     slow = {**options, "hoodie.write.lock.client.wait_time_ms_between_retry": "8000"}
-    writer = HeldWriter(tables.rows(spark, 0, 60, ts=5), base, slow, tmp_path / "gate").start()
+    writer = HeldWriter(tables.rows(spark, 0, 60, ts=5), base, slow).start()
     lock = hold_lock(base)
     writer.let_go()
     seen: list[tuple[int, bool]] = []

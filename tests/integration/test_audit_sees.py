@@ -98,9 +98,8 @@ def forget_inflight(base: Path, instant: str) -> None:
 @pytest.mark.parametrize("by_markers", [True, False])
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_clustering_that_was_rolled_back_after_its_completion(
-    spark: SparkSession, tmp_path: Path, version: int, by_markers: bool
+    spark: SparkSession, base: Path, version: int, by_markers: bool
 ) -> None:
-    base = tmp_path / "trips"
     instant = small_files(spark, base, table_type=COW, version=version)
     runner, writer = Runner(spark, base), Runner(spark, base)
     executed = runner.execute(instant)
@@ -126,8 +125,7 @@ def test_a_clustering_that_was_rolled_back_after_its_completion(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
-def test_a_plan_that_two_runners_have_completed(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    base = tmp_path / "trips"
+def test_a_plan_that_two_runners_have_completed(spark: SparkSession, base: Path, version: int) -> None:
     instant = small_files(spark, base, table_type=COW, version=version)
     one, other = Runner(spark, base), Runner(spark, base)
     first = one.execute(instant)
@@ -153,8 +151,7 @@ def test_a_plan_that_two_runners_have_completed(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.exhaustive
-def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: SparkSession, base: Path) -> None:
     instant = small_files(spark, base, table_type=COW)
     one, other = Runner(spark, base), Runner(spark, base)
     executed = one.execute(instant)
@@ -174,10 +171,9 @@ def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: Spar
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_files_whose_replacement_was_archived_before_their_writer_are_not_missed(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
     """The writer began after the clustering and completed before it, and its files were cleaned."""
-    base = tmp_path / "trips"
     shape: dict[str, Any] = {"partitioned": False, "metadata": False, "table_type": table_type}
     options = tables.write_table(spark, base, count=60, **shape)
 
@@ -219,8 +215,7 @@ def test_rows_that_column_statistics_hide(spark: SparkSession, tmp_path: Path, v
     assert "column 'note' in " in detail
 
 
-def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=200, table_type=COW)
     one, other = sorted(base.glob("2026-01-01/*.parquet"))[:2]
     shutil.copyfile(other, one)
@@ -229,9 +224,8 @@ def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, t
 
 
 @pytest.mark.exhaustive
-def test_instants_of_a_writer_in_another_time_zone(spark: SparkSession, tmp_path: Path) -> None:
+def test_instants_of_a_writer_in_another_time_zone(spark: SparkSession, base: Path) -> None:
     """The test renames the instants on the timeline; the storage's times remain unchanged."""
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=200, updates=4, partitioned=False)
     time.sleep(2.5)  # If they were closer together, both could have been running concurrently.
     tables.upsert(tables.rows(spark, 0, 9, ts=9), base, tables.writer_options(base, partitioned=False))
@@ -261,8 +255,9 @@ SHAPES = [
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(str(each) for each in shape.values()))
-def test_nothing_is_found_in_healthy_tables(spark: SparkSession, tmp_path: Path, shape: dict[str, Any]) -> None:
-    base = tmp_path / "trips"
+def test_nothing_is_found_in_healthy_tables(
+    spark: SparkSession, tmp_path: Path, base: Path, shape: dict[str, Any]
+) -> None:
     options = tables.write_table(spark, base, count=200, updates=2, **shape)
     index = INDEX if shape["num_buckets"] else None
     tables.upsert(tables.rows(spark, 0, 9), base, {**options, "hoodie.datasource.write.operation": "delete"})

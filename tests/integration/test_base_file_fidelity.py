@@ -78,9 +78,8 @@ def hudi_table_jvm(spark: SparkSession) -> Any:
     "kind", ["DYNAMIC_V0", *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in ("SIMPLE", None))]
 )
 def test_hudi_finds_every_key_in_the_filters_of_an_expansion_if_the_input_had_any(
-    spark: SparkSession, tmp_path: Path, kind: str | None
+    spark: SparkSession, base: Path, kind: str | None
 ) -> None:
-    base = tmp_path / "trips"
     more = {"hoodie.bloom.index.filter.type": kind} if kind else {"hoodie.parquet.bloom.filter.enabled": "false"}
     tables.write_table(spark, base, count=300, table_type="COPY_ON_WRITE", partitioned=False, **more)
     instant = run_job(spark, base, "bucket_expansion", {"factor": 2}).instants[0]
@@ -116,8 +115,7 @@ def schema_entries(path: Path) -> dict[bytes, bytes]:
 
 
 @pytest.mark.parametrize("codec", ["snappy", pytest.param("uncompressed", marks=pytest.mark.exhaustive)])
-def test_codec_and_dictionaries_follow_the_input(spark: SparkSession, tmp_path: Path, codec: str) -> None:
-    base = tmp_path / "trips"
+def test_codec_and_dictionaries_follow_the_input(spark: SparkSession, base: Path, codec: str) -> None:
     more = {"hoodie.parquet.compression.codec": codec}
     tables.write_table(spark, base, count=3000, table_type="COPY_ON_WRITE", partitioned=False, **more)
     before = tables.snapshot(spark, base)
@@ -144,8 +142,7 @@ def test_codec_and_dictionaries_follow_the_input(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.exhaustive
-def test_another_codec_can_be_asked_for(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_another_codec_can_be_asked_for(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, table_type="COPY_ON_WRITE", partitioned=False)
     for number, codec in [(8, None), (16, "zstd")]:
         params = {"num_buckets": number, **({"codec": codec} if codec else {})}
@@ -154,9 +151,8 @@ def test_another_codec_can_be_asked_for(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_slices_with_logs_follow_their_base_file_and_those_of_logs_alone_another_one(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     more = {"hoodie.parquet.compression.codec": "snappy", "hoodie.bloom.index.filter.type": "SIMPLE"}
     # Without a metadata table the listing determines the files, so that files can be removed.
     tables.write_table(spark, base, count=300, updates=1, metadata=False, **more)
@@ -190,9 +186,8 @@ MISSED = ["wide >= 'y' and city < 500", "ratio > 0"]
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, tmp_path: Path, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     statistics = {
         "hoodie.metadata.index.column.stats.enable": "true",
         "hoodie.metadata.index.column.stats.max.columns.to.index": "64",
@@ -239,8 +234,7 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
-def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
-    base = tmp_path / "trips"
+def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, base: Path, table_type: str) -> None:
     options = tables.writer_options(base, table_type=table_type)
     old = tables.rows(spark, 0, 600).select("id", "ts", "dt", "city", "fare")
     tables.upsert(old, base, options)
@@ -270,9 +264,8 @@ def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Pa
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
 def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, table_type=table_type)
     point = "struct<x: bigint not null, name: string, of: struct<y: string not null>>"
     schema = (

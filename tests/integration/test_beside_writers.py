@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +13,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX, left_behind
-from tests.integration.writers import At, Cancelled, HeldWriter, let_heartbeat_expire
+from tests.integration.writers import At, Cancelled, HeldWriter, let_heartbeat_expire, prepared_while_committing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +27,8 @@ MOR_FIRST = ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.ex
 
 @pytest.mark.parametrize("table_type", MOR_FIRST)
 def test_commits_of_writers_during_the_split_are_split_as_well(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type, copied=False)
 
     def writers_commit() -> None:
@@ -49,12 +47,11 @@ def test_commits_of_writers_during_the_split_are_split_as_well(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", COW_FIRST)
 def test_an_expansion_waits_for_a_writer_that_creates_a_new_partition(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type)
     frame = tables.rows(spark, 600, 900, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    writer = HeldWriter(frame, base, options, tmp_path / "gate")
+    writer = HeldWriter(frame, base, options)
     writer.start()
 
     context = At(WAITING, lambda: writer.let_go_after(2))
@@ -69,11 +66,10 @@ def test_an_expansion_waits_for_a_writer_that_creates_a_new_partition(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("params", [{"on_active_writers": "abort"}, {"wait_seconds": 2}])
 def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
-    spark: SparkSession, tmp_path: Path, params: dict[str, object]
+    spark: SparkSession, base: Path, params: dict[str, object]
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base)
-    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, tmp_path / "gate").start()
+    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options).start()
 
     with pytest.raises(WritersActiveError, match="in flight"):
         run_job(spark, base, "bucket_expansion", {"factor": 2, **params})
@@ -87,19 +83,11 @@ def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", MOR_FIRST)
 def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type)
-    gate = tmp_path / "gate"
-    gate.touch()
-    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, gate)
-
-    def writer_prepares_and_waits_for_the_lock() -> None:
-        writer.begin()
-        time.sleep(6)
-
-    context = At("committing", writer_prepares_and_waits_for_the_lock)
+    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options)
+    context = prepared_while_committing(writer)
     result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, context=context)
 
     writer.end()
@@ -120,12 +108,11 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
     ],
 )
 def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, base: Path, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type, version=version, metadata=False)
     frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    writer = HeldWriter(frame.union(tables.rows(spark, 0, 50, ts=5)), base, options, tmp_path / "gate").start()
+    writer = HeldWriter(frame.union(tables.rows(spark, 0, 50, ts=5)), base, options).start()
 
     context = At("watching writers", writer.end)
     params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 2}
@@ -143,13 +130,11 @@ def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", COW_FIRST)
 def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type)
-    gate = tmp_path / "gate"
-    gate.touch()
-    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, gate)
+    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options)
+    writer.let_go()
 
     context = At("watching writers", lambda: writer.begin() and None)
     result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, context=context)
@@ -161,11 +146,10 @@ def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
 
 @pytest.mark.exhaustive
 def test_watching_a_writer_that_does_not_tell_where_it_goes_ends_when_the_job_is_cancelled(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base)
-    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, tmp_path / "gate")
+    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options)
 
     context = Cancelled(after=1, step="watching writers", action=lambda: writer.start() and None)
     result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 600}, context=context)
@@ -178,9 +162,8 @@ def test_watching_a_writer_that_does_not_tell_where_it_goes_ends_when_the_job_is
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("lock_seconds", "left_out"), [(600, 0), (0, 4)])
 def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
-    spark: SparkSession, tmp_path: Path, lock_seconds: int, left_out: int
+    spark: SparkSession, base: Path, lock_seconds: int, left_out: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type="COPY_ON_WRITE")
 
     def writer_commits() -> None:
@@ -199,8 +182,7 @@ def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
 
 
 @pytest.mark.exhaustive
-def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
     table = hudi_table(spark, base, INDEX)
@@ -214,8 +196,7 @@ def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSessio
     assert proved(spark, base, 8) == before
 
 
-def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
 

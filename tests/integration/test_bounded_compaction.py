@@ -34,8 +34,7 @@ def _due(spark: SparkSession, base: Path) -> dict[str, list[int]]:
     }
 
 
-def test_bounded_compactions_in_a_row_reach_a_compacted_table(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_bounded_compactions_in_a_row_reach_a_compacted_table(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=300, updates=1)
     before = tables.snapshot(spark, base)
     due = _due(spark, base)
@@ -64,8 +63,7 @@ def test_bounded_compactions_in_a_row_reach_a_compacted_table(spark: SparkSessio
 
 
 @pytest.mark.exhaustive
-def test_a_number_of_file_groups_bounds_each_job(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_a_number_of_file_groups_bounds_each_job(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=300, updates=1)
     before = tables.snapshot(spark, base)
     due = _due(spark, base)
@@ -87,9 +85,8 @@ def test_a_number_of_file_groups_bounds_each_job(spark: SparkSession, tmp_path: 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("version", "partitioned"), [(9, False), (6, False), (6, True)])
 def test_a_limit_of_one_byte_compacts_one_file_group_in_each_job(
-    spark: SparkSession, tmp_path: Path, version: int, partitioned: bool
+    spark: SparkSession, base: Path, version: int, partitioned: bool
 ) -> None:
-    base = tmp_path / "orders"
     tables.write_table(spark, base, count=300, updates=2, version=version, partitioned=partitioned)
     before = tables.snapshot(spark, base)
     for left in reversed(range(12 if partitioned else 4)):
@@ -103,8 +100,7 @@ def test_a_limit_of_one_byte_compacts_one_file_group_in_each_job(
 
 
 @pytest.mark.exhaustive
-def test_some_partitions_are_compacted_and_the_others_by_the_next_job(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_some_partitions_are_compacted_and_the_others_by_the_next_job(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=300, updates=1)
     before = tables.snapshot(spark, base)
     due = _due(spark, base)
@@ -124,8 +120,7 @@ def test_some_partitions_are_compacted_and_the_others_by_the_next_job(spark: Spa
 
 
 @pytest.mark.exhaustive
-def test_a_pending_plan_counts_against_the_limit_and_goes_first(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_a_pending_plan_counts_against_the_limit_and_goes_first(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, updates=1)
     planning = {**options, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     some = tables.rows(spark, 0, 300, ts=5).where("dt = '2026-01-01'")
@@ -146,8 +141,7 @@ def test_a_pending_plan_counts_against_the_limit_and_goes_first(spark: SparkSess
 
 
 @pytest.mark.exhaustive
-def test_a_plan_that_cannot_be_executed_uses_up_no_limit(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_a_plan_that_cannot_be_executed_uses_up_no_limit(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, updates=1)
     planning = {**options, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     tables.upsert(tables.rows(spark, 0, 300, ts=5).where("dt = '2026-01-01'"), base, planning)
@@ -169,9 +163,8 @@ def test_a_plan_that_cannot_be_executed_uses_up_no_limit(spark: SparkSession, tm
 
 @pytest.mark.exhaustive
 def test_work_of_attempts_that_timed_out_is_continued_until_one_has_enough_time(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "orders"
     tables.write_table(spark, base, count=3000, updates=2)
     before = tables.snapshot(spark, base)
     table = Table(str(base), "test", INDEX, writers_hudi_version="1.2.0")
@@ -195,8 +188,7 @@ def test_work_of_attempts_that_timed_out_is_continued_until_one_has_enough_time(
 
 
 @pytest.mark.exhaustive
-def test_bounded_compactions_beside_a_live_writer_keep_every_row(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_bounded_compactions_beside_a_live_writer_keep_every_row(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, updates=1)
     stopped = threading.Event()
     written: list[int] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import left_behind
 from tests.integration.test_contraction import completed, in_buckets
-from tests.integration.writers import At, HeldWriter
+from tests.integration.writers import At, HeldWriter, prepared_while_committing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,14 +76,13 @@ def test_four_buckets_become_seven_by_either_way_and_writers_go_on(spark: SparkS
 @pytest.mark.parametrize(("table_type", "version", "partitioned", "numbers", "way"), CASES)
 def test_any_number_has_the_rows_that_were_there_in_all_columns(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     table_type: str,
     version: int,
     partitioned: bool,
     numbers: tuple[int, int],
     way: str,
 ) -> None:
-    base = tmp_path / "trips"
     before, after = numbers
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned, "num_buckets": before}
     options = tables.write_table(spark, base, count=300, updates=1, **shape)
@@ -115,9 +113,8 @@ def test_any_number_has_the_rows_that_were_there_in_all_columns(
 @pytest.mark.parametrize("way", [ONCE, THROUGH])
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_partitions_with_different_numbers_get_the_same_and_one_that_has_it_stays(
-    spark: SparkSession, tmp_path: Path, table_type: str, way: str
+    spark: SparkSession, base: Path, table_type: str, way: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, table_type=table_type)
     count_buckets(spark, base, 4, 9, partitions=["2026-01-01"])
     count_buckets(spark, base, 4, 6, partitions=[{"prefix": "2026-01-02"}])
@@ -144,9 +141,8 @@ def test_partitions_with_different_numbers_get_the_same_and_one_that_has_it_stay
 @pytest.mark.parametrize("way", [ONCE, THROUGH])
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_commits_of_writers_during_the_rewrite_are_rewritten_as_well(
-    spark: SparkSession, tmp_path: Path, table_type: str, way: str
+    spark: SparkSession, base: Path, table_type: str, way: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=6, table_type=table_type, copied=False)
 
     def writers_commit() -> None:
@@ -196,19 +192,11 @@ def test_rows_that_a_writer_wrote_by_the_old_number_are_moved_in_all_columns(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("before", "after"), [(8, 6), (6, 8)])
 def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
-    spark: SparkSession, tmp_path: Path, before: int, after: int
+    spark: SparkSession, base: Path, before: int, after: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=before)
-    gate = tmp_path / "gate"
-    gate.touch()
-    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options, gate)
-
-    def writer_prepares_and_waits_for_the_lock() -> None:
-        writer.begin()
-        time.sleep(6)
-
-    context = At("committing", writer_prepares_and_waits_for_the_lock)
+    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options)
+    context = prepared_while_committing(writer)
     params = {"num_buckets": after, "settle_seconds": 8}
     result = run_job(spark, base, "bucket_count", params, index=index_of(before), context=context).details
 
@@ -224,9 +212,8 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
 @pytest.mark.parametrize("way", [ONCE, THROUGH])
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_key_in_two_buckets_is_refused_before_the_commit(
-    spark: SparkSession, tmp_path: Path, table_type: str, way: str
+    spark: SparkSession, base: Path, table_type: str, way: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
     wrong = {**options, "hoodie.bucket.index.num.buckets": "4"}
     tables.upsert(tables.rows(spark, 0, 50, ts=5), base, wrong)
@@ -261,8 +248,9 @@ def test_more_files_than_a_task_writes_at_once_come_from_several_tasks(spark: Sp
 
 
 @pytest.mark.exhaustive
-def test_deletes_by_the_old_number_are_made_in_the_right_buckets(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_deletes_by_the_old_number_are_made_in_the_right_buckets(
+    spark: SparkSession, tmp_path: Path, base: Path
+) -> None:
     options = tables.write_table(spark, base, count=300, table_type=MOR)
     count_buckets(spark, base, 4, 7)
     # The writer finds the new file groups, and deletes by its own number in them: no row shows that.
@@ -295,9 +283,8 @@ def test_deletes_by_the_old_number_are_made_in_the_right_buckets(spark: SparkSes
     ("before", "after"), [(4, 7), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(6, 4), (4, 1)])]
 )
 def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_found(
-    spark: SparkSession, tmp_path: Path, before: int, after: int
+    spark: SparkSession, tmp_path: Path, base: Path, before: int, after: int
 ) -> None:
-    base = tmp_path / "trips"
     shape = {"table_type": COW, "partitioned": False, "num_buckets": before}
     options = tables.write_table(spark, base, count=90, **shape)
     deleting = {**options, "hoodie.datasource.write.operation": "delete"}
@@ -329,9 +316,8 @@ def test_deletes_by_the_old_number_that_removed_no_row_of_copy_on_write_are_foun
 
 @pytest.mark.exhaustive
 def test_a_write_by_the_number_before_the_last_but_one_is_found_and_repaired(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=6, copied=False)
     count_buckets(spark, base, 6, 4)
     new_partition = tables.rows(spark, 1000, 1012, ts=5).withColumn("dt", F.lit("2026-02-01"))

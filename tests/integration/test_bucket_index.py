@@ -12,22 +12,19 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
-from jobs.errors import CancelledError, RefusedError
+from jobs.errors import RefusedError
 from tests.integration import tables
-from tests.integration.dying_job import DyingJob
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
-from tests.integration.run import run_job, work_order
+from tests.integration.run import run_job
 from tests.integration.tables import left_behind
 from tests.integration.test_observed_tables import Observer
-from tests.integration.test_repair_beside_writers import newest, texts
-from tests.integration.writers import At
+from tests.integration.test_repair_beside_writers import newest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from tests.integration.doomed import Spares
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 STOPPED = {"writers_stopped": True}
@@ -81,9 +78,8 @@ def bucketed(options: dict[str, str], result: dict[str, Any]) -> dict[str, str]:
 
 
 def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_and_mended(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     old = plain_table(spark, base, table_type=MOR, partitioned=False, updates=1)
     before = tables.snapshot(spark, base)
     plan = run_job(
@@ -114,107 +110,7 @@ def test_rows_keep_all_columns_and_a_writer_that_keeps_its_old_index_is_found_an
     assert len(proved(spark, base, index)) == 360
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("table_type", "index", "small_files"),
-    [(COW, "BLOOM", True), (MOR, "SIMPLE", True), (COW, None, False), (MOR, "BLOOM", False)],
-)
-def test_a_poll_suspects_a_writer_that_keeps_its_old_index_and_a_repair_moves_its_rows(
-    spark: SparkSession, tmp_path: Path, table_type: str, index: str | None, small_files: bool
-) -> None:
-    base = tmp_path / "trips"
-    old, result = adopted_table(spark, base, index, table_type=table_type, partitioned=False)
-    observer = Observer(spark, tmp_path, base, tables.INDEX)
-    observer.poll()
-    assert observer.incidents() == {}
-    if not small_files:
-        old["hoodie.parquet.small.file.limit"] = "0"
-    if not (small_files and table_type == MOR):  # A file group with logs takes no new rows of such a writer.
-        tables.upsert(tables.rows(spark, 0, 60, ts=3), base, bucketed(old, result))
-    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
-    late = observer.timeline().instants[-1].requested_time
-    observer.poll()
-    assert observer.incidents() == {late: "suspected"}
-    if small_files:  # Otherwise Hudi's bucket index fails: NumberFormatException.
-        tables.upsert(tables.rows(spark, 320, 350, ts=7), base, bucketed(old, result))
-        observer.poll()
-        assert observer.incidents() == {late: "suspected"}
-
-    repaired = run_job(spark, base, "repair", {"instants": [late]}).details
-
-    assert repaired["repaired"] == [late]
-    observer.poll()
-    assert observer.incidents() == {late: "repaired"}
-    early = 0 if small_files and table_type == MOR else 3
-    expected = [tables.rows(spark, 0, 60, ts=early), tables.rows(spark, 60, 280)]
-    expected += [tables.rows(spark, 280, 320 if small_files else 340, ts=5)]
-    expected += [tables.rows(spark, 320, 350, ts=7)] if small_files else []
-    found, wanted = texts(spark, base, *expected)
-    assert found == wanted
-    tables.upsert(tables.rows(spark, 300, 360, ts=9), base, bucketed(old, result))
-    assert len(proved(spark, base, tables.INDEX)) == 360
-
-
-@pytest.mark.exhaustive
-def test_an_audit_names_a_commit_whose_files_show_no_other_index_and_a_repair_moves_its_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
-    old = plain_table(spark, base, table_type=COW, partitioned=False, record_key="id,region")
-    # Buckets by a part of the key may rightly be few.
-    result = adopt(spark, base, num_buckets=4, hash_fields=["id"])
-    observer = Observer(spark, tmp_path, base, tables.INDEX)
-    observer.poll()
-    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
-    late = observer.timeline().instants[-1].requested_time
-    observer.poll()
-    assert observer.incidents() == {}
-
-    audit = run_job(spark, base, "audit").details
-
-    (found,) = (each for each in audit["findings"] if each["type"] == "rows-in-wrong-bucket")
-    assert found["cure"] == {"kind": "repair", "params": {"instants": [late]}}
-    assert run_job(spark, base, "repair", found["cure"]["params"]).details["repaired"] == [late]
-    assert len(proved(spark, base, tables.INDEX)) == 340
-    tables.upsert(tables.rows(spark, 300, 360, ts=9), base, bucketed(old, result))
-    assert len(proved(spark, base, tables.INDEX)) == 360
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("table_type", [MOR, COW])
-def test_rows_without_a_bucket_survive_a_repair_that_dies_and_a_writer_that_goes_on(
-    spark: SparkSession, tmp_path: Path, table_type: str
-) -> None:
-    base = tmp_path / "trips"
-    old, _ = adopted_table(spark, base, table_type=table_type, partitioned=False)
-    old["hoodie.parquet.small.file.limit"] = "0"
-    tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
-    written = [newest(base)]
-
-    def goes_on() -> None:
-        tables.upsert_outside_buckets(tables.rows(spark, 330, 335, ts=6), base, old)
-        written.append(newest(base))
-
-    def dies() -> None:
-        raise CancelledError("here")
-
-    # The writer changes the file group after the repair has read which commits wrote to it.
-    context = At("rewriting", goes_on, ("reading the rows of stale writes", dies))
-    with pytest.raises(CancelledError):
-        run_job(spark, base, "repair", {"instants": written}, context=context)
-    audit = run_job(spark, base, "audit").details
-    assert [each["instant"] for each in audit["stale_writes"]] == written
-
-    assert run_job(spark, base, "repair").details["repaired"] == written
-    changed = tables.rows(spark, 330, 335, ts=6)
-    parts = [tables.rows(spark, 0, 280), tables.rows(spark, 280, 330, ts=5), tables.rows(spark, 335, 340, ts=5)]
-    found, expected = texts(spark, base, changed, *parts)
-    assert found == expected
-    assert len(proved(spark, base, tables.INDEX)) == 340
-
-
-def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSession, base: Path) -> None:
     # Rows that are only in logs, where a Bloom index does not look.
     options = tables.write_table(spark, base, count=60, table_type=MOR, partitioned=False)
     tables.upsert(tables.rows(spark, 60, 90, ts=1), base, options)
@@ -242,9 +138,8 @@ def test_the_index_is_given_up_and_the_writers_find_their_rows(spark: SparkSessi
 
 @pytest.mark.parametrize(("table_type", "version", "partitioned", "index"), SHAPES)
 def test_each_shape_adopts_and_drops(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool, index: str | None
+    spark: SparkSession, base: Path, table_type: str, version: int, partitioned: bool, index: str | None
 ) -> None:
-    base = tmp_path / "trips"
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
     old = plain_table(spark, base, index, updates=1, **shape)
     before = tables.snapshot(spark, base)
@@ -276,8 +171,7 @@ def test_each_shape_adopts_and_drops(
 
 
 @pytest.mark.exhaustive
-def test_duplicates_and_indexes_of_keys_and_running_writers_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_duplicates_and_indexes_of_keys_and_running_writers_are_refused(spark: SparkSession, base: Path) -> None:
     old = plain_table(spark, base, table_type=COW)
     before = tables.snapshot(spark, base)
     for params, declared, type_ in (
@@ -301,9 +195,8 @@ def test_duplicates_and_indexes_of_keys_and_running_writers_are_refused(spark: S
     "where", ["log", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("base", "no"))]
 )
 def test_rows_that_name_another_partition_than_their_folder_are_refused(
-    spark: SparkSession, tmp_path: Path, where: str
+    spark: SparkSession, base: Path, where: str
 ) -> None:
-    base = tmp_path / "trips"
     if where == "log":
         # Without its base file, the file group's log holds rows of its own.
         options = tables.write_table(spark, base, count=60, metadata=False)
@@ -326,92 +219,6 @@ def test_rows_that_name_another_partition_than_their_folder_are_refused(
     given = {"action": "adopt", "num_buckets": 4}
     plan = run_job(spark, base, "bucket_index", given, index=None, declared=STOPPED, dry_run=True).details
     assert [each["type"] for each in plan["refusals"]] == ["rows-of-no-partition"]
-
-
-ROLLED_BACK = ".hoodie/**/*.rollback"
-IN_METADATA = ".hoodie/metadata/.hoodie/**/*.deltacommit.requested"
-
-# The points at which one attempt after the other dies.
-_DEATHS: list[tuple[dict[str, Any], ...]] = [
-    ({"at": "file", "name": "*/*.parquet", "nth": 3}, {"at": "before", "name": "the commit"}),
-    ({"at": "after", "name": "inflight"}, {"at": "after", "name": "the rollback"}),
-    ({"at": "step", "name": "counting rows"}, {"at": "after", "name": "the instant"}),
-    ({"at": "unheard"}, {"at": "before", "name": "inflight"}),
-    ({"at": "step", "name": "waiting for writers"}, {"at": "file", "name": ROLLED_BACK}),
-    ({"at": "step", "name": "committing"}, {"at": "step", "name": "rewriting", "only": "python"}),
-    ({"at": "file", "name": IN_METADATA}, {"at": "before", "name": "the rollback"}),
-    ({"at": "after", "name": "the commit"},),
-    ({"at": "end"},),
-]
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("points", _DEATHS)
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
-def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
-    spark: SparkSession,
-    tmp_path: Path,
-    spares: Spares,
-    table_type: str,
-    version: int,
-    points: tuple[dict[str, Any], ...],
-) -> None:
-    base = tmp_path / "trips"
-    old = plain_table(spark, base, table_type=table_type, version=version, updates=1)
-    before = tables.snapshot(spark, base)
-    params = {"action": "adopt", "num_buckets": 4}
-    job = DyingJob(spark, work_order(base, "bucket_index", params, index=None, declared=STOPPED), spares)
-    for _ in job.deaths(points):
-        assert tables.snapshot(spark, base) == before
-
-    done = job.finish().details
-
-    assert ("found_completed" in done) == (points[-1] in ({"at": "after", "name": "the commit"}, {"at": "end"}))
-    assert (done["num_buckets"], done["hash_fields"]) == (4, ["id"])
-    assert proved(spark, base, tables.INDEX) == before
-    assert left_behind(base) == []
-    tables.upsert(tables.rows(spark, 250, 320, ts=9), base, bucketed(old, done))
-    assert len(proved(spark, base, tables.INDEX)) == 320
-
-
-# Points of the way back; a copy-on-write table has no logs to compact.
-_DEATHS_OF_DROP: list[tuple[str, tuple[dict[str, Any], ...]]] = [
-    (MOR, ({"at": "step", "name": "scheduling"}, {"at": "before", "name": "the compaction"})),
-    (MOR, ({"at": "file", "name": "*/*.parquet", "nth": 2}, {"at": "before", "name": "the mark"})),
-    (MOR, ({"at": "after", "name": "the commit of the compaction"}, {"at": "after", "name": "the mark"})),
-    (COW, ({"at": "before", "name": "the mark"}, {"at": "file", "name": ".hoodie/timeline/*.inflight"})),
-    (COW, ({"at": "end"},)),
-]
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(("table_type", "points"), _DEATHS_OF_DROP)
-def test_wherever_the_worker_is_killed_the_index_is_given_up_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, spares: Spares, table_type: str, points: tuple[dict[str, Any], ...]
-) -> None:
-    base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=60, table_type=table_type)
-    tables.upsert(tables.rows(spark, 40, 90, ts=1), base, options)
-    before = tables.snapshot(spark, base)
-    soon = {"hudi_options": {"hoodie.client.heartbeat.interval_in_ms": "1000"}}
-    job = DyingJob(spark, work_order(base, "bucket_index", {"action": "drop"}, declared=STOPPED | soon), spares)
-    for point, death in zip(points, job.deaths(points), strict=True):
-        assert death.result is None or point["at"] == "end"
-        assert tables.snapshot(spark, base) == before
-
-    job.finish()
-
-    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
-    assert left_behind(base) == []
-    audit = run_job(spark, base, "audit", index=None).details
-    assert (audit["clean"], audit["pending_instants"]) == (True, []), audit
-    plain = tables.writer_options(base, table_type=table_type, num_buckets=None)
-    tables.upsert(tables.rows(spark, 0, 95, ts=3), base, {**plain, "hoodie.index.type": "SIMPLE"})
-    assert len(tables.snapshot(spark, base)) == 95
-    assert tables.duplicates(spark, base) == 0
-    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
 
 
 _KEYGEN = "hoodie.datasource.write.keygenerator.class"
@@ -445,9 +252,8 @@ def stored(base: Path, instant: str) -> list[str]:
 @pytest.mark.parametrize("table_type", [MOR, COW])
 @pytest.mark.parametrize(("value", "more"), _ODD, ids=range(len(_ODD)))
 def test_values_of_partition_columns_stay_as_they_are_stored(
-    spark: SparkSession, tmp_path: Path, table_type: str, value: str, more: dict[str, str]
+    spark: SparkSession, base: Path, table_type: str, value: str, more: dict[str, str]
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, num_buckets=None, table_type=table_type) | more
     tables.upsert(tables.rows(spark, 0, 60).withColumn("dt", F.expr(value)), base, options)
     data = (path for path in base.rglob("*.parquet") if ".hoodie" not in path.parts)
@@ -466,9 +272,8 @@ def test_values_of_partition_columns_stay_as_they_are_stored(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_file_groups_without_a_bucket_stop_writers_until_the_rows_are_routed_again(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, tmp_path: Path, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, table_type=table_type, partitioned=False)
     plain = tables.writer_options(base, table_type=table_type, partitioned=False, num_buckets=None)
     # Without small files Hudi makes a new file group for the new rows.

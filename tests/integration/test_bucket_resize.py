@@ -28,8 +28,7 @@ def resize(spark: SparkSession, base: Path, params: dict[str, Any], **more: Any)
     return result.details
 
 
-def test_buckets_are_split_and_merged_within_bounds(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_buckets_are_split_and_merged_within_bounds(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
     # hudi-rs overlooks file slices without a base file.
     assert run_job(spark, base, "compaction", index=None).outcome is Outcome.SUCCEEDED
@@ -79,8 +78,7 @@ def refusals(spark: SparkSession, base: Path, **more: Any) -> set[str]:
         {"hoodie.metadata.record.index.enable": "true"},
     ],
 )
-def test_other_shapes_are_resized(spark: SparkSession, tmp_path: Path, shape: dict[str, Any]) -> None:
-    base = tmp_path / "trips"
+def test_other_shapes_are_resized(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:
     options = write(spark, base, **shape)
     before = snapshot(spark, base)
     place = PARTITION if shape.get("partitioned", True) else ""
@@ -102,8 +100,7 @@ def test_other_shapes_are_resized(spark: SparkSession, tmp_path: Path, shape: di
         assert findings(spark, base) == {}
 
 
-def test_one_bucket_of_a_composite_key_proves_no_hash_fields(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_one_bucket_of_a_composite_key_proves_no_hash_fields(spark: SparkSession, base: Path) -> None:
     options = write(spark, base, record_key="id,region", hash_fields="region", num_buckets=1)
     assert refusals(spark, base) == {"hash-fields-not-proved"}
     assert num_buckets(base) == 1
@@ -114,10 +111,9 @@ def test_one_bucket_of_a_composite_key_proves_no_hash_fields(spark: SparkSession
 
 
 @pytest.mark.exhaustive
-def test_what_cannot_be_resized_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_cannot_be_resized_is_refused(spark: SparkSession, tmp_path: Path, base: Path) -> None:
     write_table(spark, tmp_path / "simple", count=60)
     assert refusals(spark, tmp_path / "simple") == {"no-consistent-hashing"}
-    base = tmp_path / "trips"
     write(spark, base, version=6)
     assert refusals(spark, base, declared={"writers_hudi_version": None}) == {"writers-not-stopped"}
     assert refusals(spark, base, declared={"writers_engines": ("flink",)}) == {"flink-may-be-running"}

@@ -47,9 +47,8 @@ def test_an_open_table_sees_what_others_do_to_its_timeline(spark: SparkSession, 
 
 
 def test_an_open_table_sees_damage_and_hashing_configs_of_after_its_first_reading(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=30, partitioned=False)
     table = hudi_table(spark, base, INDEX)
     assert table.unreadable_instants() == {}

@@ -26,9 +26,8 @@ PAUSE_SECONDS = 3.0
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 def test_expansions_beside_a_ceaseless_writer_lose_no_acknowledged_batch(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, tmp_path: Path, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     retries = {"hoodie.write.num.retries.on.conflict.failures": "5"}
     options = tables.writer_options(base, table_type=table_type, num_buckets=2, **retries)
 
@@ -65,9 +64,8 @@ def test_expansions_beside_a_ceaseless_writer_lose_no_acknowledged_batch(
 @pytest.mark.timeout(0 if MINUTES > 2 else 900)
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.skipif(MINUTES > 2, reason="one is enough"))])
 def test_compactions_by_arrow_beside_a_ceaseless_writer_lose_no_acknowledged_batch(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, tmp_path: Path, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, num_buckets=2, version=version)
     instants: list[str] = []
     with ceaseless_writer.running(tmp_path, base, options) as ledger:

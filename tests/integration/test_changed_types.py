@@ -91,10 +91,9 @@ def by_readers(spark: SparkSession, base: Path) -> list[list[str]]:
     ],
 )
 def test_files_with_old_columns_are_not_rewritten(
-    request: pytest.FixtureRequest, tmp_path: Path, job: str, changes: list[str]
+    request: pytest.FixtureRequest, base: Path, job: str, changes: list[str]
 ) -> None:
     spark: SparkSession = request.getfixturevalue("spark")
-    base = tmp_path / "trips"
     # Hudi's vectorized reader refuses changes inside of structs.
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
     request.addfinalizer(lambda: spark.conf.unset("spark.sql.parquet.enableVectorizedReader"))
@@ -151,9 +150,8 @@ def readable(spark: SparkSession, base: Path, name: str) -> list[tuple[Any, ...]
 
 @pytest.mark.exhaustive
 def test_reading_without_schema_on_read_heals_such_files(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     write(spark, base, ["ALTER COLUMN c0 TYPE bigint", "ALTER COLUMN c3 TYPE string"])
     right = values(spark, base, "c0", "c3", "items")
     as_before(monkeypatch)

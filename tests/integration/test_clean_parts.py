@@ -128,9 +128,8 @@ SHAPES = [
 
 @pytest.mark.parametrize(("shape", "next_one"), SHAPES)
 def test_what_an_interrupted_cleaning_leaves_is_cleaned_by_the_next_one_or_by_hudi(
-    spark: SparkSession, tmp_path: Path, shape: dict[str, Any], next_one: Callable[[SparkSession, Path], None]
+    spark: SparkSession, base: Path, shape: dict[str, Any], next_one: Callable[[SparkSession, Path], None]
 ) -> None:
-    base = tmp_path / "trips"
     options = with_garbage(spark, base, **shape)
     before = tables.in_order(spark, base, INDEX.num_buckets)
     planned = run_job(spark, base, "cleaning", IN_PARTS, dry_run=True).details
@@ -152,10 +151,7 @@ def test_what_an_interrupted_cleaning_leaves_is_cleaned_by_the_next_one_or_by_hu
     assert len(proved(spark, base)) == 70
 
 
-def test_hudi_refuses_old_instants_and_keeps_replacements_between_two_cleans(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_hudi_refuses_old_instants_and_keeps_replacements_between_two_cleans(spark: SparkSession, base: Path) -> None:
     with_garbage(spark, base, table_type="COPY_ON_WRITE")
     before = tables.in_order(spark, base, INDEX.num_buckets)
     first, *_ = sorted(commit.write.instant for commit in hudi_table(spark, base, INDEX).commits())
@@ -180,8 +176,7 @@ def test_hudi_refuses_old_instants_and_keeps_replacements_between_two_cleans(
 
 
 @pytest.mark.exhaustive
-def test_hudi_would_never_look_at_the_rest_without_our_note(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_hudi_would_never_look_at_the_rest_without_our_note(spark: SparkSession, base: Path) -> None:
     options = with_garbage(spark, base, table_type="COPY_ON_WRITE")
     # The retained instant and the one after it have written only one partition.
     frame = tables.rows(spark, 0, 60, ts=11).where("dt = '2026-01-01'")
@@ -215,9 +210,8 @@ KILLS = {
     ],
 )
 def test_a_killed_cleaning_goes_on_where_it_was(
-    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, kill: str, is_killed: bool
+    spark: SparkSession, base: Path, request: pytest.FixtureRequest, kill: str, is_killed: bool
 ) -> None:
-    base = tmp_path / "trips"
     spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     with_garbage(spark, base, table_type="COPY_ON_WRITE")
     before = tables.in_order(spark, base, INDEX.num_buckets)
@@ -237,8 +231,7 @@ def test_a_killed_cleaning_goes_on_where_it_was(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("policy", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"])
 @pytest.mark.parametrize("kept", ["savepoint", "consumer", "nothing"])
-def test_parts_keep_what_a_single_clean_keeps(spark: SparkSession, tmp_path: Path, policy: str, kept: str) -> None:
-    base = tmp_path / "trips"
+def test_parts_keep_what_a_single_clean_keeps(spark: SparkSession, base: Path, policy: str, kept: str) -> None:
     options = with_garbage(spark, base, table_type="COPY_ON_WRITE")
     params: dict[str, Any] = {"policy": policy, "retain": 2}
     if kept == "savepoint":
@@ -263,9 +256,8 @@ def test_parts_keep_what_a_single_clean_keeps(spark: SparkSession, tmp_path: Pat
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("hudi", "version"), [("0.15.0", 6), ("1.0.2", 6), ("1.0.2", 8), ("1.1.1", 9)])
 def test_the_cleaner_of_an_older_writer_cleans_the_rest(
-    spark: SparkSession, tmp_path: Path, hudi: str, version: int
+    spark: SparkSession, base: Path, hudi: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     # Version 6 in the form that all versions of Hudi read and write.
     options = with_garbage(spark, base, table_type="COPY_ON_WRITE", version=version)
     before = proved(spark, base)
@@ -281,8 +273,7 @@ def test_the_cleaner_of_an_older_writer_cleans_the_rest(
     assert len(found) == len(before)
 
 
-def test_a_table_with_nothing_to_clean_is_not_looked_at_again(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_table_with_nothing_to_clean_is_not_looked_at_again(spark: SparkSession, base: Path) -> None:
     shape = {"table_type": "COPY_ON_WRITE", "num_buckets": None, "hoodie.parquet.small.file.limit": "0"}
     options = tables.write_table(spark, base, count=20, **shape)
     for first in (20, 40):
@@ -312,9 +303,8 @@ def _noted(found: list[int], parts: Any) -> Any:
     return parts
 
 
-def test_cleans_of_many_files_have_a_bound_each(spark: SparkSession, tmp_path: Path) -> None:
+def test_cleans_of_many_files_have_a_bound_each(spark: SparkSession, base: Path) -> None:
     partitions, most_files = 10, 200
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
     tables.upsert(tables.rows(spark, 0, 60, ts=1), base, options)
     tables.upsert(tables.rows(spark, 0, 60, ts=2), base, options)

@@ -76,18 +76,16 @@ class Writer:
             assert len(found) == len(self._rows)
 
 
-def cared_for(spark: SparkSession, base: Path, writer: Writer, rounds: int = 1) -> list[str]:
-    """Runs compactions (or clusterings) and cleanings between the batches of a writer, and returns their instants."""
-    instants: list[str] = []
+def cared_for(spark: SparkSession, base: Path, writer: Writer) -> list[str]:
+    """Runs a compaction (or clustering) and a cleaning between the batches of a writer, and returns their instants."""
     is_merge_on_read = hudi_table(spark, base, INDEX).is_merge_on_read
-    for number in range(rounds):
-        kind, params = ("compaction", {}) if is_merge_on_read else ("clustering", {"sort_by": ["city"]})
-        instants += run_job(spark, base, kind, params, writers_retry_conflicts=True).instants
-        writer.write(50 * number, 300)
-        writer.write(100, 200 + 50 * number)
-        instants += run_job(spark, base, "cleaning", {"retain": 1}).instants
-        writer.check()
-    return instants
+    kind, params = ("compaction", {}) if is_merge_on_read else ("clustering", {"sort_by": ["city"]})
+    instants = run_job(spark, base, kind, params, writers_retry_conflicts=True).instants
+    writer.write(0, 300)
+    writer.write(100, 200)
+    cleaned = run_job(spark, base, "cleaning", {"retain": 1}).instants
+    writer.check()
+    return [*instants, *cleaned]
 
 
 def rest_of(*cases: Any) -> list[Any]:
@@ -111,14 +109,13 @@ def rest_of(*cases: Any) -> list[Any]:
 )
 def test_services_name_their_instants_by_the_clock_of_the_writers(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     zone: str,
     offset: timedelta,
     table_type: str,
     version: int,
     timeline: str,
 ) -> None:
-    base = tmp_path / "trips"
     more = {"hoodie.table.timeline.timezone": timeline}
     writer = Writer(spark, base, zone, table_type=table_type, version=version, partitioned=False, **more)
     writer.write(0, 400)
@@ -180,12 +177,11 @@ def _seconds_of_instant(clock: Any) -> float:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_the_instants_of_a_copied_table_come_right_after_its_last_one(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, tmp_path: Path, base: Path, version: int
 ) -> None:
     writer = Writer(spark, tmp_path / "original" / "trips", "GMT+08:00", version=version)
     for _ in range(3):
         writer.write(0, 300)
-    base = tmp_path / "trips"
     shutil.copytree(tmp_path / "original" / "trips", base, copy_function=shutil.copyfile)
 
     copied = Writer(spark, base, "GMT+08:00", version=version)
@@ -201,9 +197,8 @@ def test_the_instants_of_a_copied_table_come_right_after_its_last_one(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_services_are_refused_while_the_clock_of_the_newest_write_is_behind(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     writer = Writer(spark, base, "GMT", version=version)
     writer.write(0, 300)
     writer.write(0, 200, zone="GMT-00:10")
@@ -224,9 +219,8 @@ def test_services_are_refused_while_the_clock_of_the_newest_write_is_behind(
 @pytest.mark.parametrize("version", [9, 6])
 @pytest.mark.parametrize("other", ["GMT-00:01", "America/Los_Angeles"])
 def test_services_are_refused_beside_two_processes_whose_clocks_disagree(
-    spark: SparkSession, tmp_path: Path, version: int, other: str
+    spark: SparkSession, base: Path, version: int, other: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, partitioned=False, version=version)
     with OldWriter("1.1.1", "GMT") as one, OldWriter("1.1.1", other) as two:
         one.upsert(base, options, 0, 60, create=True)
@@ -253,9 +247,8 @@ def test_services_are_refused_beside_two_processes_whose_clocks_disagree(
     [("compaction", "compacting", 9), ("clustering", "rewriting", 9), ("clustering", "rewriting", 6)],
 )
 def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
-    spark: SparkSession, tmp_path: Path, kind: str, step: str, version: int
+    spark: SparkSession, base: Path, kind: str, step: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, partitioned=False, version=version)
     params = {"sort_by": ["city"]} if kind == "clustering" else {}
     with OldWriter("1.1.1", "GMT") as before, OldWriter("1.1.1", "GMT", shifted(-300)) as after:
@@ -278,8 +271,7 @@ def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
 @pytest.mark.exhaustive
 @pytest.mark.skipif(LIBRARY is None, reason=NOT_INSTALLED)
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_clock_that_was_set_back_after_a_job_is_noticed(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    base = tmp_path / "trips"
+def test_a_clock_that_was_set_back_after_a_job_is_noticed(spark: SparkSession, base: Path, version: int) -> None:
     options = tables.writer_options(base, partitioned=False, version=version)
     with OldWriter("1.1.1", "GMT") as before, OldWriter("1.1.1", "GMT", shifted(-300)) as after:
         before.upsert(base, options, 0, 60, create=True)

@@ -59,7 +59,7 @@ def test_a_batch_that_begins_during_a_clustering_is_waited_for_and_kept(
 ) -> None:
     base = tmp_path / "plain"
     options = _table(spark, base, writer, kind, version)
-    held = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options, tmp_path / "gate")
+    held = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options)
 
     def let_go_later() -> None:
         threading.Timer(2, held.let_go).start()
@@ -100,7 +100,7 @@ def test_rows_that_are_committed_during_a_clustering_are_in_its_files(
 def test_a_write_that_stays_in_flight_leaves_nothing_of_a_clustering(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "plain"
     options = _table(spark, base, *_FIRST)
-    held = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options, tmp_path / "gate").start()
+    held = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options).start()
     with pytest.raises(WritersActiveError):
         run_job(spark, base, "clustering", {**_BY_CITY, "wait_seconds": 2}, index=None)
     held.finish()

@@ -82,8 +82,7 @@ def findings(spark: SparkSession, base: Path) -> dict[str, str]:
     return {each["type"]: each["detail"] for each in found["findings"]}
 
 
-def test_services_keep_the_rows_and_an_audit_finds_damaged_ranges(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_services_keep_the_rows_and_an_audit_finds_damaged_ranges(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
     before = snapshot(spark, base)
     assert (num_buckets(base), findings(spark, base)) == (4, {})
@@ -122,8 +121,7 @@ def test_services_keep_the_rows_and_an_audit_finds_damaged_ranges(spark: SparkSe
 
 
 @pytest.mark.exhaustive
-def test_a_resize_by_hudi_itself_is_audited(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_resize_by_hudi_itself_is_audited(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
     before = snapshot(spark, base)
     resize(spark, base)
@@ -136,8 +134,7 @@ def test_a_resize_by_hudi_itself_is_audited(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.exhaustive
-def test_a_resize_that_was_rolled_back_leaves_metadata_that_an_audit_finds(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_resize_that_was_rolled_back_leaves_metadata_that_an_audit_finds(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
     resize(spark, base, completes=False)
     assert (num_buckets(base), findings(spark, base).keys()) == (4, {"hashing-metadata-uncommitted"})
@@ -153,7 +150,6 @@ def test_a_resize_that_was_rolled_back_leaves_metadata_that_an_audit_finds(spark
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", [{"version": 6}, {"partitioned": False}, {"record_key": "id,region"}])
-def test_other_shapes_are_audited(spark: SparkSession, tmp_path: Path, shape: dict[str, Any]) -> None:
-    base = tmp_path / "trips"
+def test_other_shapes_are_audited(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:
     write(spark, base, **shape)
     assert (num_buckets(base, PARTITION if shape.get("partitioned", True) else ""), findings(spark, base)) == (4, {})

@@ -37,8 +37,7 @@ def since(spark: SparkSession, base: Path, instant: str) -> set[str]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSession, tmp_path: Path, policy: str) -> None:
-    base = tmp_path / "trips"
+def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSession, base: Path, policy: str) -> None:
     options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
     for number in range(4):
         tables.upsert(tables.rows(spark, 0, 20 + number, ts=number + 1), base, options)
@@ -67,10 +66,7 @@ def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSessio
 
 
 @pytest.mark.exhaustive
-def test_a_replacement_that_a_consumer_has_not_seen_keeps_the_replaced_files(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_a_replacement_that_a_consumer_has_not_seen_keeps_the_replaced_files(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=60, updates=1, table_type="COPY_ON_WRITE")
     seen = hudi_table(spark, base, INDEX).commits()[-1].write.instant
     known = as_of(spark, base, seen)
@@ -88,9 +84,8 @@ def test_a_replacement_that_a_consumer_has_not_seen_keeps_the_replaced_files(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_writers_own_plan_is_refused_while_a_consumer_needs_its_files(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, table_type=table_type)
     for number in range(4):
         tables.upsert(tables.rows(spark, 0, 20 + number, ts=number + 1), base, options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -19,7 +18,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import left_behind
-from tests.integration.writers import At, HeldWriter, let_heartbeat_expire
+from tests.integration.writers import At, HeldWriter, let_heartbeat_expire, prepared_while_committing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +30,7 @@ INDEX = BucketIndex(8, ("id",))
 EACH_TYPE = [pytest.param(MOR, 9), pytest.param(COW, 9), pytest.param(MOR, 6), pytest.param(COW, 6)]
 
 
-def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=MOR, partitioned=False)
     # Only some buckets have logs.
     tables.upsert(tables.rows(spark, 0, 4, ts=1), base, options)
@@ -57,9 +55,8 @@ def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: Sp
 @pytest.mark.parametrize(("table_type", "version"), EACH_TYPE)
 @pytest.mark.parametrize("partitioned", [True, False])
 def test_an_expansion_and_a_contraction_give_the_rows_that_were_there(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
+    spark: SparkSession, base: Path, table_type: str, version: int, partitioned: bool
 ) -> None:
-    base = tmp_path / "trips"
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
     options = tables.write_table(spark, base, count=300, num_buckets=4, updates=1, **shape)
     index = BucketIndex(4, ("id",))
@@ -91,9 +88,8 @@ def test_an_expansion_and_a_contraction_give_the_rows_that_were_there(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_partitions_with_different_numbers_of_buckets_get_the_same_number_again(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=4, table_type=table_type)
     index = BucketIndex(4, ("id",))
     run_job(spark, base, "bucket_expansion", {"factor": 2, "partitions": ["2026-01-01"]}, index=index)
@@ -132,9 +128,8 @@ def slices(table: object, partition: str) -> list[object]:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_files_of_several_schemas_are_merged_as_hudi_reads_them(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
     wider = tables.rows(spark, 0, 6, ts=1).withColumn("tip", F.when(F.col("ts") == 1, 1.5))
     tables.upsert(wider, base, options)
@@ -158,9 +153,8 @@ def test_files_of_several_schemas_are_merged_as_hudi_reads_them(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_commits_of_writers_during_the_merge_are_merged_as_well(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, copied=False)
 
     def writers_commit() -> None:
@@ -180,19 +174,11 @@ def test_commits_of_writers_during_the_merge_are_merged_as_well(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_writer_that_read_the_larger_number_before_the_commit_and_starts_after_it_is_stopped(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
-    gate = tmp_path / "gate"
-    gate.touch()
-    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options, gate)
-
-    def writer_prepares_and_waits_for_the_lock() -> None:
-        writer.begin()
-        time.sleep(6)
-
-    context = At("committing", writer_prepares_and_waits_for_the_lock)
+    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options)
+    context = prepared_while_committing(writer)
     params = {"factor": 4, "settle_seconds": 8}
     result = run_job(spark, base, "bucket_contraction", params, index=INDEX, context=context).details
 
@@ -207,14 +193,13 @@ def test_a_writer_that_read_the_larger_number_before_the_commit_and_starts_after
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("retries", [True, False])
 def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_conflict(
-    spark: SparkSession, tmp_path: Path, retries: bool
+    spark: SparkSession, base: Path, retries: bool
 ) -> None:
     """Hudi's conflict detection considers only the files that a commit writes, and the job writes none in bucket 5."""
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8)
     high = tables.rows(spark, 0, 300, ts=5).where(in_buckets(spark, 8, {4, 5, 6, 7}))
     many = high.count()
-    writer = HeldWriter(high, base, options, tmp_path / "gate").start()
+    writer = HeldWriter(high, base, options).start()
     params = {"factor": 2, "wait_seconds": 3}
     with pytest.raises(WritersActiveError, match="in flight"):
         run_job(spark, base, "bucket_contraction", params, index=INDEX, writers_retry_conflicts=retries)
@@ -238,9 +223,8 @@ def in_buckets(spark: SparkSession, number: int, wanted: set[int]) -> Column:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), EACH_TYPE)
 def test_rows_that_a_writer_wrote_by_the_larger_number_are_moved_in_all_columns(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, tmp_path: Path, base: Path, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, version=version)
     run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX)
     # A writer that has read the number just before the switch.
@@ -280,9 +264,8 @@ def completed(base: Path) -> list[Path]:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 9), (MOR, 6)])
 def test_an_update_of_an_open_session_is_repaired_or_fails(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, base: Path, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, version=version)
     session = LongSession(spark, base, {**options, PRUNING: "false"})
     run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX)
@@ -327,10 +310,7 @@ def let_heartbeats_expire(base: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_a_key_in_two_buckets_is_refused_before_the_commit(
-    spark: SparkSession, tmp_path: Path, table_type: str
-) -> None:
-    base = tmp_path / "trips"
+def test_a_key_in_two_buckets_is_refused_before_the_commit(spark: SparkSession, base: Path, table_type: str) -> None:
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
     # The writer has half of the number, so keys of the buckets 4 to 7 are written to the buckets 0 to 3 a second time.
     wrong = {**options, "hoodie.bucket.index.num.buckets": "4"}

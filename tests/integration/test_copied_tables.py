@@ -81,9 +81,8 @@ def test_rows_that_an_owner_removed_do_not_come_back(spark: SparkSession, tmp_pa
 
 @pytest.mark.exhaustive
 def test_an_audit_finds_removed_rows_that_came_back_and_keys_that_no_generator_makes(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, version=6, num_buckets=None)
     tables.upsert(tables.rows(spark, 0, 5, partitions=1), base, options)
     overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
@@ -109,15 +108,14 @@ def test_an_audit_finds_removed_rows_that_came_back_and_keys_that_no_generator_m
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
 def test_rows_that_were_in_flight_when_an_overwrite_began_have_not_come_back(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, version=version, num_buckets=None, metadata=False)
     tables.upsert(tables.rows(spark, 0, 5, partitions=1), base, options)
     small = {"hoodie.parquet.small.file.limit": "0"}
-    insert = HeldWriter(tables.rows(spark, 5, 8, partitions=1), base, {**options, **small}, tmp_path / "insert").start()
+    insert = HeldWriter(tables.rows(spark, 5, 8, partitions=1), base, {**options, **small}).start()
     overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
-    overwrite = HeldWriter(tables.rows(spark, 8, 10, partitions=1), base, overwriting, tmp_path / "overwrite").start()
+    overwrite = HeldWriter(tables.rows(spark, 8, 10, partitions=1), base, overwriting).start()
     insert.finish()
     overwrite.finish()
     assert len(tables.snapshot(spark, base)) == 5

@@ -64,8 +64,7 @@ def test_a_clustering_plan_of_the_original_is_reported_refused_and_rolled_back(
 
 
 @pytest.mark.exhaustive
-def test_a_dry_run_leaves_out_file_groups_of_pending_plans(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_a_dry_run_leaves_out_file_groups_of_pending_plans(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=40, updates=1, num_buckets=None, version=6)
     with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK) as client:
         plan = schedule_clustering(client)

@@ -35,9 +35,8 @@ def odd_keys(spark: SparkSession, first: int, last: int, *, ts: int = 0) -> Data
 
 @pytest.mark.parametrize(("table_type", "hash_fields"), [(COW, "region"), (MOR, "region,id")])
 def test_rows_with_odd_composite_keys_go_to_their_buckets(
-    spark: SparkSession, tmp_path: Path, table_type: str, hash_fields: str
+    spark: SparkSession, base: Path, table_type: str, hash_fields: str
 ) -> None:
-    base = tmp_path / "trips"
     shape = {"table_type": table_type, "record_key": "id,region", "hash_fields": hash_fields, "num_buckets": 6}
     options = tables.writer_options(base, **shape)
     tables.upsert(odd_keys(spark, 0, 300), base, options)
@@ -57,8 +56,7 @@ def test_rows_with_odd_composite_keys_go_to_their_buckets(
 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_readers_of_the_past_see_the_rows_of_their_time(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
-    base = tmp_path / "trips"
+def test_readers_of_the_past_see_the_rows_of_their_time(spark: SparkSession, base: Path, table_type: str) -> None:
     shape = {"num_buckets": 6, "table_type": table_type, "copied": False}
     options = tables.write_table(spark, base, count=300, updates=1, **shape)
     index = index_of(6)
@@ -91,10 +89,7 @@ def test_readers_of_the_past_see_the_rows_of_their_time(spark: SparkSession, tmp
 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_queries_that_skip_files_by_statistics_find_all_rows(
-    spark: SparkSession, tmp_path: Path, table_type: str
-) -> None:
-    base = tmp_path / "trips"
+def test_queries_that_skip_files_by_statistics_find_all_rows(spark: SparkSession, base: Path, table_type: str) -> None:
     options = tables.writer_options(base, table_type=table_type, num_buckets=6)
     options["hoodie.metadata.index.column.stats.enable"] = "true"
     tables.upsert(tables.rows(spark, 0, 300), base, options)

@@ -52,13 +52,12 @@ def _empty(content: bytes) -> bytes:
 )
 def test_a_damaged_file_is_named_and_restoring_it_repairs_the_table(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     kind: str,
     params: dict[str, Any],
     of: Callable[[Path], Path],
     harm: Callable[[bytes], bytes],
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     before = tables.in_order(spark, base, 4)
     file = of(base)

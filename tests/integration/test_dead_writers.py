@@ -33,15 +33,14 @@ if TYPE_CHECKING:
 )
 def test_a_writer_that_commits_between_two_looks_at_its_heartbeat_keeps_its_rows(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
     params: dict[str, int],
     num_buckets: int,
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base)
-    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, tmp_path / "gate").start()
+    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options).start()
     (instant,) = writer.pending()
     has_heartbeat = WriteClient.has_heartbeat
     looks: list[str] = []
@@ -61,8 +60,7 @@ def test_a_writer_that_commits_between_two_looks_at_its_heartbeat_keeps_its_rows
     proved(spark, base, num_buckets)
 
 
-def test_a_completed_instant_is_not_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_completed_instant_is_not_rolled_back(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base)
     table = hudi_table(spark, base, INDEX)
     (commit,) = table.commits()
@@ -72,9 +70,8 @@ def test_a_completed_instant_is_not_rolled_back(spark: SparkSession, tmp_path: P
 
 
 def test_an_instant_that_its_writer_abandoned_does_not_keep_an_expansion_from_its_end(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base)
     run_job(spark, base, "bucket_expansion", {"factor": 2})
     eight = BucketIndex(8, ("id",))
@@ -100,12 +97,11 @@ def test_an_instant_that_its_writer_abandoned_does_not_keep_an_expansion_from_it
     ],
 )
 def test_an_overwrite_that_its_writer_abandoned_blocks_nothing(
-    spark: SparkSession, tmp_path: Path, version: int, kind: str
+    spark: SparkSession, base: Path, version: int, kind: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, version=version)
     overwrite = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
-    writer = HeldWriter(tables.rows(spark, 0, 100, ts=5), base, overwrite, tmp_path / "gate").start()
+    writer = HeldWriter(tables.rows(spark, 0, 100, ts=5), base, overwrite).start()
     tables.upsert(tables.rows(spark, 0, 700, ts=6), base, options)
     writer.end()
     assert "Conflict" in str(writer.error)
@@ -125,11 +121,10 @@ def test_an_overwrite_that_its_writer_abandoned_blocks_nothing(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 9])
 def test_an_abandoned_write_to_replaced_file_groups_does_not_keep_cleaning_waiting(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, version=version)
-    writer = HeldWriter(tables.rows(spark, 0, 600, ts=5), base, options, tmp_path / "gate").start()
+    writer = HeldWriter(tables.rows(spark, 0, 600, ts=5), base, options).start()
     (abandoned,) = writer.pending()
     tables.upsert(tables.rows(spark, 0, 700, ts=6), base, options)
     writer.end()

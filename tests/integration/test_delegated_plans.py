@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -23,6 +21,7 @@ from jobs.worker.attempt import perform
 from tests.integration import tables
 from tests.integration.run import proved, run_job
 from tests.integration.serving import Serving, eventually
+from tests.support.stand_in import Answer, Asked, StandIn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +33,7 @@ JSON = {"Content-Type": "application/json"}
 NOTHING_ELSE = {name: {"enabled": False} for name in ("compaction", "cleaning", "clustering")}
 
 
-class Front:
+class Front(StandIn):
     """A proxy between writers and service that forwards requests, loses them, or sends them several times.
 
     The writer of a lost request gets a success, as if the service had lost the request afterwards.
@@ -43,35 +42,18 @@ class Front:
     def __init__(self, serving: Serving | None, times: list[int]) -> None:
         self.serving = serving
         self.sent: list[int] = []
-        plan = cycle(times)
-        front = self
+        self._plan = cycle(times)
+        super().__init__(self._answer)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                number = next(plan)
-                front.sent.append(number)
-                status, body = 200, b"{}"
-                for _ in range(number if front.serving else 0):
-                    assert front.serving
-                    answer = httpx.get(front.serving.url + self.path, headers=dict(self.headers), timeout=30)
-                    status, body = answer.status_code, answer.content
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _answer(self, asked: Asked) -> Answer:
+        number = next(self._plan)
+        self.sent.append(number)
+        answer = Answer(body=b"{}")
+        for _ in range(number if self.serving else 0):
+            assert self.serving
+            got = httpx.get(self.serving.url + asked.path, headers=dict(asked.headers), timeout=30)
+            answer = Answer(got.status_code, got.content)
+        return answer
 
 
 def call(serving: Serving, method: str, path: str, body: object = None, **params: Any) -> Any:
@@ -156,8 +138,7 @@ def _all_done(serving: Serving) -> bool:
     return bool(found) and {plan["state"] for plan in found} == {"done"}
 
 
-def test_a_job_executes_the_given_plans_and_schedules_none(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_a_job_executes_the_given_plans_and_schedules_none(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, updates=1, partitioned=False)
     planning = {**options, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
     tables.upsert(tables.rows(spark, 0, 150, ts=5), base, planning)
@@ -205,9 +186,8 @@ def test_a_clustering_plan_is_executed_and_on_a_bucket_table_refused(spark: Spar
 
 
 @pytest.mark.exhaustive
-def test_a_pending_clean_of_a_writer_is_executed_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_pending_clean_of_a_writer_is_executed_alone(spark: SparkSession, base: Path) -> None:
     tables.let_delegate(spark)
-    base = tmp_path / "orders"
     options = tables.write_table(spark, base, count=300, updates=4, table_type="COPY_ON_WRITE", partitioned=False)
     manager = {
         "hoodie.table.service.manager.enabled": "true",

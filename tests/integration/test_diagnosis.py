@@ -217,9 +217,8 @@ DAMAGES: dict[Damage, str] = {
 
 @pytest.mark.exhaustive
 def test_a_table_that_was_registered_without_its_bucket_index_is_examined_by_the_one_that_is_given(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     wrong_number_smaller(spark, base, options)
     claimed = {"index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}}
@@ -228,8 +227,7 @@ def test_a_table_that_was_registered_without_its_bucket_index_is_examined_by_the
 
 
 @pytest.mark.exhaustive
-def test_a_metadata_table_that_lists_files_that_are_gone_is_not_built_anew(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_metadata_table_that_lists_files_that_are_gone_is_not_built_anew(spark: SparkSession, base: Path) -> None:
     files_gone(spark, base, tables.write_table(spark, base, count=200, partitioned=False, updates=1))
     with pytest.raises(RefusedError) as caught:
         run_job(spark, base, "metadata_table", {"action": "rebuild"}, writers_stopped=True)
@@ -240,8 +238,7 @@ def test_a_metadata_table_that_lists_files_that_are_gone_is_not_built_anew(spark
 
 
 @pytest.mark.exhaustive
-def test_a_diagnosis_beside_a_live_writer_finds_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_diagnosis_beside_a_live_writer_finds_nothing(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=200, updates=1)
     stopped = threading.Event()
     written: list[int] = []
@@ -267,8 +264,7 @@ CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("damage", [each for each in DAMAGES if each not in CURED], ids=lambda damage: damage.__name__)
-def test_each_damage_is_found(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
-    base = tmp_path / "trips"
+def test_each_damage_is_found(spark: SparkSession, base: Path, damage: Damage) -> None:
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     assert found(spark, base) == {}
     damage(spark, base, options)
@@ -283,8 +279,7 @@ def test_each_damage_is_found(spark: SparkSession, tmp_path: Path, damage: Damag
     "damage",
     [pytest.param(each, id=each.__name__, marks=[pytest.mark.exhaustive][each is old_markers :]) for each in CURED],
 )
-def test_each_damage_that_can_be_cured_is_found_and_cured(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
-    base = tmp_path / "trips"
+def test_each_damage_that_can_be_cured_is_found_and_cured(spark: SparkSession, base: Path, damage: Damage) -> None:
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     damage(spark, base, options)
     before = tables.snapshot(spark, base, metadata=False)
@@ -305,9 +300,8 @@ def test_each_damage_that_can_be_cured_is_found_and_cured(spark: SparkSession, t
 
 
 @pytest.mark.exhaustive
-def test_a_clustering_plan_whose_files_are_gone_is_found_and_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clustering_plan_whose_files_are_gone_is_found_and_rolled_back(spark: SparkSession, base: Path) -> None:
     """Hudi #7035."""
-    base = tmp_path / "trips"
     shape: dict[str, Any] = {"num_buckets": None, "partitioned": False, "table_type": "COPY_ON_WRITE"}
     options = tables.write_table(spark, base, count=200, updates=1, **shape)
     inline = {"hoodie.clustering.async.max.commits": "1", "hoodie.clustering.plan.strategy.sort.columns": "city"}
@@ -332,8 +326,7 @@ def test_a_clustering_plan_whose_files_are_gone_is_found_and_rolled_back(spark: 
 
 
 @pytest.mark.exhaustive
-def test_a_hashing_config_that_a_writer_has_used_is_not_removed(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_hashing_config_that_a_writer_has_used_is_not_removed(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     dangling_config(spark, base, options)
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)

@@ -41,9 +41,8 @@ def diagnosed(spark: SparkSession, base: Path, enough: Callable[[], bool] = lamb
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_diagnosis_finds_nothing_whatever_is_written_between_its_two_readings(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, partitioned=False, table_type=table_type)
     partitions, written = HudiTable.partitions, []
 
@@ -108,9 +107,8 @@ def frozen(folder: Path) -> Iterator[None]:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_diagnosis_finds_nothing_beside_a_writer_that_is_frozen_for_a_minute(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, tmp_path: Path, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, version=version)
     with ceaseless_writer.running(tmp_path / "writer", base, options) as ledger:
         instant = _in_the_midst(base)

@@ -71,9 +71,8 @@ def age(path: Path, seconds: float) -> None:
 
 
 def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when_the_lock_is_broken(
-    spark: SparkSession, tmp_path: Path, breaker: LockBreaker
+    spark: SparkSession, base: Path, breaker: LockBreaker
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=100)
     idle = planned(spark, base, "compaction")
     assert (idle["nothing_to_do"], idle["lock"]["held"], idle["notes"]) == (True, False, [])
@@ -122,9 +121,8 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_only_jobs_with_nothing_to_do_say_so_in_dry_and_real_runs(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=100, version=version)
     jobs: list[tuple[str, dict[str, Any]]] = [
         ("compaction", {}),
@@ -161,16 +159,14 @@ def test_only_jobs_with_nothing_to_do_say_so_in_dry_and_real_runs(
 
 
 @pytest.mark.exhaustive
-def test_hudis_own_clustering_says_that_no_small_files_are_left(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_hudis_own_clustering_says_that_no_small_files_are_left(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=100, table_type="COPY_ON_WRITE", num_buckets=None)
     assert run_job(spark, base, "clustering", index=None, dry_run=True).details["nothing_to_do"] is True
     assert run_job(spark, base, "clustering", index=None).details["nothing_to_do"] is True
 
 
 @pytest.mark.exhaustive
-def test_a_lock_on_a_server_is_looked_at_without_being_taken(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_lock_on_a_server_is_looked_at_without_being_taken(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=10)
     with zookeeper.running() as server:
         declared = server.lock("trips")

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     ],
 )
 def test_file_groups_without_rows_get_every_service(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, buckets: int | None
+    spark: SparkSession, base: Path, table_type: str, version: int, buckets: int | None
 ) -> None:
-    base = tmp_path / "t"
     options = tables.writer_options(base, table_type=table_type, version=version, num_buckets=buckets)
     deletes = {**options, "hoodie.datasource.write.operation": "delete"}
     index = BucketIndex(buckets, ("id",)) if buckets else None
@@ -69,8 +68,7 @@ def test_file_groups_without_rows_get_every_service(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_group_is_clustered_whose_deletes_are_archived(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    base = tmp_path / "t"
+def test_a_group_is_clustered_whose_deletes_are_archived(spark: SparkSession, base: Path, version: int) -> None:
     options = tables.writer_options(base, version=version, num_buckets=None, metadata=False)
     emptied = tables.rows(spark, 100, 120).withColumn("dt", F.lit("2026-02-01"))
     tables.upsert(emptied, base, options)

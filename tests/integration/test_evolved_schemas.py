@@ -51,8 +51,7 @@ def values(spark: SparkSession, base: Path, *columns: str) -> list[tuple[Any, ..
     return sorted(tuple(row) for row in frame.select("id", *columns).collect())
 
 
-def test_columns_that_schema_on_read_renames_keep_their_values(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_columns_that_schema_on_read_renames_keep_their_values(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=40, table_type="COPY_ON_WRITE", partitioned=False)
     before = values(spark, base, "city")
     beside = At(ExpansionStep.DRAINING, altering(spark, base, RENAME))
@@ -65,8 +64,7 @@ def test_columns_that_schema_on_read_renames_keep_their_values(spark: SparkSessi
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["sorted", "plan", "repair"])
-def test_no_other_job_takes_the_values_of_renamed_columns(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    base = tmp_path / "trips"
+def test_no_other_job_takes_the_values_of_renamed_columns(spark: SparkSession, base: Path, kind: str) -> None:
     index = tables.INDEX if kind == "repair" else None
     buckets = 4 if index else None
     options = tables.write_table(spark, base, count=40, updates=1, table_type="COPY_ON_WRITE", num_buckets=buckets)
@@ -101,8 +99,7 @@ class Begun(JobContext):
         self._action()
 
 
-def test_a_plan_before_a_column_was_renamed_is_not_executed(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_plan_before_a_column_was_renamed_is_not_executed(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=40, updates=1)
     before = values(spark, base, "city")
     with pytest.raises(RefusedError) as refused:
@@ -112,8 +109,7 @@ def test_a_plan_before_a_column_was_renamed_is_not_executed(spark: SparkSession,
 
 
 @pytest.mark.exhaustive
-def test_a_compaction_beside_which_a_column_is_renamed_keeps_its_values(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_compaction_beside_which_a_column_is_renamed_keeps_its_values(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=40, updates=1)
     before = values(spark, base, "city")
     done = run_job(spark, base, "compaction", context=Begun(altering(spark, base, RENAME))).details
@@ -121,8 +117,7 @@ def test_a_compaction_beside_which_a_column_is_renamed_keeps_its_values(spark: S
     assert values(spark, base, "town") == before
 
 
-def test_a_column_that_comes_beside_a_clustering_plan_is_in_its_commit(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_column_that_comes_beside_a_clustering_plan_is_in_its_commit(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=40, table_type="COPY_ON_WRITE", num_buckets=None)
     plan = planned(spark, base, options)
 

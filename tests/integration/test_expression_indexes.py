@@ -70,9 +70,8 @@ def write_again(spark: SparkSession, base: Path, options: dict[str, str]) -> Non
     ],
 )
 def test_a_clean_that_stops_all_writers_is_refused_found_and_cured(
-    spark: SparkSession, tmp_path: Path, index: dict[str, str], detail: str, *, partitioned: bool
+    spark: SparkSession, base: Path, index: dict[str, str], detail: str, *, partitioned: bool
 ) -> None:
-    base = tmp_path / "trips"
     options = indexed.write(spark, base, index, table_type=COW, partitioned=partitioned)
     dry = run_job(spark, base, "cleaning", {"retain": 1}, index=None, dry_run=True).details["refusals"]
     assert [(each["type"], each["detail"]) for each in dry] == [("expression-index", detail)]
@@ -117,9 +116,8 @@ def test_a_clean_that_stops_all_writers_is_refused_found_and_cured(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", [COW, MOR])
 def test_an_expression_index_alone_is_cleaned_but_gets_no_index_of_its_type(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = indexed.write(spark, base, indexed.YEAR, table_type=table_type)
     tables.upsert(tables.rows(spark, 0, COUNT, ts=2), base, options)
     if table_type == MOR:

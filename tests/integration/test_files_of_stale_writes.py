@@ -25,9 +25,8 @@ COMPACTED = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.c
 
 
 def test_a_base_file_of_a_dead_writer_does_not_prove_that_the_rows_are_there(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=100, table_type=COW, partitioned=False)
     count_buckets(spark, base, 4, 7)
     with hidden(base, newest(base), tmp_path / "away"):
@@ -46,9 +45,8 @@ def test_a_base_file_of_a_dead_writer_does_not_prove_that_the_rows_are_there(
 @pytest.mark.parametrize("version", [9, 6])
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_compaction_proves_only_logs_that_had_completed(
-    spark: SparkSession, tmp_path: Path, version: int, *, is_late: bool
+    spark: SparkSession, tmp_path: Path, base: Path, version: int, *, is_late: bool
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=100, version=version, partitioned=False)
     count_buckets(spark, base, 4, 7)
     rows = tables.rows(spark, 0, 100, ts=5)

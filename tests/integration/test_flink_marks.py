@@ -29,8 +29,7 @@ def flink_has_started(base: Path) -> None:
     (folder / "view_storage_conf").write_text("hoodie.filesystem.view.remote.port=4711\n")
 
 
-def test_file_groups_are_not_replaced_where_a_flink_job_may_run(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_file_groups_are_not_replaced_where_a_flink_job_may_run(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base)
     flink_has_started(base)
     for kind, params in KINDS:
@@ -46,8 +45,7 @@ def test_file_groups_are_not_replaced_where_a_flink_job_may_run(spark: SparkSess
     proved(spark, base, 8)
 
 
-def test_an_instant_that_flink_left_is_never_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_an_instant_that_flink_left_is_never_rolled_back(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base)
     flink_has_started(base)
     table = hudi_table(spark, base, INDEX)

@@ -32,8 +32,7 @@ def _refused(spark: SparkSession, base: Path, **more: Any) -> str:
 
 
 @pytest.mark.exhaustive
-def test_metadata_are_kept_in_a_copy_without_history(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_metadata_are_kept_in_a_copy_without_history(spark: SparkSession, base: Path) -> None:
     options = write(spark, base, metadata=False)
     of_hudi(spark, base)
     table = hudi_table(spark, base, None)
@@ -61,9 +60,8 @@ def test_metadata_are_kept_in_a_copy_without_history(spark: SparkSession, tmp_pa
 
 @pytest.mark.exhaustive
 def test_metadata_are_kept_that_hudi_confirmed_after_a_writers_rollback(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base)
     # Hudi confirms them because buckets that the resize leaves alone have base files.
     assert run_job(spark, base, "compaction", index=None).outcome is Outcome.SUCCEEDED

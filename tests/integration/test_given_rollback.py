@@ -49,10 +49,7 @@ def refusals(spark: SparkSession, base: Path, instant: str, name: str | None = "
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_latest_commit_is_rolled_back_and_no_other(
-    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
-) -> None:
-    base = tmp_path / "trips"
+def test_the_latest_commit_is_rolled_back_and_no_other(spark: SparkSession, base: Path, shape: dict[str, Any]) -> None:
     options = tables.write_table(spark, base, count=60, **shape)
     before, first = proved(spark, base, 4), last_commit(spark, base)
     tables.upsert(tables.rows(spark, 30, 90, ts=7, partitions=4), base, options)
@@ -73,9 +70,8 @@ def test_the_latest_commit_is_rolled_back_and_no_other(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_metadata_table_that_is_due_for_its_compaction_does_not_stop_a_rollback_in_the_midst(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     # No writer compacts the metadata table here, but any client with Hudi's default does this first.
     late = {"hoodie.metadata.compact.max.delta.commits": "100"}
     options = tables.write_table(spark, base, count=60, updates=12, version=version, **late)
@@ -94,11 +90,10 @@ def test_a_metadata_table_that_is_due_for_its_compaction_does_not_stop_a_rollbac
 
 
 @pytest.mark.exhaustive
-def test_a_dead_writers_instant_is_rolled_back_and_a_living_ones_is_not(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_dead_writers_instant_is_rolled_back_and_a_living_ones_is_not(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=60)
     before = proved(spark, base, 4)
-    writer = HeldWriter(tables.rows(spark, 0, 80, ts=9), base, options, tmp_path / "gate").start()
+    writer = HeldWriter(tables.rows(spark, 0, 80, ts=9), base, options).start()
     (instant,) = writer.pending()
     assert refusals(spark, base, instant) == {"writer-active"}
     let_heartbeat_expire(base, instant)
@@ -113,9 +108,8 @@ def test_a_dead_writers_instant_is_rolled_back_and_a_living_ones_is_not(spark: S
 
 @pytest.mark.exhaustive
 def test_only_plans_of_table_services_are_rolled_back_and_their_commits_are_not(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=60, updates=1)
     savepoint = run_job(spark, base, "savepoint").details["savepoint"]
     assert refusals(spark, base, savepoint) == {"savepoint"}
@@ -141,10 +135,7 @@ def test_only_plans_of_table_services_are_rolled_back_and_their_commits_are_not(
 
 
 @pytest.mark.exhaustive
-def test_a_commit_is_not_rolled_back_when_the_version_before_it_was_cleaned(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_a_commit_is_not_rolled_back_when_the_version_before_it_was_cleaned(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
     first = last_commit(spark, base)
     tables.upsert(tables.rows(spark, 0, 60, ts=7), base, options)
@@ -165,9 +156,8 @@ KILLS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 @pytest.mark.parametrize("kill", KILLS)
 def test_a_rollback_that_was_killed_is_finished_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, spares: Spares, kill: str, table_type: str
+    spark: SparkSession, base: Path, spares: Spares, kill: str, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, table_type=table_type)
     before = proved(spark, base, 4)
     tables.upsert(tables.rows(spark, 30, 90, ts=7), base, options)

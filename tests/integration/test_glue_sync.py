@@ -74,9 +74,8 @@ def columns_of(storage: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_sync_brings_glue_up_to_the_table_and_keeps_what_others_have_set(
-    spark: SparkSession, server: s3.Server, tmp_path: Path
+    spark: SparkSession, server: s3.Server, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=30, **PLAIN)
     # Glue keeps names in lower case.
     target = of(server, "Lake", table="Trips")
@@ -135,9 +134,8 @@ def test_a_sync_brings_glue_up_to_the_table_and_keeps_what_others_have_set(
 
 @pytest.mark.exhaustive
 def test_glue_has_what_hudis_own_tool_writes_to_a_hive_metastore(
-    spark: SparkSession, server: s3.Server, tmp_path: Path
+    spark: SparkSession, server: s3.Server, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=30, updates=1, version=9)
     run_job(spark, base, "sync", of(server, "same"))
     jvm: Any = spark._jvm
@@ -171,9 +169,8 @@ def test_glue_has_what_hudis_own_tool_writes_to_a_hive_metastore(
 
 @pytest.mark.exhaustive
 def test_many_partitions_are_created_moved_and_dropped_in_batches(
-    spark: SparkSession, server: s3.Server, tmp_path: Path
+    spark: SparkSession, server: s3.Server, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.writer_options(base, **PLAIN)
     day = F.date_format(F.date_add(F.lit("2026-01-01"), F.expr("cast(substring(id, 2) as int)")), "yyyy-MM-dd")
     tables.rows(spark, 0, 230).withColumn("dt", day).write.format("hudi").options(**options).save(str(base))

@@ -67,8 +67,7 @@ def delete_partition(spark: SparkSession, base: Path, options: dict[str, str], p
 
 
 @pytest.mark.exhaustive
-def test_a_sync_brings_the_metastore_up_to_the_table(spark: SparkSession, metastore: Server, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_sync_brings_the_metastore_up_to_the_table(spark: SparkSession, metastore: Server, base: Path) -> None:
     options = tables.write_table(spark, base, count=30, **PLAIN)
     planned = run_job(spark, base, "sync", into(metastore, "lake"), dry_run=True).details
     assert planned["refusals"] == []

@@ -29,10 +29,10 @@ _ALONE = {"hoodie.parquet.small.file.limit": "0"}
 _LZ4_RAW = {"hudi_options": {"hoodie.parquet.compression.codec": "lz4_raw"}}
 
 
-def _copies_from(monkeypatch: pytest.MonkeyPatch, least_bytes: int) -> None:
-    """Lets the job copy row groups of so many bytes, because those of the tests are small."""
+def _copies_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the job copy row groups of any size, because those of the tests are small."""
     made = joining.compaction_of
-    monkeypatch.setattr(joining, "compaction_of", lambda *arguments: replace(made(*arguments), copies_from=least_bytes))
+    monkeypatch.setattr(joining, "compaction_of", lambda *arguments: replace(made(*arguments), copies_from=0))
 
 
 def _table(spark: SparkSession, base: Path, *, operation: str = "upsert", **shape: Any) -> dict[str, str]:
@@ -60,8 +60,7 @@ def _merge(spark: SparkSession, base: Path, **params: Any) -> Result:
 
 
 def _require_same(spark: SparkSession, base: Path, before: list[str], options: dict[str, str], count: int) -> None:
-    for metadata in (True, False):
-        assert tables.snapshot(spark, base, metadata=metadata) == before
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == before
     assert tables.left_behind(base) == []
     assert run_job(spark, base, "audit", index=None).details["clean"]
     names = spark.read.format("hudi").load(str(base)).select("_hoodie_file_name", F.input_file_name()).distinct()
@@ -83,12 +82,11 @@ def _require_same(spark: SparkSession, base: Path, before: list[str], options: d
     ],
 )
 def test_small_files_are_joined_without_decoding_rows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int, partitions: int
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int, partitions: int
 ) -> None:
-    base = tmp_path / "orders"
     options = _table(spark, base, table_type=table_type, version=version, partitioned=partitions > 1)
     before, independent = tables.snapshot(spark, base), rows_by_hudi_rs(base)
-    _copies_from(monkeypatch, 0)
+    _copies_all(monkeypatch)
 
     planned = run_job(spark, base, "clustering", index=None, dry_run=True).details
     assert (planned["engine"], planned["engine_reasons"], planned["refusals"]) == ("arrow", [], [])
@@ -108,9 +106,8 @@ def test_small_files_are_joined_without_decoding_rows(
 
 
 def test_files_of_other_schemas_and_slices_with_logs_are_decoded(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "orders"
     options = _table(spark, base, operation="bulk_insert", partitioned=False)
     tables.upsert(_evolved(tables.rows(spark, 300, 330)).coalesce(1), base, {**options, **_ALONE})
     tables.upsert(_evolved(tables.rows(spark, 0, 40, ts=3)), base, options)
@@ -118,7 +115,7 @@ def test_files_of_other_schemas_and_slices_with_logs_are_decoded(
     tables.upsert(_evolved(tables.rows(spark, 40, 50, ts=4)), base, delete)
     before, independent = tables.snapshot(spark, base), rows_by_hudi_rs(base)
     assert any(item.log_files for item in hudi_table(spark, base, None).file_slices())
-    _copies_from(monkeypatch, 0)
+    _copies_all(monkeypatch)
 
     found = _merge(spark, base, engine="arrow").details
     assert (found["file_groups"]["after"], found["rows"], found["files_copied"]) == (1, 320, 0)
@@ -131,11 +128,10 @@ def test_files_of_other_schemas_and_slices_with_logs_are_decoded(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 9)])
 def test_rows_that_are_committed_during_a_join_are_in_its_files(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "orders"
     options = _table(spark, base, table_type=table_type, version=version)
-    _copies_from(monkeypatch, 0)
+    _copies_all(monkeypatch)
 
     def lands() -> None:
         tables.upsert(tables.rows(spark, 50, 350, ts=5).coalesce(1), base, {**options, **_ALONE})
@@ -153,8 +149,7 @@ def test_rows_that_are_committed_during_a_join_are_in_its_files(
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
-def test_small_row_groups_become_large_ones(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_small_row_groups_become_large_ones(spark: SparkSession, base: Path) -> None:
     options = _table(spark, base, table_type="COPY_ON_WRITE", version=9, partitioned=False)
     before = tables.snapshot(spark, base)
     # Only Hudi can write files of this codec.

@@ -53,8 +53,7 @@ def _damage_what_was_written(base: Path, damage: Callable[[pa.Table], pa.Table])
 
 
 @pytest.mark.exhaustive
-def test_the_result_of_a_compaction_proves_its_keys(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_the_result_of_a_compaction_proves_its_keys(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=300, updates=1)
     delete = {**options, "hoodie.datasource.write.operation": "delete"}
     tables.upsert(tables.rows(spark, 290, 320, ts=3), base, options)  # 20 are new
@@ -79,9 +78,8 @@ def test_the_result_of_a_compaction_proves_its_keys(spark: SparkSession, tmp_pat
     ],
 )
 def test_a_compaction_that_changes_the_keys_is_not_committed(
-    spark: SparkSession, tmp_path: Path, damage: Callable[[pa.Table], pa.Table]
+    spark: SparkSession, base: Path, damage: Callable[[pa.Table], pa.Table]
 ) -> None:
-    base = tmp_path / "orders"
     tables.write_table(spark, base, count=300, updates=1, partitioned=False)
     before = tables.snapshot(spark, base)
     with pytest.raises(RowsDifferError, match=r"file group 0000000\d-.*: 7\d rows with key digest"):
@@ -99,9 +97,8 @@ def test_a_compaction_that_changes_the_keys_is_not_committed(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("damage", [_without_one, _with_one_twice, _with_one_exchanged])
 def test_a_clustering_that_changes_the_keys_is_rolled_back(
-    spark: SparkSession, tmp_path: Path, damage: Callable[[pa.Table], pa.Table]
+    spark: SparkSession, base: Path, damage: Callable[[pa.Table], pa.Table]
 ) -> None:
-    base = tmp_path / "orders"
     options = tables.write_table(spark, base, count=300, num_buckets=None, table_type="COPY_ON_WRITE")
     before = tables.snapshot(spark, base)
     params = {"sort_by": ["city"]}
@@ -120,8 +117,7 @@ def test_a_clustering_that_changes_the_keys_is_rolled_back(
 
 
 @pytest.mark.exhaustive
-def test_a_clustering_of_logs_says_that_their_keys_were_not_compared(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_a_clustering_of_logs_says_that_their_keys_were_not_compared(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=300, num_buckets=None, updates=1)
     before = tables.snapshot(spark, base)
     details = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None).details
@@ -132,9 +128,8 @@ def test_a_clustering_of_logs_says_that_their_keys_were_not_compared(spark: Spar
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_logs_that_were_rolled_back_and_file_groups_that_become_empty_are_proved_as_well(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "orders"
     options = tables.write_table(spark, base, count=100, partitioned=False, version=version)
     tables.upsert(tables.rows(spark, 0, 50, ts=1), base, options)
     table = hudi_table(spark, base, INDEX)

@@ -68,9 +68,8 @@ def refused(spark: SparkSession, base: Path, stale: str, declared: str | None) -
     ],
 )
 def test_rows_that_moved_after_a_stale_write_are_not_doubled(
-    spark: SparkSession, tmp_path: Path, index: str, table_type: str
+    spark: SparkSession, tmp_path: Path, base: Path, index: str, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = clustered(spark, base, index, table_type)
     with hidden(base, newest(base), tmp_path / "away"):
         upsert(rows(spark, 0, 20, ts=5, partitions=2), base, options)
@@ -94,9 +93,8 @@ def test_rows_that_moved_after_a_stale_write_are_not_doubled(
 @pytest.mark.parametrize("index", GLOBAL)
 @pytest.mark.parametrize("table_type", [COW, MOR])
 def test_a_later_row_of_a_key_that_has_moved_before_is_refused(
-    spark: SparkSession, tmp_path: Path, index: str, table_type: str
+    spark: SparkSession, tmp_path: Path, base: Path, index: str, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = clustered(spark, base, index, table_type)
     clustering = newest(base)
     upsert(moved(spark, 6), base, options)

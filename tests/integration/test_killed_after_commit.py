@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     ("kind", "params"), [("compaction", {}), ("bucket_expansion", {"factor": 2, "settle_seconds": 0})]
 )
 def test_the_next_attempt_finds_the_commit_and_removes_its_temporary_files(
-    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any]
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=100, updates=1, partitioned=False)
     first = run_job(spark, base, kind, params, job_id="job_1")
     (instant,) = first.instants
@@ -50,9 +49,8 @@ def test_the_next_attempt_finds_the_commit_and_removes_its_temporary_files(
 
 @pytest.mark.parametrize("knows_its_instant", [pytest.param(True, marks=pytest.mark.exhaustive), False])
 def test_a_lock_that_a_dead_attempt_held_is_removed_whether_or_not_its_instant_is_known(
-    spark: SparkSession, tmp_path: Path, knows_its_instant: bool
+    spark: SparkSession, base: Path, knows_its_instant: bool
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=100, partitioned=False)
     first = run_job(spark, base, "clustering", {"sort_by": ["city"]}, job_id="job_1")
     lock = TableLock(hudi_table(spark, base, BucketIndex(4, ("id",))), "job_1")
@@ -67,10 +65,7 @@ def test_a_lock_that_a_dead_attempt_held_is_removed_whether_or_not_its_instant_i
     assert not (base / ".hoodie" / "lock").exists()
 
 
-def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=100, partitioned=False)
     before = tables.snapshot(spark, base)
     job = DyingJob(spark, work_order(base, "bucket_expansion", {"factor": 2, "wait_seconds": 5}))

@@ -36,14 +36,13 @@ STOPPED = {"writers_stopped": True}
 )
 def test_a_killed_rebuild_is_reported_and_completed_by_the_next_one(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     spares: Spares,
     indexes: dict[str, str],
     at: str,
     number: int,
     unbuilt: set[str] | None,
 ) -> None:
-    base = tmp_path / "trips"
     options = indexed.write(spark, base, indexes, table_type="COPY_ON_WRITE")
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
     groups = indexed.file_groups(base)

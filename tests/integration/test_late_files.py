@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def fence_a_writer(spark: SparkSession, base: Path, options: dict[str, str], gate: Path) -> str:
+def fence_a_writer(spark: SparkSession, base: Path, options: dict[str, str]) -> str:
     """Expands the table during a write, and returns the write's instant, which was rolled back."""
     frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    writer = HeldWriter(frame, base, options, gate).start()
+    writer = HeldWriter(frame, base, options).start()
     params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 0}
     (fenced,) = run_job(spark, base, "bucket_expansion", params).details["fenced"]
     writer.end()
@@ -37,12 +37,11 @@ def fence_a_writer(spark: SparkSession, base: Path, options: dict[str, str], gat
     ("table_type", "version"), [("COPY_ON_WRITE", 9), pytest.param("MERGE_ON_READ", 6, marks=pytest.mark.exhaustive)]
 )
 def test_cleaning_removes_files_that_a_fenced_writer_wrote_after_the_watch(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type, version=version, metadata=False)
     before = tables.snapshot(spark, base)
-    fenced = fence_a_writer(spark, base, options, tmp_path / "gate")
+    fenced = fence_a_writer(spark, base, options)
     # Tasks that were running during the rollback leave a marker first, and then the file.
     model = next(base.glob("2026-01-01/*.parquet"))
     markers = base / ".hoodie" / ".temp" / fenced
@@ -68,12 +67,11 @@ def test_cleaning_removes_files_that_a_fenced_writer_wrote_after_the_watch(
 
 @pytest.mark.exhaustive
 def test_cleaning_removes_files_whose_markers_a_timeline_server_wrote_after_the_rollback(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base)
     before = tables.snapshot(spark, base)
-    fenced = fence_a_writer(spark, base, options, tmp_path / "gate")
+    fenced = fence_a_writer(spark, base, options)
     model = next(base.glob("2026-01-01/*.parquet"))
     late = model.with_name(f"00000001-late-0_0-0-0_{fenced}.parquet")
     shutil.copy(model, late)
@@ -108,9 +106,8 @@ def executed_again(client: WriteClient) -> tuple[str, Any]:
 
 @pytest.mark.exhaustive
 def test_cleaning_leaves_a_plan_alone_that_was_rolled_back_and_is_executed_again(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, table_type="MERGE_ON_READ", updates=1, metadata=False)
     before = tables.snapshot(spark, base)
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
@@ -129,9 +126,8 @@ def test_cleaning_leaves_a_plan_alone_that_was_rolled_back_and_is_executed_again
 
 @pytest.mark.exhaustive
 def test_cleaning_leaves_the_files_of_such_a_plan_alone_when_it_was_archived_before_its_rollback(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type="MERGE_ON_READ", updates=1, metadata=False)
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
         plan, begun = executed_again(client)
@@ -166,8 +162,7 @@ def log_files(base: Path) -> set[Path]:
 
 
 @pytest.mark.exhaustive
-def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, table_type="MERGE_ON_READ", version=6, metadata=False, updates=1)
     before, logs = tables.snapshot(spark, base), log_files(base)
     assert logs
@@ -199,13 +194,12 @@ def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession,
 
 @pytest.mark.parametrize("metadata", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 def test_a_file_that_a_fenced_writer_has_announced_is_removed_also_when_it_appears_late(
-    spark: SparkSession, tmp_path: Path, metadata: bool
+    spark: SparkSession, base: Path, metadata: bool
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, metadata=metadata)
     before = tables.snapshot(spark, base)
     frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
-    writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
+    writer = HeldWriter(frame, base, options).start()
     # An object store has the marker, and the file when it is complete.
     (fenced,) = writer.pending()
     model = next(base.glob("2026-01-01/*.parquet"))

@@ -70,9 +70,8 @@ def _table(spark: SparkSession, base: Path) -> dict[str, str]:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "params"), JOBS)
 def test_the_lock_that_hudi_takes_by_itself_carries_the_jobs_name(
-    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any]
 ) -> None:
-    base = tmp_path / "plain"
     options = _table(spark, base)
     before = tables.snapshot(spark, base)
 
@@ -92,9 +91,8 @@ def test_the_lock_that_hudi_takes_by_itself_carries_the_jobs_name(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "params"), JOBS)
 def test_a_job_that_waits_for_a_writers_lock_can_be_cancelled_and_leaves_the_lock_alone(
-    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any]
 ) -> None:
-    base = tmp_path / "plain"
     _table(spark, base)
     before = tables.snapshot(spark, base)
     writers_lock = TableLock(hudi_table(spark, base, None), "a writer")

@@ -34,9 +34,8 @@ JOBS: list[Any] = [
 
 @pytest.mark.parametrize(("kind", "params"), JOBS)
 def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
-    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any]
 ) -> None:
-    base = tmp_path / "orders"
     table_type = "COPY_ON_WRITE" if kind == "cleaning" else "MERGE_ON_READ"
     options = tables.write_table(spark, base, count=100, updates=1, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
@@ -76,8 +75,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
 
 
 @pytest.mark.exhaustive
-def test_an_attempt_gives_its_slot_back_soon_unless_it_has_work_to_keep(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_an_attempt_gives_its_slot_back_soon_unless_it_has_work_to_keep(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=10)
     table = hudi_table(spark, base, INDEX, lock=SHORT)
     held = base / ".hoodie" / "lock"

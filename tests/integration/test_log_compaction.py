@@ -29,8 +29,7 @@ def _schedule(table: HudiTable, client: Any) -> str:
 
 
 @pytest.mark.exhaustive
-def test_a_log_compaction_is_refused_and_the_compaction_runs_beside_it(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_a_log_compaction_is_refused_and_the_compaction_runs_beside_it(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=60, updates=2)
     table = hudi_table(spark, base, INDEX)
     with WriteClient(table, UNDER_OUR_LOCK, WRITERS) as client:
@@ -50,9 +49,8 @@ def test_a_log_compaction_is_refused_and_the_compaction_runs_beside_it(spark: Sp
 
 
 @pytest.mark.exhaustive
-def test_hudi_still_gives_rows_new_commit_times_by_a_log_compaction(spark: SparkSession, tmp_path: Path) -> None:
+def test_hudi_still_gives_rows_new_commit_times_by_a_log_compaction(spark: SparkSession, base: Path) -> None:
     """The service refuses log compactions for this reason: when this test fails, they may be executed."""
-    base = tmp_path / "orders"
     tables.write_table(spark, base, count=60, updates=2)
     table = hudi_table(spark, base, INDEX)
     before = _times(spark, base)

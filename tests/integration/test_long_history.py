@@ -78,9 +78,8 @@ print(f"{len(found)} instants: {time.monotonic() - began:.1f} s, {used} MiB")
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("version", "each_round"), [(9, 20), (9, 1000), (6, 1000)])
 def test_a_long_history_is_archived_compacted_and_read_whole(
-    spark: SparkSession, tmp_path: Path, version: int, each_round: int
+    spark: SparkSession, base: Path, version: int, each_round: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, updates=2, metadata=False, version=version)
     rows = proved(spark, base, 4)
     added: list[str] = []
@@ -119,9 +118,8 @@ KILLS = {
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kill", KILLS)
 def test_a_worker_that_is_killed_while_it_archives_leaves_no_gap(
-    spark: SparkSession, tmp_path: Path, spares: Spares, kill: str
+    spark: SparkSession, base: Path, spares: Spares, kill: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, updates=2, metadata=False)
     rows = proved(spark, base, 4)
     added: list[str] = []
@@ -146,8 +144,7 @@ def test_a_worker_that_is_killed_while_it_archives_leaves_no_gap(
 
 
 @pytest.mark.parametrize("is_named", [pytest.param(False, id="not named yet"), pytest.param(True, id="named")])
-def test_a_manifest_that_was_half_written(spark: SparkSession, tmp_path: Path, is_named: bool) -> None:
-    base = tmp_path / "trips"
+def test_a_manifest_that_was_half_written(spark: SparkSession, base: Path, is_named: bool) -> None:
     tables.write_table(spark, base, count=60, updates=2, metadata=False)
     added = add_commits(base, 9, 0, 20)
     run_job(spark, base, "archival", RETAIN)
@@ -189,9 +186,8 @@ _DAMAGES = ("truncated", "empty", "absent")
 @pytest.mark.parametrize("damage", _DAMAGES)
 @pytest.mark.parametrize(("version", "kind"), [(version, kind) for version, kinds in _FILES.items() for kind in kinds])
 def test_a_damaged_file_of_the_history_is_told_and_the_next_archival_loses_nothing(
-    spark: SparkSession, tmp_path: Path, version: int, kind: str, damage: str
+    spark: SparkSession, base: Path, version: int, kind: str, damage: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, updates=2, metadata=False, version=version)
     added = add_commits(base, version, 0, 20)
     run_job(spark, base, "archival", RETAIN)

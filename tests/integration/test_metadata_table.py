@@ -70,13 +70,12 @@ def assert_seen_as_by_hudi(spark: SparkSession, base: Path) -> None:
 )
 def test_it_is_compacted_beside_a_writer(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     version: int,
     streaming: str,
     indexes: dict[str, str],
     partitioned: bool,
 ) -> None:
-    base = tmp_path / "trips"
     more: dict[str, Any] = {
         "partitioned": partitioned,
         STREAMING: streaming,
@@ -87,15 +86,14 @@ def test_it_is_compacted_beside_a_writer(
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
     assert_seen_as_by_hudi(spark, base)
 
-    writer = HeldWriter(tables.rows(spark, 0, COUNT + 10, ts=5), base, options, tmp_path / "go").start()
+    writer = HeldWriter(tables.rows(spark, 0, COUNT + 10, ts=5), base, options).start()
     done = run_job(spark, base, "metadata_table", COMPACT, index=None).details
 
     assert done["before"]["commits"] >= 3
     assert done["before"]["log_files"] > 0
     assert (done["after"]["commits"], done["after"]["log_files"]) == (0, 0)
     assert index_state(spark, base) == state
-    for metadata in (True, False):
-        assert tables.snapshot(spark, base, metadata=metadata) == rows
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
     writer.finish()
     assert_seen_as_by_hudi(spark, base)
     after = tables.snapshot(spark, base, metadata=False)
@@ -121,15 +119,13 @@ def test_it_is_compacted_beside_a_writer(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("file", ["*.compaction.requested", "*.compaction.inflight", "*_*.commit"])
 def test_a_killed_compaction_leaves_a_right_table_and_is_ended_by_the_next_job(
-    spark: SparkSession, tmp_path: Path, spares: Spares, file: str
+    spark: SparkSession, base: Path, spares: Spares, file: str
 ) -> None:
-    base = tmp_path / "trips"
     options = indexed.write(spark, base, indexed.ALL)
     rows, state = tables.snapshot(spark, base), index_state(spark, base)
     job = DyingJob(spark, work_order(base, "metadata_table", COMPACT, index=None), spares)
     assert job.die_at({"at": "file", "name": f".hoodie/metadata/.hoodie/timeline/{file}"}).result is None
-    for metadata in (True, False):
-        assert tables.snapshot(spark, base, metadata=metadata) == rows
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
 
     if file.endswith("inflight"):
         with pytest.raises(MetadataTableBusyError):
@@ -167,9 +163,8 @@ def damage(base: Path, partition: str, how: str) -> set[str]:
     ],
 )
 def test_damaged_files_are_found_and_built_anew(
-    spark: SparkSession, tmp_path: Path, partition: str, how: str, version: int
+    spark: SparkSession, base: Path, partition: str, how: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     if partition == "files":
         options = tables.write_table(spark, base, count=COUNT, version=version, partitioned=False)
     else:
@@ -188,15 +183,13 @@ def test_damaged_files_are_found_and_built_anew(
             run_job(spark, base, "compaction", index=None)
 
     run_job(spark, base, "metadata_table", REBUILD, index=None, declared={"writers_stopped": True})
-    for metadata in (True, False):
-        assert tables.snapshot(spark, base, metadata=metadata) == rows
+    assert tables.snapshot(spark, base) == tables.snapshot(spark, base, metadata=False) == rows
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     tables.upsert(tables.rows(spark, 0, COUNT + 5, ts=9), base, options)
     assert len(tables.snapshot(spark, base)) == COUNT + 5
     assert run_job(spark, base, "audit", index=None).details["clean"]
 
 
-def test_a_table_without_metadata_table_needs_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_table_without_metadata_table_needs_nothing(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=20, partitioned=False, metadata=False)
     assert run_job(spark, base, "metadata_table", COMPACT).details["nothing_to_do"] is True

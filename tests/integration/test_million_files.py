@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 def test_a_small_heap_is_enough_for_a_million_files_and_a_killed_worker_deletes_none_twice(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
     tables.upsert(tables.rows(spark, 0, 60, ts=2), base, options)
     deletable = fill(base, partitions=10_000, groups=10, versions=10)

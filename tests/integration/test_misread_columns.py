@@ -42,9 +42,8 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_renamed_columns_without_values_are_found(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=40, table_type=COW, **FLAT)
     altering(spark, base, RENAME)()
     assert found(spark, base) == {}
@@ -110,9 +109,8 @@ def test_each_change_whose_values_were_lost_is_found(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_values_that_an_old_compaction_plan_took_are_found(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=40, updates=1, version=version, **FLAT)
     right = values(spark, base, "city")
     as_before(monkeypatch)
@@ -126,9 +124,8 @@ def test_values_that_an_old_compaction_plan_took_are_found(
 
 @pytest.mark.exhaustive
 def test_the_old_columns_of_such_files_heal_the_table(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=40, table_type=COW, **FLAT)
     right = values(spark, base, "city")
     altering(spark, base, RENAME)()
@@ -151,9 +148,8 @@ def test_the_old_columns_of_such_files_heal_the_table(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("on_read", ["true", "false"])
 def test_a_clustering_of_hudi_loses_the_values_of_a_renamed_column_without_schema_on_read(
-    spark: SparkSession, tmp_path: Path, on_read: str
+    spark: SparkSession, base: Path, on_read: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=40, table_type=COW, partitioned=False, num_buckets=None)
     altering(spark, base, RENAME)()
     right = values(spark, base, "town")
@@ -207,9 +203,8 @@ def evolved(rows: DataFrame) -> DataFrame:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [(COW, 9), (COW, 6), (MOR, 9), (MOR, 6)])
 def test_nothing_is_found_on_healthy_tables_with_changed_columns(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, base: Path, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=40, updates=1, table_type=table_type, version=version, **FLAT)
     options[ON_READ] = "true"
     for number, each in enumerate(EVOLUTION):

@@ -125,14 +125,13 @@ def its_properties(metadata: Path) -> None:
 )
 def test_a_missing_or_incomplete_metadata_table_is_reported_and_rebuilt(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     damage: Callable[[Path], None],
     version: int,
     table_type: str,
     *,
     partitioned: bool,
 ) -> None:
-    base = tmp_path / "t"
     options = write(spark, base, version=version, table_type=table_type, partitioned=partitioned)
     expected = by_both_readers(spark, base)
     damage(base / ".hoodie" / "metadata")
@@ -149,8 +148,7 @@ def test_a_missing_or_incomplete_metadata_table_is_reported_and_rebuilt(
 
 
 @pytest.mark.exhaustive
-def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession, base: Path) -> None:
     write(spark, base)
     max((base / ".hoodie" / "metadata" / "files").glob(".files-*.log.*")).unlink()
     details = run_job(spark, base, "diagnosis", {"rows": False}, index=None).details
@@ -161,9 +159,8 @@ def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession,
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("partitioned", [True, False])
 def test_a_metadata_table_is_not_built_if_a_listing_would_miss_a_partition(
-    spark: SparkSession, tmp_path: Path, partitioned: bool
+    spark: SparkSession, base: Path, partitioned: bool
 ) -> None:
-    base = tmp_path / "t"
     write(spark, base, partitioned=partitioned)
     expected = by_both_readers(spark, base)
     gone = min(path for path in base.rglob(".hoodie_partition_metadata") if ".hoodie/" not in str(path))
@@ -185,8 +182,7 @@ def test_a_metadata_table_is_not_built_if_a_listing_would_miss_a_partition(
     assert by_both_readers(spark, base) == expected
 
 
-def test_a_job_for_all_partitions_leaves_none_out(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_a_job_for_all_partitions_leaves_none_out(spark: SparkSession, base: Path) -> None:
     write(spark, base, metadata=False)
     gone, there, *_ = sorted(base.rglob(".hoodie_partition_metadata"))
     gone.unlink()
@@ -198,8 +194,7 @@ def test_a_job_for_all_partitions_leaves_none_out(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.exhaustive
-def test_missing_definitions_of_indexes_are_reported(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_missing_definitions_of_indexes_are_reported(spark: SparkSession, base: Path) -> None:
     index = {**indexed.GLOBAL, **indexed.STATISTICS, **indexed.FEW_FILES}
     write(spark, base, **index)
     expected = by_both_readers(spark, base)
@@ -217,8 +212,7 @@ def test_missing_definitions_of_indexes_are_reported(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.exhaustive
-def test_missing_definitions_of_statistics_prevent_no_job(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_missing_definitions_of_statistics_prevent_no_job(spark: SparkSession, base: Path) -> None:
     options = write(spark, base, **{"hoodie.metadata.index.column.stats.enable": "true"})
     shutil.rmtree(base / ".hoodie" / ".index_defs")
     assert "index-definitions-gone" in findings(spark, base)
@@ -227,8 +221,7 @@ def test_missing_definitions_of_statistics_prevent_no_job(spark: SparkSession, t
 
 
 @pytest.mark.exhaustive
-def test_a_table_whose_properties_are_only_a_backup_is_served_and_reported(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_a_table_whose_properties_are_only_a_backup_is_served_and_reported(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
     expected = by_both_readers(spark, base)
     properties = base / ".hoodie" / "hoodie.properties"
@@ -241,8 +234,7 @@ def test_a_table_whose_properties_are_only_a_backup_is_served_and_reported(spark
     works(spark, base, options)
 
 
-def test_a_table_is_gone_only_without_its_properties(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_a_table_is_gone_only_without_its_properties(spark: SparkSession, base: Path) -> None:
     write(spark, base)
     (base / ".hoodie" / "hoodie.properties").unlink()
     with pytest.raises(TableGoneError):

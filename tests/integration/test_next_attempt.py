@@ -43,9 +43,8 @@ OF_A_SHORT_RUN = [("committing", "MERGE_ON_READ")]
     ],
 )
 def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
-    spark: SparkSession, tmp_path: Path, table_type: str, step: str
+    spark: SparkSession, base: Path, table_type: str, step: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
     job = DyingJob(spark, work_order(base, "bucket_expansion", {"factor": 2}))
@@ -62,8 +61,7 @@ def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
     assert left_behind(base) == []
 
 
-def test_an_attempt_whose_report_was_lost_is_found_completed(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_an_attempt_whose_report_was_lost_is_found_completed(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, partitioned=False)
     first = run_job(spark, base, "bucket_expansion", {"factor": 2})
     again = run_job(spark, base, "bucket_expansion", {"factor": 2}, earlier_instants=first.instants)
@@ -73,8 +71,7 @@ def test_an_attempt_whose_report_was_lost_is_found_completed(spark: SparkSession
 
 
 @pytest.mark.exhaustive
-def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base)
     table = hudi_table(spark, base, INDEX)
     rules = table.bucket_rules()
@@ -88,8 +85,7 @@ def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: Spa
     proved(spark, base, 8)
 
 
-def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base)
     table = hudi_table(spark, base, INDEX)
     holder = TableLock(table, "job_dead")
@@ -107,8 +103,7 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.exhaustive
-def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base)
     lock = TableLock(hudi_table(spark, base, INDEX), "job_reader")
     stop = threading.Event()
@@ -132,17 +127,15 @@ def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: 
 
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b'{"owner": ', b"\xff\xfe", b'["groundskeeper job_reader"]'])
 def test_a_lock_file_that_is_not_ours_is_left_alone_whatever_it_holds(
-    spark: SparkSession, tmp_path: Path, content: bytes
+    spark: SparkSession, base: Path, content: bytes
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base)
     (base / ".hoodie" / "lock").write_bytes(content)
     assert not TableLock(hudi_table(spark, base, INDEX), "job_reader").break_stale()
     assert (base / ".hoodie" / "lock").read_bytes() == content
 
 
-def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
     lock = TableLock(hudi_table(spark, base, INDEX), "job_dead")
@@ -155,8 +148,7 @@ def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSessio
     assert proved(spark, base, 8) == before
 
 
-def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
     client = WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK)

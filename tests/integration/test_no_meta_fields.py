@@ -53,9 +53,8 @@ def instants(base: Path) -> list[str]:
     ],
 )
 def test_jobs_that_need_no_meta_fields_work_and_the_others_are_refused(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
+    spark: SparkSession, base: Path, table_type: str, version: int, partitioned: bool
 ) -> None:
-    base = tmp_path / "t"
     options = write(spark, base, table_type=table_type, version=version, partitioned=partitioned)
     expected = rows(spark, base)
     before = instants(base)
@@ -98,8 +97,7 @@ def test_jobs_that_need_no_meta_fields_work_and_the_others_are_refused(
 
 
 @pytest.mark.exhaustive
-def test_an_audit_finds_a_duplicate_key(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_an_audit_finds_a_duplicate_key(spark: SparkSession, base: Path) -> None:
     options = write(spark, base, table_type="COPY_ON_WRITE")
     again = {
         **options,
@@ -112,8 +110,7 @@ def test_an_audit_finds_a_duplicate_key(spark: SparkSession, tmp_path: Path) -> 
 
 
 @pytest.mark.exhaustive
-def test_a_plan_of_a_writer_is_not_executed_but_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_a_plan_of_a_writer_is_not_executed_but_rolled_back(spark: SparkSession, base: Path) -> None:
     options = write(spark, base, table_type="COPY_ON_WRITE", version=6)
     expected = rows(spark, base)
     with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK) as client:
@@ -127,10 +124,7 @@ def test_a_plan_of_a_writer_is_not_executed_but_rolled_back(spark: SparkSession,
 
 
 @pytest.mark.exhaustive
-def test_an_audit_without_keys_does_not_claim_that_rows_are_in_their_buckets(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "t"
+def test_an_audit_without_keys_does_not_claim_that_rows_are_in_their_buckets(spark: SparkSession, base: Path) -> None:
     write(spark, base, num_buckets=4)
     audit = run_job(spark, base, "audit").details
     assert "misplaced" not in audit

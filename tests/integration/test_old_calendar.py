@@ -49,9 +49,8 @@ def old_files(base: Path) -> list[bool]:
     ],
 )
 def test_slices_with_logs_are_merged_by_hudi(
-    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any], buckets: int
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any], buckets: int
 ) -> None:
-    base = tmp_path / "orders"
     options = tables.writer_options(base, partitioned=False)
     write_old(spark, base, options)
     tables.upsert(dated(spark, 0, 30, RECENT, ts=2), base, options)
@@ -67,8 +66,7 @@ def test_slices_with_logs_are_merged_by_hudi(
 
 
 @pytest.mark.exhaustive
-def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
+def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, base: Path) -> None:
     options = tables.writer_options(base, table_type="COPY_ON_WRITE", partitioned=False)
     keys = [f"k{number}" for number in range(60)]
     of_bucket = bucket_ids(pa.array(keys), ("id",), 4)
@@ -85,9 +83,8 @@ def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, tm
 
 
 @pytest.mark.exhaustive
-def test_hudis_own_compaction_loses_such_rows_so_it_is_not_committed(spark: SparkSession, tmp_path: Path) -> None:
+def test_hudis_own_compaction_loses_such_rows_so_it_is_not_committed(spark: SparkSession, base: Path) -> None:
     """Hudi's executor counts a row that Spark's writer refuses as failed, and continues without it."""
-    base = tmp_path / "orders"
     options = tables.writer_options(base, partitioned=False)
     write_old(spark, base, options)
     tables.upsert(dated(spark, 0, 30, RECENT, ts=2), base, options)

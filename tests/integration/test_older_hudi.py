@@ -238,9 +238,8 @@ def test_housekeeping_leaves_the_table_to_its_writer(
 @pytest.mark.parametrize("index", ["bucket", "record"])
 @pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 6), ("1.0.2", 8), ("1.1.1", 9)])
 def test_a_compacted_metadata_table_is_read_and_written_by_an_older_hudi(
-    spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter], version: str, table_version: int, index: str
+    spark: SparkSession, base: Path, writers: dict[str, OldWriter], version: str, table_version: int, index: str
 ) -> None:
-    base = tmp_path / "trips"
     story = Story.begin(spark, base, _old(writers, version), TableType.MERGE_ON_READ, table_version, index)
     for _ in range(2):
         for _ in range(3):
@@ -290,10 +289,7 @@ def test_a_table_of_hudi_1_2_gets_the_version_of_an_older_writer(
         assert sorted(list(row) for row in ours) == story.expected()
 
 
-def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, version=8)
     for version, pruning_off, refused in (("0.15.0", False, 0), ("1.0.2", False, 1), ("1.0.2", True, 0)):
         declared = {"readers_hudi_version": version, "writers_query_pruning_off": pruning_off}
@@ -320,7 +316,7 @@ def test_logs_that_0_15_merges_differently_are_not_compacted(
 @pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 8)])
 def test_copied_chunks_and_pages_of_isa_l_are_read_and_changed_by_an_older_hudi(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     writers: dict[str, OldWriter],
     monkeypatch: pytest.MonkeyPatch,
     version: str,
@@ -329,7 +325,6 @@ def test_copied_chunks_and_pages_of_isa_l_are_read_and_changed_by_an_older_hudi(
     # Chunks of small row groups are not copied otherwise, and pages of small files are Arrow's.
     monkeypatch.setattr(compaction_job, "Compaction", partial(Compaction, copies_from=0))
     old = _old(writers, version)
-    base = tmp_path / "trips"
     story = Story.begin(spark, base, old, TableType.MERGE_ON_READ, table_version, "bucket", rows=MANY_ROWS)
     assert story.serve("compaction", {"engine": "arrow"}) == "done"
     # A copied file says still who has encoded it.

@@ -16,7 +16,7 @@ from tests.integration.test_index_builds import CONDITIONS, COUNT, COW, MOR, job
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ENABLED = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.small.file.limit": "0"}
 BOTH, ALONE = "fare >= -9 and city >= 0", "fare >= -9"
@@ -24,15 +24,15 @@ BOTH, ALONE = "fare >= -9 and city >= 0", "fare >= -9"
 
 def hidden(spark: SparkSession, base: Path, *conditions: str) -> list[str]:
     """Returns those of these conditions by which a query finds other rows than a scan."""
-    session, found = spark.newSession(), []
-    for condition in conditions:
-        by_statistics, by_scan = (
-            session.read.format("hudi").option("hoodie.enable.data.skipping", flag).load(str(base)).where(condition)
-            for flag in ("true", "false")
-        )
-        if by_statistics.count() != by_scan.count():
-            found.append(condition)
-    return found
+    session = spark.newSession()
+
+    def read(*, by_statistics: bool) -> DataFrame:
+        flag = str(by_statistics).lower()
+        return session.read.format("hudi").option("hoodie.enable.data.skipping", flag).load(str(base))
+
+    (scanned,) = read(by_statistics=False).select(*(F.count_if(F.expr(each)) for each in conditions)).collect()
+    found = zip(conditions, scanned, strict=True)
+    return [each for each, number in found if read(by_statistics=True).where(each).count() != number]
 
 
 def hiding(spark: SparkSession, base: Path) -> dict[str, set[str]]:
@@ -58,10 +58,9 @@ def findings(spark: SparkSession, base: Path) -> dict[str, dict[str, Any]]:
     ],
 )
 def test_a_writer_with_other_columns_of_statistics_hides_rows(
-    spark: SparkSession, tmp_path: Path, table_type: str, *, partitioned: bool
+    spark: SparkSession, base: Path, table_type: str, *, partitioned: bool
 ) -> None:
     """Hudi builds no entries for the columns that the second writer adds, except of the files that it writes."""
-    base = tmp_path / "trips"
     shape = {"table_type": table_type, "partitioned": partitioned}
     options = tables.write_table(spark, base, count=COUNT, updates=1, num_buckets=None, **shape)
     if not partitioned:  # Files that the statements do not write.
@@ -122,8 +121,7 @@ def test_a_column_that_was_added_later_hides_rows_without_it(
 
 
 @pytest.mark.exhaustive
-def test_statistics_that_lack_all_partitions_hide_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_statistics_that_lack_all_partitions_hide_nothing(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=COUNT, num_buckets=None, table_type=COW)
     job(spark, base, "build", "column_stats")
     for file in (base / ".hoodie" / "metadata" / "partition_stats").glob("*.hfile"):
@@ -134,8 +132,7 @@ def test_statistics_that_lack_all_partitions_hide_nothing(spark: SparkSession, t
 
 
 @pytest.mark.exhaustive
-def test_statistics_that_a_session_builds_for_the_first_time_are_complete(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_statistics_that_a_session_builds_for_the_first_time_are_complete(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=COUNT, updates=1, num_buckets=None, table_type=MOR)
     statements = LongSession(spark, base, tables.LOCK)
     for number in (1, 2):

@@ -118,10 +118,11 @@ def test_cleaning_removes_the_files_later_and_the_partitions_may_be_filled_anew(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", TtlStrategy)
-def test_hudis_32_bits_drop_nothing_too_early(spark: SparkSession, tmp_path: Path, strategy: TtlStrategy) -> None:
+def test_hudis_32_bits_drop_nothing_too_early(
+    spark: SparkSession, tmp_path: Path, base: Path, strategy: TtlStrategy
+) -> None:
     """Hudi's own strategy (1.2.0) with 50 days finds partitions that are older than seven hours, and with 30 days
     none."""
-    base = tmp_path / "trips"
     aged(spark, base, days=2)
     table = hudi_table(spark, base, INDEX)
     as_hudi_does = {**keeping(strategy, 1), "hoodie.partition.ttl.strategy.days.retain": "50"}
@@ -136,10 +137,9 @@ def test_hudis_32_bits_drop_nothing_too_early(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.exhaustive
-def test_new_logs_of_an_old_table_version_keep_a_partition(spark: SparkSession, tmp_path: Path) -> None:
+def test_new_logs_of_an_old_table_version_keep_a_partition(spark: SparkSession, base: Path) -> None:
     """The names of the logs have the base file's instant, and Hudi's own strategy takes the partition for
     unmodified."""
-    base = tmp_path / "trips"
     aged(spark, base, version=6)
     table = hudi_table(spark, base, INDEX)
     with WriteClient(table, UNDER_OUR_LOCK, keeping(TtlStrategy.KEEP_BY_TIME, 1)) as client:
@@ -149,9 +149,8 @@ def test_new_logs_of_an_old_table_version_keep_a_partition(spark: SparkSession, 
 
 @pytest.mark.exhaustive
 def test_partitions_are_dropped_by_creation_time_the_oldest_first_within_limit_and_selection(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     aged(spark, base)
     by_creation = {"strategy": TtlStrategy.KEEP_BY_CREATION_TIME}
     assert listed(ttl(spark, base, dry_run=True, **by_creation)) == PARTITIONS
@@ -166,8 +165,7 @@ def test_partitions_are_dropped_by_creation_time_the_oldest_first_within_limit_a
 
 
 @pytest.mark.exhaustive
-def test_a_partition_that_is_still_needed_is_withheld_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_partition_that_is_still_needed_is_withheld_with_the_reason(spark: SparkSession, base: Path) -> None:
     aged(spark, base)
     before = lines(spark, base)
 
@@ -220,8 +218,7 @@ def test_a_table_without_partitions_or_with_file_ids_that_repeat_is_refused(
 
 
 @pytest.mark.exhaustive
-def test_the_number_of_buckets_of_a_partition_outlives_its_rows(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_the_number_of_buckets_of_a_partition_outlives_its_rows(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=60, metadata=False, copied=False)
     run_job(spark, base, "bucket_expansion", {"factor": 2, "partitions": [OLD[0]]})
     age(base, AGE)
@@ -241,8 +238,7 @@ def test_the_number_of_buckets_of_a_partition_outlives_its_rows(spark: SparkSess
 
 
 @pytest.mark.exhaustive
-def test_a_record_index_has_no_entries_of_dropped_rows(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_record_index_has_no_entries_of_dropped_rows(spark: SparkSession, base: Path) -> None:
     indexed = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
     options = {**aged(spark, base, num_buckets=None), **indexed}
     tables.upsert(rows_of(spark, FRESH, ts=10), base, options)
@@ -257,8 +253,7 @@ def test_a_record_index_has_no_entries_of_dropped_rows(spark: SparkSession, tmp_
 
 
 @pytest.mark.exhaustive
-def test_statistics_hide_no_row_that_comes_later(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_statistics_hide_no_row_that_comes_later(spark: SparkSession, base: Path) -> None:
     options = {**aged(spark, base), "hoodie.metadata.index.column.stats.enable": "true"}
     tables.upsert(rows_of(spark, FRESH, ts=10), base, options)
     assert "partition_stats" in hudi_table(spark, base, INDEX).metadata_partitions
@@ -297,9 +292,8 @@ def test_names_with_commas_and_other_signs(spark: SparkSession, tmp_path: Path) 
     ids=["requested", "inflight", "committed"],
 )
 def test_a_job_that_was_killed_is_done_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, spares: Spares, point: dict[str, Any]
+    spark: SparkSession, base: Path, spares: Spares, point: dict[str, Any]
 ) -> None:
-    base = tmp_path / "trips"
     options = aged(spark, base)
     kept = lines(spark, base, FRESH)
     job = DyingJob(spark, work_order(base, "partition_ttl", {"days_retain": 30}), spares)

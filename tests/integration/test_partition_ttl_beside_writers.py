@@ -27,7 +27,7 @@ FIRST, SECOND = OLD
 
 
 def held(spark: SparkSession, base: Path, options: dict[str, str], *partitions: str, ts: int = 20) -> HeldWriter:
-    return HeldWriter(rows_of(spark, *partitions, ts=ts), base, options, base.parent / f"gate-{ts}").start()
+    return HeldWriter(rows_of(spark, *partitions, ts=ts), base, options).start()
 
 
 def written(spark: SparkSession, base: Path, partition: str, ts: int) -> int:
@@ -46,9 +46,8 @@ def drop_as_hudi_does(spark: SparkSession, base: Path, options: dict[str, str], 
 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_hudi_itself_fails_the_batch_of_a_write_in_flight(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+def test_hudi_itself_fails_the_batch_of_a_write_in_flight(spark: SparkSession, base: Path, table_type: str) -> None:
     """The job waits for this reason."""
-    base = tmp_path / "trips"
     options = aged(spark, base, table_type=table_type)
     writer = held(spark, base, options, FIRST)
     drop_as_hudi_does(spark, base, options, FIRST)
@@ -59,9 +58,8 @@ def test_hudi_itself_fails_the_batch_of_a_write_in_flight(spark: SparkSession, t
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_partition_that_is_being_written_is_withheld_and_the_others_go(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = aged(spark, base, table_type=table_type)
     kept = lines(spark, base, FRESH)
     writer = held(spark, base, options, FIRST)
@@ -78,8 +76,7 @@ def test_a_partition_that_is_being_written_is_withheld_and_the_others_go(
     assert len(proved(spark, base, 4)) == 40
 
 
-def test_the_job_waits_for_a_write_and_finds_its_partition_modified(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_the_job_waits_for_a_write_and_finds_its_partition_modified(spark: SparkSession, base: Path) -> None:
     options = aged(spark, base)
     writer = held(spark, base, options, FIRST)
     context = At("waiting for writes", lambda: writer.let_go_after(1))
@@ -90,8 +87,7 @@ def test_the_job_waits_for_a_write_and_finds_its_partition_modified(spark: Spark
     assert len(proved(spark, base, 4)) == 40
 
 
-def test_writers_continue_meanwhile_and_lose_no_row(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_writers_continue_meanwhile_and_lose_no_row(spark: SparkSession, base: Path) -> None:
     options = aged(spark, base)
     stopped, versions = threading.Event(), [20]
 
@@ -114,9 +110,8 @@ def test_writers_continue_meanwhile_and_lose_no_row(spark: SparkSession, tmp_pat
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_stale_statement_to_a_dropped_partition_is_found_and_repaired(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = aged(spark, base, table_type=table_type)
     session = LongSession(spark, base, options)
     ttl(spark, base)
@@ -176,10 +171,7 @@ def test_a_stream_that_is_paused_in_a_batch_is_waited_for(spark: SparkSession, t
     assert len(proved(spark, base, 4)) == 40
 
 
-def test_a_clean_does_not_delete_the_folder_of_a_partition_that_is_filled_anew(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_a_clean_does_not_delete_the_folder_of_a_partition_that_is_filled_anew(spark: SparkSession, base: Path) -> None:
     options = aged(spark, base)
     ttl(spark, base)
     tables.upsert(rows_of(spark, FRESH, ts=10), base, options)

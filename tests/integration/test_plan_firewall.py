@@ -39,11 +39,8 @@ def _refused(spark: SparkSession, base: Path, kind: str, params: dict[str, Any])
     return sorted({reason.type for reason in caught.value.reasons})
 
 
-def test_a_clean_that_deletes_the_logs_of_a_pending_compaction_is_not_executed(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_clean_that_deletes_the_logs_of_a_pending_compaction_is_not_executed(spark: SparkSession, base: Path) -> None:
     """Hudi #19290."""
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     logs = _logs(base)
     _scheduled_compaction(spark, base)
@@ -60,8 +57,7 @@ def test_a_clean_that_deletes_the_logs_of_a_pending_compaction_is_not_executed(
 
 
 @pytest.mark.exhaustive
-def test_a_clean_of_files_that_readers_or_a_savepoint_need_is_not_executed(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_clean_of_files_that_readers_or_a_savepoint_need_is_not_executed(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=200, partitioned=False, table_type="COPY_ON_WRITE", updates=0)
     saved = sorted(str(path) for path in base.glob("*.parquet"))
     table = hudi_table(spark, base, INDEX)
@@ -85,10 +81,9 @@ def test_a_clean_of_files_that_readers_or_a_savepoint_need_is_not_executed(spark
 
 
 def test_a_compaction_plan_whose_files_are_gone_is_withheld_and_the_rest_is_compacted(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
     """Hudi #10964, #7035."""
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     instant = _scheduled_compaction(spark, base)
     gone = min(base.glob(".00000000-*.log.*"))
@@ -108,9 +103,8 @@ def test_a_compaction_plan_whose_files_are_gone_is_withheld_and_the_rest_is_comp
 
 
 @pytest.mark.exhaustive
-def test_a_clustering_plan_that_an_overwrite_has_overtaken_is_not_executed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clustering_plan_that_an_overwrite_has_overtaken_is_not_executed(spark: SparkSession, base: Path) -> None:
     """Hudi #18829, #19074."""
-    base = tmp_path / "trips"
     shape: dict[str, Any] = {"num_buckets": None, "partitioned": False, "table_type": "COPY_ON_WRITE"}
     options = tables.write_table(spark, base, count=200, updates=1, **shape)
     inline = {

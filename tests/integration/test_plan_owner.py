@@ -65,9 +65,8 @@ def _last_written(base: Path, plan: str, hours: float) -> None:
 
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
 def test_the_plan_of_a_live_runner_is_left_to_it_at_every_attempt(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     runner, plan = _begun_by_another(spark, base, version=version)
     before, seen = tables.snapshot(spark, base), _of_plan(base, plan)
     stored: list[str] = []
@@ -82,8 +81,7 @@ def test_the_plan_of_a_live_runner_is_left_to_it_at_every_attempt(
 
 
 @pytest.mark.exhaustive
-def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, base: Path) -> None:
     runner, plan = _begun_by_another(spark, base)
     before = tables.snapshot(spark, base)
     runner.die()
@@ -94,8 +92,7 @@ def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.exhaustive
-def test_a_runner_without_heartbeats_is_alive_until_its_files_are_old(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_runner_without_heartbeats_is_alive_until_its_files_are_old(spark: SparkSession, base: Path) -> None:
     runner, plan = _begun_by_another(spark, base)
     runner.die()
     (base / ".hoodie" / ".heartbeat" / plan).unlink()
@@ -115,9 +112,8 @@ def test_a_runner_without_heartbeats_is_alive_until_its_files_are_old(spark: Spa
 
 @pytest.mark.exhaustive
 def test_the_operators_word_stands_for_the_death_of_a_runner_without_heartbeats(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     runner, plan = _begun_by_another(spark, base)
     runner.die()
     (base / ".hoodie" / ".heartbeat" / plan).unlink()
@@ -131,9 +127,8 @@ def _dies() -> None:
 
 
 def test_an_attempt_that_died_before_its_note_left_a_plan_of_nobody(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     before = tables.snapshot(spark, base)
     begin = WriteClient.begin_compaction
@@ -157,8 +152,7 @@ def test_an_attempt_that_died_before_its_note_left_a_plan_of_nobody(
 
 
 @pytest.mark.exhaustive
-def test_a_plan_that_another_runner_took_after_our_death_is_its_own(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_plan_that_another_runner_took_after_our_death_is_its_own(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     before = tables.snapshot(spark, base)
     job = DyingJob(spark, work_order(base, "compaction"))
@@ -177,9 +171,8 @@ def test_a_plan_that_another_runner_took_after_our_death_is_its_own(spark: Spark
 
 
 def test_an_attempt_that_stood_still_while_another_runner_took_its_plan_commits_nothing(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     before = tables.snapshot(spark, base)
     context = JobContext()
@@ -214,9 +207,8 @@ def _is_cancelled() -> None:
     ],
 )
 def test_a_job_that_fails_takes_back_the_plan_that_it_has_made(
-    spark: SparkSession, tmp_path: Path, end: Callable[[], None], params: dict[str, Any]
+    spark: SparkSession, base: Path, end: Callable[[], None], params: dict[str, Any]
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     before = tables.snapshot(spark, base)
 
@@ -262,9 +254,8 @@ def test_a_compaction_does_not_bring_back_a_commit_that_was_rolled_back_meanwhil
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("version", "is_own"), [(9, False), (6, True)])
 def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(
-    spark: SparkSession, tmp_path: Path, version: int, is_own: bool
+    spark: SparkSession, base: Path, version: int, is_own: bool
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1, version=version)
     if not is_own:
         OtherRunner(spark, base, options).plan()
@@ -287,9 +278,8 @@ def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_clustering_plan_has_one_runner_too_and_is_taken_back_whole(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     shape: dict[str, Any] = {"num_buckets": None, "table_type": "COPY_ON_WRITE", "version": version}
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1, **shape)
     runner = OtherRunner(spark, base, {**options, "hoodie.clustering.plan.strategy.sort.columns": "city"})

@@ -55,9 +55,8 @@ def chunks(paths: list[Path]) -> list[tuple[Any, ...]]:
     ],
 )
 def test_an_expansion_of_a_prepared_table_copies_its_row_groups_and_every_reader_finds_the_same_rows(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, params: dict[str, Any], factor: int
+    spark: SparkSession, base: Path, table_type: str, version: int, params: dict[str, Any], factor: int
 ) -> None:
-    base = tmp_path / "trips"
     # Hudi needs many times as long for this part as for the rest of the test.
     more = {"hoodie.metadata.index.column.stats.enable": str(version == 6).lower()}
     partitioned = table_type == "MERGE_ON_READ"
@@ -117,10 +116,9 @@ def require_what_hudi_keeps_in_footers(spark: SparkSession, base: Path, files: l
 @exhaustive
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_row_groups_that_hudi_wrote_are_copied_so_that_parquets_own_reader_reads_them(
-    spark: SparkSession, tmp_path: Path, codec: str
+    spark: SparkSession, base: Path, codec: str
 ) -> None:
     """Hudi's writer makes lists of two levels, and pages, indexes and statistics of its own."""
-    base = tmp_path / "trips"
     more = {"hoodie.parquet.compression.codec": codec}
     tables.write_table(spark, base, count=3000, table_type="COPY_ON_WRITE", partitioned=False, num_buckets=2, **more)
     work = Rewrite(of_hadoop(str(base), {}), "20260101000000000", ("id",))
@@ -144,8 +142,7 @@ def test_row_groups_that_hudi_wrote_are_copied_so_that_parquets_own_reader_reads
         assert pq.read_table(copy).drop_columns([NAME]).equals(pq.read_table(path).drop_columns([NAME]))
 
 
-def test_a_table_without_buckets_cannot_be_prepared(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_table_without_buckets_cannot_be_prepared(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, num_buckets=None, table_type="COPY_ON_WRITE", partitioned=False)
     with pytest.raises(RefusedError) as caught:
         run_job(spark, base, "clustering", {"expansion_factor": 2}, index=None)

@@ -92,9 +92,8 @@ class Recorder:
 
 @pytest.mark.exhaustive
 def test_an_expansion_beside_a_writer_and_a_repair_follow_the_rules(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, copied=False)
     recorder = Recorder(spark, base, monkeypatch)
 
@@ -111,9 +110,8 @@ def test_an_expansion_beside_a_writer_and_a_repair_follow_the_rules(
 
 @pytest.mark.exhaustive
 def test_a_stale_write_breaks_them_until_it_is_an_incident_that_is_repaired(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300)
     session = LongSession(spark, base, options)
     recorder = Recorder(spark, base, monkeypatch)

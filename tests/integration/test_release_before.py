@@ -19,7 +19,7 @@ from tests.integration.clusters.test_spark_cluster import Scene
 from tests.integration.receiver import Receiver
 from tests.integration.serving import eventually
 from tests.support.guides import ROOT
-from tests.support.spark_cluster import free_port
+from tests.support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

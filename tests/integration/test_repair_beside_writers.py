@@ -76,7 +76,7 @@ def texts(spark: SparkSession, base: Path, *like: DataFrame) -> tuple[list[str],
 )
 def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not_left_out(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     table_type: str,
     version: int,
     partitioned: bool,
@@ -84,7 +84,6 @@ def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not
     after: int,
     step: str,
 ) -> None:
-    base = tmp_path / "trips"
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
     options = tables.write_table(spark, base, count=300, num_buckets=before, **shape)
     index = index_of(before)
@@ -114,9 +113,8 @@ def test_rows_that_a_stale_writer_adds_during_the_repair_of_earlier_ones_are_not
     ],
 )
 def test_a_row_that_a_writer_with_the_new_number_has_deleted_does_not_come_back_or_the_delete_is_named(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
+    spark: SparkSession, base: Path, table_type: str, version: int, partitioned: bool
 ) -> None:
-    base = tmp_path / "trips"
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
     options = tables.write_table(spark, base, count=300, **shape)
     count_buckets(spark, base, 4, 7)

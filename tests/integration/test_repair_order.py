@@ -48,10 +48,8 @@ def in_flight(base: Path, instant: str, folder: Path) -> Iterator[None]:
     ],
 )
 def test_a_delete_that_is_repaired_takes_no_row_of_a_later_stale_write(
-    spark: SparkSession, tmp_path: Path, shape: dict[str, Any], more: dict[str, str]
+    spark: SparkSession, tmp_path: Path, base: Path, shape: dict[str, Any], more: dict[str, str]
 ) -> None:
-    base = tmp_path / "trips"
-
     def rows(first: int, last: int, ts: int = 0) -> DataFrame:
         """A table may have columns of any name."""
         found = tables.rows(spark, first, last, ts=ts)
@@ -85,9 +83,8 @@ def test_a_delete_that_is_repaired_takes_no_row_of_a_later_stale_write(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_delete_with_an_event_time_keeps_it_when_it_is_repaired(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, tmp_path: Path, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     marker = {"hoodie.payload.delete.field": "region", "hoodie.payload.delete.marker": "gone"}
     options = {**tables.write_table(spark, base, count=300, version=version), **marker}
     tables.upsert(tables.rows(spark, 299, 300, ts=1), base, options)
@@ -118,9 +115,8 @@ def test_a_delete_with_an_event_time_keeps_it_when_it_is_repaired(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", [{}, BY_COMMIT, {"table_type": COW}, {"version": 6}])
 def test_no_update_is_lost_that_lies_between_two_that_were_repaired_together(
-    spark: SparkSession, tmp_path: Path, shape: dict[str, str]
+    spark: SparkSession, tmp_path: Path, base: Path, shape: dict[str, str]
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=100, partitioned=False, **shape)
     count_buckets(spark, base, 4, 7)
     change = newest(base)
@@ -152,9 +148,8 @@ def test_no_update_is_lost_that_lies_between_two_that_were_repaired_together(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("more", [{}, BY_COMMIT])
 def test_no_update_is_lost_that_lies_between_two_deletes_that_were_repaired_together(
-    spark: SparkSession, tmp_path: Path, more: dict[str, str]
+    spark: SparkSession, tmp_path: Path, base: Path, more: dict[str, str]
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=100, partitioned=False, **more)
     count_buckets(spark, base, 4, 7)
     change = newest(base)
@@ -181,9 +176,8 @@ def test_no_update_is_lost_that_lies_between_two_deletes_that_were_repaired_toge
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_later_delete_of_a_lesser_ordering_value_takes_back_no_earlier_delete(
-    spark: SparkSession, tmp_path: Path, version: int
+    spark: SparkSession, tmp_path: Path, base: Path, version: int
 ) -> None:
-    base = tmp_path / "trips"
     marker = {"hoodie.payload.delete.field": "region", "hoodie.payload.delete.marker": "gone"}
     options = {**tables.write_table(spark, base, count=100, version=version), **marker}
     tables.upsert(tables.rows(spark, 99, 100, ts=1), base, options)

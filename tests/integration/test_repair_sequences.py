@@ -109,9 +109,8 @@ def test_a_key_that_was_deleted_and_inserted_again_has_its_last_row(
 @pytest.mark.parametrize("values", [(5, 6), (6, 5)])
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_key_in_wrong_buckets_of_two_old_numbers_is_moved_once(
-    spark: SparkSession, tmp_path: Path, table_type: str, values: tuple[int, int]
+    spark: SparkSession, base: Path, table_type: str, values: tuple[int, int]
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=100, table_type=table_type)
     count_buckets(spark, base, 4, 7)
     count_buckets(spark, base, 4, 5)

@@ -176,9 +176,8 @@ def test_timestamps_to_the_millisecond_as_flink_has_them_come_back(spark: SparkS
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("dates", "is_readable"), [("yyyy/MM/dd", True), ("yyyy-MM-dd", False)])
 def test_an_audit_reads_what_hudi_can_read_by_the_paths_of_partitions_and_names_the_rest(
-    spark: SparkSession, tmp_path: Path, dates: str, *, is_readable: bool
+    spark: SparkSession, base: Path, dates: str, *, is_readable: bool
 ) -> None:
-    base = tmp_path / "trips"
     custom = {**GENERATORS["custom"], "hoodie.keygen.timebased.output.dateformat": dates}
     options = tables.writer_options(base, version=6, num_buckets=None, metadata=False, **custom)
     tables.upsert(rows(spark, ROWS), base, options)

@@ -47,9 +47,8 @@ def replace_partition(spark: SparkSession, base: Path, options: dict[str, str], 
 @pytest.mark.parametrize("resized", [None, resize, of_hudi])
 @pytest.mark.parametrize("how", ["delete_partition", "insert_overwrite", "insert_overwrite_table", *STATEMENTS])
 def test_rows_that_went_to_replaced_file_groups_are_found_and_brought_back(
-    spark: SparkSession, tmp_path: Path, how: str, resized: object
+    spark: SparkSession, base: Path, how: str, resized: object
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base)
     if resized is not None:
         resize(spark, base, SPLIT) if resized is resize else of_hudi(spark, base)
@@ -90,9 +89,8 @@ def test_rows_that_went_to_replaced_file_groups_are_found_and_brought_back(
 
 @pytest.mark.exhaustive
 def test_a_repair_that_died_while_it_renewed_ranges_is_continued(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base)
     replace_partition(spark, base, options, "delete_partition")
     save = hashing_metadata._save
@@ -116,8 +114,7 @@ def test_a_repair_that_died_while_it_renewed_ranges_is_continued(
 
 
 @pytest.mark.exhaustive
-def test_a_repair_beside_flink_and_a_restore_to_before_it_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_repair_beside_flink_and_a_restore_to_before_it_are_refused(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
     savepoint = run_job(spark, base, "savepoint", {}, index=None).details["savepoint"]
     replace_partition(spark, base, options, "delete_partition")

@@ -51,11 +51,10 @@ def _right(spark: SparkSession, base: Path, *, newest: int, count: int) -> None:
 @pytest.mark.parametrize("change", PARAMS)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_batch_that_begins_during_a_resize_is_waited_for_and_kept(
-    spark: SparkSession, tmp_path: Path, writer: str, change: str
+    spark: SparkSession, base: Path, writer: str, change: str
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base) | WRITERS[writer]
-    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options, tmp_path / "gate")
+    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options)
 
     def let_go_later() -> None:
         threading.Timer(2, held.let_go).start()
@@ -72,11 +71,10 @@ def test_a_batch_that_begins_during_a_resize_is_waited_for_and_kept(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_batch_that_began_before_the_instant_of_the_resize_is_kept(
-    spark: SparkSession, tmp_path: Path, writer: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base) | WRITERS[writer]
-    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options, tmp_path / "gate")
+    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options)
     real = Replacement.run
 
     def later(self: Replacement) -> Any:
@@ -91,8 +89,7 @@ def test_a_batch_that_began_before_the_instant_of_the_resize_is_kept(
 
 
 @pytest.mark.exhaustive
-def test_rows_and_partitions_that_are_committed_during_a_resize_are_kept(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_rows_and_partitions_that_are_committed_during_a_resize_are_kept(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
 
     def lands() -> None:
@@ -106,10 +103,9 @@ def test_rows_and_partitions_that_are_committed_during_a_resize_are_kept(spark: 
 
 
 @pytest.mark.exhaustive
-def test_a_write_that_stays_in_flight_prevents_the_plan(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_write_that_stays_in_flight_prevents_the_plan(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
-    held = HeldWriter(rows(spark, 0, 300, ts=5, partitions=2), base, options, tmp_path / "gate").start()
+    held = HeldWriter(rows(spark, 0, 300, ts=5, partitions=2), base, options).start()
     for policy in ("wait", "fence"):
         with pytest.raises(WritersActiveError):
             run_job(spark, base, "bucket_resize", {**SPLIT, "wait_seconds": 2, "on_active_writers": policy}, index=None)
@@ -126,8 +122,7 @@ def test_a_write_that_stays_in_flight_prevents_the_plan(spark: SparkSession, tmp
 
 
 @pytest.mark.exhaustive
-def test_a_dead_write_is_rolled_back_before_the_plan(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_dead_write_is_rolled_back_before_the_plan(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
     table = hudi_table(spark, base, None)
     with WriteClient(table, UNDER_OUR_LOCK) as client:
@@ -144,8 +139,7 @@ def test_a_dead_write_is_rolled_back_before_the_plan(spark: SparkSession, tmp_pa
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("hudi", "version"), [("0.15.0", 6), ("1.0.2", 8), ("1.1.1", 9)])
-def test_an_older_writer_goes_on_after_a_resize(spark: SparkSession, tmp_path: Path, hudi: str, version: int) -> None:
-    base = tmp_path / "trips"
+def test_an_older_writer_goes_on_after_a_resize(spark: SparkSession, base: Path, hudi: str, version: int) -> None:
     options = {**writer_options(base, version=version), **ENGINE}
     upsert(rows(spark, 0, 300), base, options)
     declared: dict[str, Any] = {"writers_hudi_version": hudi}
@@ -171,8 +165,7 @@ def test_an_older_writer_goes_on_after_a_resize(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.exhaustive
-def test_a_partition_with_a_pending_plan_of_hudi_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_partition_with_a_pending_plan_of_hudi_is_left_alone(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
 
     def plans() -> None:

@@ -57,22 +57,20 @@ def metadata_files(base: Path) -> set[str]:
 )
 def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     request: pytest.FixtureRequest,
     version: int,
     params: dict[str, Any],
     points: tuple[dict[str, Any], ...],
     is_killed: bool,
 ) -> None:
-    base = tmp_path / "trips"
     spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     options = write(spark, base, version=version)
     before = snapshot(spark, base)
     job = DyingJob(spark, work_order(base, "bucket_resize", params, index=None), spares)
     for point, death in zip(points, job.deaths(points), strict=True):
         assert death.result is None or point.get("only")
-        for metadata in (True, False):
-            assert snapshot(spark, base, metadata=metadata) == before
+        assert snapshot(spark, base) == snapshot(spark, base, metadata=False) == before
     done = job.finish()
     assert done.outcome is Outcome.SUCCEEDED
     number = 8 if params is SPLIT else 1
@@ -86,9 +84,8 @@ def test_wherever_the_worker_is_killed_the_next_attempt_succeeds(
 
 @pytest.mark.exhaustive
 def test_a_commit_that_fails_leaves_no_metadata(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base)
     before, files = snapshot(spark, base), metadata_files(base)
 

@@ -57,8 +57,7 @@ def misplaced_by_hudi(spark: SparkSession, base: Path, hash_fields: str) -> list
 
 
 @pytest.mark.exhaustive
-def test_a_column_that_a_writer_adds_during_a_resize_keeps_its_values(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_column_that_a_writer_adds_during_a_resize_keeps_its_values(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
 
     def adds_a_column() -> None:
@@ -109,9 +108,8 @@ def odd(spark: SparkSession, count: int, ts: int = 0) -> DataFrame:
     [("id", "id"), ("id,region", "region,id"), ("id,region", "region")],
 )
 def test_keys_with_separators_stay_in_the_buckets_of_hudi(
-    spark: SparkSession, tmp_path: Path, record_key: str, hash_fields: str
+    spark: SparkSession, base: Path, record_key: str, hash_fields: str
 ) -> None:
-    base = tmp_path / "trips"
     options = {**writer_options(base, record_key=record_key, hash_fields=hash_fields), **ENGINE}
     upsert(odd(spark, 300), base, options)
     assert misplaced_by_hudi(spark, base, hash_fields) == []
@@ -142,9 +140,8 @@ def stale_write(base: Path, frame: DataFrame, options: dict[str, str], since: st
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("change", ["split", "merge"])
 def test_rows_of_a_stale_writer_are_repaired_and_deleted_ones_do_not_come_back(
-    spark: SparkSession, tmp_path: Path, change: str
+    spark: SparkSession, tmp_path: Path, base: Path, change: str
 ) -> None:
-    base = tmp_path / "trips"
     options = write(spark, base)
     resize(spark, base, SPLIT if change == "split" else MERGE)
     since = newest(base)
@@ -164,10 +161,9 @@ def test_rows_of_a_stale_writer_are_repaired_and_deleted_ones_do_not_come_back(
 
 
 @pytest.mark.exhaustive
-def test_a_writer_that_is_fenced_writes_its_batch_again(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_writer_that_is_fenced_writes_its_batch_again(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
-    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options, tmp_path / "gate")
+    held = HeldWriter(rows(spark, 0, 350, ts=5, partitions=2), base, options)
     fencing = {**SPLIT, "on_active_writers": "fence"}
     before = snapshot(spark, base)
     context = At("comparing the record keys", lambda: held.start() and None)
@@ -181,8 +177,7 @@ def test_a_writer_that_is_fenced_writes_its_batch_again(spark: SparkSession, tmp
 
 
 @pytest.mark.exhaustive
-def test_statements_work_after_a_resize_if_they_look_buckets_up(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_statements_work_after_a_resize_if_they_look_buckets_up(spark: SparkSession, base: Path) -> None:
     options = write(spark, base)
     told = {key: value for key, value in options.items() if not key.startswith("hoodie.datasource")}
     old = LongSession(spark, base, told)

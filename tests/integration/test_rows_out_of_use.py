@@ -56,9 +56,8 @@ def lose_the_lease() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("first", "end"), [(300, 330), (340, 350)], ids=["old keys", "new keys"])
 def test_a_write_that_comes_before_the_drop_is_repaired_before_the_savepoint_goes(
-    spark: SparkSession, tmp_path: Path, first: int, end: int
+    spark: SparkSession, base: Path, first: int, end: int
 ) -> None:
-    base = tmp_path / "trips"
     old, result = adopted(spark, base)
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     named, later = newest(base), []
@@ -81,8 +80,7 @@ def test_a_write_that_comes_before_the_drop_is_repaired_before_the_savepoint_goe
 
 
 @pytest.mark.exhaustive
-def test_the_base_file_before_a_delete_may_be_cleaned(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_the_base_file_before_a_delete_may_be_cleaned(spark: SparkSession, base: Path) -> None:
     old, _ = adopted(spark, base)
     cleaning = {**old, **_CLEANS_AT_ONCE}
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, cleaning)
@@ -101,9 +99,8 @@ def test_the_base_file_before_a_delete_may_be_cleaned(spark: SparkSession, tmp_p
 
 @pytest.mark.exhaustive
 def test_a_row_that_cannot_be_read_fails_the_repair_before_readers_miss_others(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     old, _ = adopted(spark, base)
     with hidden(base, newest(base), tmp_path / "away"):
         tables.upsert_outside_buckets(tables.rows(spark, 0, 50, ts=5), base, old)
@@ -120,8 +117,9 @@ def test_a_row_that_cannot_be_read_fails_the_repair_before_readers_miss_others(
 
 
 @pytest.mark.exhaustive
-def test_rows_of_a_commit_that_is_archived_in_between_keep_the_savepoint(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_rows_of_a_commit_that_is_archived_in_between_keep_the_savepoint(
+    spark: SparkSession, tmp_path: Path, base: Path
+) -> None:
     old, _ = adopted(spark, base)
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     named = newest(base)
@@ -149,10 +147,7 @@ def test_rows_of_a_commit_that_is_archived_in_between_keep_the_savepoint(spark: 
 
 
 @pytest.mark.exhaustive
-def test_a_repair_that_died_in_its_replacement_does_not_block_its_next_attempt(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_a_repair_that_died_in_its_replacement_does_not_block_its_next_attempt(spark: SparkSession, base: Path) -> None:
     old, _ = adopted(spark, base)
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     named = newest(base)
@@ -171,9 +166,8 @@ def test_a_repair_that_died_in_its_replacement_does_not_block_its_next_attempt(
 
 @pytest.mark.exhaustive
 def test_a_repair_removes_only_its_own_savepoints(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     old, _ = adopted(spark, base)
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)
     named = newest(base)

@@ -44,13 +44,12 @@ _CLEANS_AT_ONCE = {
 )
 def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_not_written(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     request: pytest.FixtureRequest,
     table_type: str,
     version: int,
     is_killed: bool,
 ) -> None:
-    base = tmp_path / "trips"
     spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     old, result = adopted_table(spark, base, table_type=table_type, version=version, partitioned=False)
     cleaning = {**old, **_CLEANS_AT_ONCE}
@@ -82,15 +81,14 @@ def test_a_writer_that_cleans_at_once_removes_no_row_that_a_killed_repair_has_no
     [(COW, 9), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(MOR, 9), (MOR, 6), (COW, 6)])],
 )
 def test_a_write_that_commits_after_its_file_group_was_taken_out_of_use_is_repaired_by_the_same_job(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, base: Path, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     old, result = adopted_table(spark, base, table_type=table_type, version=version, partitioned=False)
     # Hudi looks for no conflicts of such a writer.
     alone = {**old, "hoodie.write.concurrency.mode": "single_writer", "hoodie.parquet.small.file.limit": "0"}
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, alone)
     first = newest(base)
-    held = HeldWriter(tables.rows(spark, 300, 310, ts=6), base, alone, tmp_path / "gate").start()
+    held = HeldWriter(tables.rows(spark, 300, 310, ts=6), base, alone).start()
     context = At("reading the rows of stale writes", held.end)
 
     repaired = run_job(spark, base, "repair", {"instants": [first]}, context=context).details
@@ -104,8 +102,7 @@ def test_a_write_that_commits_after_its_file_group_was_taken_out_of_use_is_repai
     assert len(proved(spark, base, tables.INDEX)) == 360
 
 
-def test_a_dry_run_names_rows_that_a_repair_could_not_keep(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_dry_run_names_rows_that_a_repair_could_not_keep(spark: SparkSession, tmp_path: Path, base: Path) -> None:
     old, _ = adopted_table(spark, base, table_type=COW, version=9, partitioned=False)
     old["hoodie.parquet.small.file.limit"] = "0"
     tables.upsert_outside_buckets(tables.rows(spark, 280, 340, ts=5), base, old)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
@@ -34,6 +31,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job, work_order
 from tests.integration.writers import At
+from tests.support.ports import free_port, listening
 from tests.support.session_jars import jars_of
 from tests.support.session_storage import reached_by
 
@@ -114,25 +112,9 @@ class Lake:
 @contextmanager
 def endpoint() -> Iterator[str]:
     # The server has its own process, because Arrow may wait for it while it holds the interpreter's lock.
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                assert server.poll() is None
-                assert time.monotonic() < deadline, "moto's server does not start"
-                time.sleep(0.1)
+    port = free_port()
+    with listening([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port], port):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait()
 
 
 @pytest.fixture(scope="module")

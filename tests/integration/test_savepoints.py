@@ -57,9 +57,8 @@ def refusals(spark: SparkSession, base: Path, params: dict[str, Any], **order: A
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_restored_table_is_what_it_was_at_the_savepoint(
-    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+    spark: SparkSession, base: Path, shape: dict[str, Any]
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, updates=1, **shape)
     before = tables.in_order(spark, base, 4)
     savepoint = saved(spark, base)
@@ -88,9 +87,8 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("other", ["savepoint", pytest.param("clean", marks=pytest.mark.exhaustive)])
 def test_a_clean_is_planned_anew_if_a_savepoint_or_another_clean_came_since(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, partitioned=False, table_type="COPY_ON_WRITE")
     for ts in (6, 7, 8):
         tables.upsert(tables.rows(spark, 0, 60, ts=ts), base, options)
@@ -121,8 +119,7 @@ def test_a_clean_is_planned_anew_if_a_savepoint_or_another_clean_came_since(
 
 
 @pytest.mark.exhaustive
-def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
     savepoint = saved(spark, base)
     assert saved(spark, base) == savepoint
@@ -133,7 +130,7 @@ def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSess
     assert refusals(spark, base, params) == {"writers-not-stopped"}
     wrong = {"savepoint": "20200101000000000", "table_name": "trips"}
     assert refusals(spark, base, wrong, writers_stopped=True) == {"name-not-confirmed", "no-such-savepoint"}
-    writer = HeldWriter(tables.rows(spark, 0, 30, ts=9), base, options, tmp_path / "gate").start()
+    writer = HeldWriter(tables.rows(spark, 0, 30, ts=9), base, options).start()
     assert refusals(spark, base, params, writers_stopped=True) == {"writers-active"}
     writer.finish()
     run_job(spark, base, "bucket_expansion", {"factor": 2})
@@ -179,9 +176,8 @@ KILLS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 @pytest.mark.parametrize("kill", KILLS)
 def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, spares: Spares, kill: str, table_type: str
+    spark: SparkSession, base: Path, spares: Spares, kill: str, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, updates=1, table_type=table_type)
     before = proved(spark, base, 4)
     savepoint = saved(spark, base)
@@ -216,9 +212,8 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
     ids=["in the midst", "made", "in the midst of deleting", "before deleting"],
 )
 def test_a_savepoint_whose_making_or_deletion_was_killed_is_made_or_deleted_by_the_next_attempt(
-    spark: SparkSession, tmp_path: Path, spares: Spares, point: dict[str, Any], action: str
+    spark: SparkSession, base: Path, spares: Spares, point: dict[str, Any], action: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60)
     before = proved(spark, base, 4)
     params: dict[str, Any] = {"action": action}

@@ -55,9 +55,8 @@ def size_of(base: Path) -> int:
 
 @pytest.mark.parametrize(("table_type", "version", "partitioned"), SHAPES)
 def test_all_services_one_after_the_other_keep_every_row_and_bucket(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
+    spark: SparkSession, base: Path, table_type: str, version: int, partitioned: bool
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(
         spark, base, table_type=table_type, version=version, partitioned=partitioned, updates=1
     )
@@ -163,10 +162,9 @@ def _jumps(rows: list[Row]) -> float:
     return sum(abs(rank[after.id] - rank[before.id]) for rank in ranks for before, after in pairwise(rows))
 
 
-def test_rows_are_in_order_inside_each_file_after_clustering_in_buckets(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_are_in_order_inside_each_file_after_clustering_in_buckets(spark: SparkSession, base: Path) -> None:
     import pyarrow.parquet as pq
 
-    base = tmp_path / "trips"
     tables.write_table(spark, base, table_type="COPY_ON_WRITE", count=2000)
     instant = run_job(spark, base, "clustering", {"sort_by": ["city"]}).instants[0]
     files = [path for path in base.glob("2026-*/*.parquet") if instant in path.name]
@@ -281,10 +279,7 @@ def _latest_buckets(spark: SparkSession, base: Path) -> dict[str, int]:
 
 
 @pytest.mark.exhaustive
-def test_a_table_from_bulk_insert_by_the_row_writer_is_expanded_and_written_on(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_a_table_from_bulk_insert_by_the_row_writer_is_expanded_and_written_on(spark: SparkSession, base: Path) -> None:
     options = tables.writer_options(base, table_type="COPY_ON_WRITE")
     bulk = {**options, "hoodie.datasource.write.operation": "bulk_insert"}
     tables.upsert(tables.rows(spark, 0, 600), base, bulk)

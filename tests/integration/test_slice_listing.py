@@ -49,7 +49,7 @@ def _by_hudi(table: HudiTable) -> set[FileSlice]:
     [pytest.param(True, id="metadata-table"), pytest.param(False, id="listing", marks=pytest.mark.exhaustive)],
 )
 def test_partitions_and_files_are_read_by_one_reader(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, metadata: bool
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch, *, metadata: bool
 ) -> None:
     opened: list[bool] = []
     listing = slice_listing.listing
@@ -59,7 +59,6 @@ def test_partitions_and_files_are_read_by_one_reader(
         return listing(table, from_metadata=from_metadata)
 
     monkeypatch.setattr(slice_listing, "listing", counted)
-    base = tmp_path / "trips"
     options = tables.writer_options(base, metadata=metadata)
     tables.upsert(tables.rows(spark, 0, 40), base, options)
     table = hudi_table(spark, base, INDEX)
@@ -81,7 +80,7 @@ def test_partitions_and_files_are_read_by_one_reader(
 
 
 def test_an_open_reader_is_asked_once_for_the_partitions_and_not_again_after_a_writer_has_added_one(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     relative = slice_listing.relative
@@ -91,7 +90,6 @@ def test_an_open_reader_is_asked_once_for_the_partitions_and_not_again_after_a_w
         return relative(path, what)
 
     monkeypatch.setattr(slice_listing, "relative", noted)
-    base = tmp_path / "trips"
     options = tables.writer_options(base)
     tables.upsert(tables.rows(spark, 0, 40, partitions=2), base, options)
     table = hudi_table(spark, base, INDEX)
@@ -116,7 +114,7 @@ def test_an_open_reader_is_asked_once_for_the_partitions_and_not_again_after_a_w
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("partitions", [2, 20])
 def test_hudis_planner_goes_by_the_reader_that_is_open(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+    spark: SparkSession, tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:
     lent: list[bool | None] = []
     planned = lent_reader.planned_compaction
@@ -126,7 +124,6 @@ def test_hudis_planner_goes_by_the_reader_that_is_open(
         return lent[-1]
 
     monkeypatch.setattr(lent_reader, "planned_compaction", noted)
-    base = tmp_path / "trips"
     options = tables.writer_options(base)
     for ts in range(2):
         tables.upsert(tables.rows(spark, 0, 40, ts=ts, partitions=partitions), base, options)

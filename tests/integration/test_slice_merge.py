@@ -97,9 +97,8 @@ def differences(merged: list[Merged]) -> list[Any]:
 
 
 @pytest.mark.parametrize("version", [9, *(pytest.param(version, marks=pytest.mark.exhaustive) for version in (6, 8))])
-def test_a_slice_is_merged_as_hudi_merges_it(spark: SparkSession, tmp_path: Path, version: int) -> None:
+def test_a_slice_is_merged_as_hudi_merges_it(spark: SparkSession, base: Path, version: int) -> None:
     """Nested types, updates, inserts, deletes of base rows and of log rows, late and newer records of deleted keys."""
-    base = tmp_path / "orders"
     options = tables.writer_options(base, num_buckets=1, partitioned=False, version=version)
     flagged = F.expr("pmod(city, 7) = 0")
     tables.upsert(tables.rows(spark, 0, 200).withColumn("_hoodie_is_deleted", F.lit(False)), base, options)
@@ -229,8 +228,7 @@ def test_a_delete_marker_deletes(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_blocks_of_rolled_back_commits_do_not_count(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    base = tmp_path / "t"
+def test_blocks_of_rolled_back_commits_do_not_count(spark: SparkSession, base: Path, version: int) -> None:
     write(spark, base, [BASE, Step(0, 20, 6), Step(10, 30, 7)], version)
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK) as client:
         client._client.rollback(rules_of(base, "EVENT_TIME_ORDERING").latest)
@@ -242,8 +240,7 @@ def test_blocks_of_rolled_back_commits_do_not_count(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.exhaustive
-def test_blocks_of_commits_that_did_not_complete_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_blocks_of_commits_that_did_not_complete_do_not_count(spark: SparkSession, base: Path) -> None:
     write(spark, base, [BASE, Step(0, 20, 6), Step(10, 30, 7)], 6)
     (base / ".hoodie" / f"{rules_of(base, 'EVENT_TIME_ORDERING').latest}.deltacommit").unlink()
     write(spark, base, [Step(25, 35, 8)], 6, **{"hoodie.metadata.enable": "false"})
@@ -252,8 +249,7 @@ def test_blocks_of_commits_that_did_not_complete_do_not_count(spark: SparkSessio
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [6, 9])
-def test_slices_without_base_file_are_merged(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    base = tmp_path / "t"
+def test_slices_without_base_file_are_merged(spark: SparkSession, base: Path, version: int) -> None:
     steps = [BASE, Step(0, 100, 6), Step(30, 50, 7, delete=True)]
     write(spark, base, steps, version, **{"hoodie.metadata.enable": "false"})
     for path in [*base.glob("*.parquet"), *base.glob(".*.parquet.crc")]:
@@ -264,8 +260,7 @@ def test_slices_without_base_file_are_merged(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.exhaustive
-def test_of_rows_with_one_key_the_first_is_merged(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "t"
+def test_of_rows_with_one_key_the_first_is_merged(spark: SparkSession, base: Path) -> None:
     bulk = {"hoodie.datasource.write.operation": "bulk_insert", "hoodie.combine.before.insert": "false"}
     options = tables.writer_options(base, num_buckets=2, partitioned=False)
     twice = frame(spark, Step(0, 30, 5), TYPES["long"]).union(frame(spark, Step(0, 30, 4), TYPES["long"]))

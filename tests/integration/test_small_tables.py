@@ -31,8 +31,7 @@ _WORK: tuple[tuple[str, dict[str, Any], int], ...] = (
     ("version", "partitions"),
     [(9, 1), *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [(6, 1), (9, 5)])],
 )
-def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path, version: int, partitions: int) -> None:
-    base = tmp_path / "trips"
+def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, base: Path, version: int, partitions: int) -> None:
     # Several threads do the work for each of 20 file slices.
     options = tables.writer_options(base, version=version, partitioned=partitions > 1)
     tables.upsert(tables.rows(spark, 0, 90, partitions=partitions), base, options)

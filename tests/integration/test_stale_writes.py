@@ -93,8 +93,7 @@ def test_a_stale_update_is_found_protected_from_cleaning_and_repaired(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_stale_delete_of_merge_on_read_is_repaired(spark: SparkSession, tmp_path: Path, version: int) -> None:
-    base = tmp_path / "trips"
+def test_a_stale_delete_of_merge_on_read_is_repaired(spark: SparkSession, base: Path, version: int) -> None:
     written_stale(spark, base, DELETE, table_type=MOR, version=version)
     assert not run_job(spark, base, "audit").details["clean"]
 
@@ -107,9 +106,8 @@ def test_a_stale_delete_of_merge_on_read_is_repaired(spark: SparkSession, tmp_pa
 
 @pytest.mark.exhaustive
 def test_stale_deletes_of_copy_on_write_are_reported_as_lost_until_they_are_run_again(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     options = written_stale(spark, base, DELETE, table_type=COW)
     (stale,) = run_job(spark, base, "audit").details["stale_writes"]
 
@@ -128,9 +126,8 @@ def test_stale_deletes_of_copy_on_write_are_reported_as_lost_until_they_are_run_
 
 @pytest.mark.parametrize(("version", "partitioned"), [(9, False), pytest.param(6, True, marks=pytest.mark.exhaustive)])
 def test_upserts_of_copy_on_write_fail_after_a_stale_update_until_a_repair(
-    spark: SparkSession, tmp_path: Path, version: int, *, partitioned: bool
+    spark: SparkSession, base: Path, version: int, *, partitioned: bool
 ) -> None:
-    base = tmp_path / "trips"
     options = written_stale(spark, base, UPDATE, table_type=COW, version=version, partitioned=partitioned)
     later = tables.rows(spark, 0, 10, ts=9)
     with pytest.raises(Py4JJavaError, match="belong to the same bucket id"):
@@ -150,8 +147,7 @@ def test_upserts_of_copy_on_write_fail_after_a_stale_update_until_a_repair(
 
 
 @pytest.mark.exhaustive
-def test_later_writes_and_deletes_win_over_a_repaired_stale_write(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_later_writes_and_deletes_win_over_a_repaired_stale_write(spark: SparkSession, base: Path) -> None:
     options = written_stale(spark, base, UPDATE, table_type=MOR)
     cheap = tables.rows(spark, 0, 300, ts=9).where("city < 100")
     newer = cheap.count()
@@ -172,9 +168,8 @@ def test_later_writes_and_deletes_win_over_a_repaired_stale_write(spark: SparkSe
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
 def test_rows_in_buckets_of_the_old_number_are_moved(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, tmp_path: Path, base: Path, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
     run_job(spark, base, "bucket_expansion", {"factor": 2})
     # A writer that has read the number just before the switch.
@@ -245,9 +240,8 @@ def _all(frame: object) -> list[str]:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
 def test_a_long_session_with_the_printed_options_goes_to_the_right_file_groups(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, base: Path, table_type: str, version: int
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
     table = Registration("t", str(base), "trips", NOW, NOW, index=INDEX)
     target = Target.of(table, lock_options={}, num_buckets=4)

@@ -45,9 +45,8 @@ def _fails(spark: SparkSession, base: Path, kind: str = "compaction") -> JobErro
 
 
 def test_a_forbidden_lock_file_does_not_count_as_held_by_others(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, base: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     before = tables.in_order(spark, base, 4)
     with caplog.at_level(logging.WARNING), unwritable.immutable(base / ".hoodie"):
@@ -62,9 +61,8 @@ def test_a_forbidden_lock_file_does_not_count_as_held_by_others(
 
 
 def test_a_table_on_a_disk_that_is_mounted_for_reading_takes_no_jobs_that_write(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     with unwritable.read_only(tmp_path):
         failed = _fails(spark, base)
@@ -74,9 +72,8 @@ def test_a_table_on_a_disk_that_is_mounted_for_reading_takes_no_jobs_that_write(
 
 
 def test_the_reason_why_a_folder_cannot_be_made_is_reported_although_java_gives_none(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, base: Path
 ) -> None:
-    base = tmp_path / "trips"
     tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     with unwritable.read_only(tmp_path), pytest.raises(StorageReadOnlyError):
         require_writable(Jvm(spark), f"{base}/new/folder")
@@ -100,10 +97,7 @@ def test_a_full_disk_is_reported_and_its_table_is_unchanged(spark: SparkSession,
         assert len(tables.in_order(spark, base, 4)) == 40
 
 
-def test_the_first_job_of_a_table_finds_out_whether_the_worker_may_write_there(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    base = tmp_path / "trips"
+def test_the_first_job_of_a_table_finds_out_whether_the_worker_may_write_there(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=40, updates=2, partitioned=False)
     probes = WriteProbes()
 

@@ -43,9 +43,8 @@ def same(spark: SparkSession, base: Path, *expected: DataFrame) -> None:
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_four_buckets_become_six_and_four_again_beside_a_writer_with_four(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, table_type=table_type)
     count_buckets(spark, base, 4, 6)
     changed, new = tables.rows(spark, 0, 60, ts=5), tables.rows(spark, 300, 330, ts=5)
@@ -66,9 +65,8 @@ def test_four_buckets_become_six_and_four_again_beside_a_writer_with_four(
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_sql_session_with_a_relation_from_before_an_adoption(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, base: Path, table_type: str
 ) -> None:
-    base = tmp_path / "trips"
     old = plain_table(spark, base, table_type=table_type, partitioned=False)
     session = LongSession(spark, base, {**tables.LOCK, "hoodie.index.type": "SIMPLE"})
     result = adopt(spark, base, num_buckets=4)
@@ -107,9 +105,8 @@ def test_a_sql_session_with_a_relation_from_before_an_adoption(
 @pytest.mark.parametrize("version", ["0.15.0", "1.0.2"])
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_an_older_writer_keeps_its_index_after_an_adoption(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: str
+    spark: SparkSession, base: Path, table_type: str, version: str
 ) -> None:
-    base = tmp_path / "trips"
     old = plain_table(spark, base, table_type=table_type, version=6, partitioned=False)
     result = adopt(spark, base, num_buckets=4)
     with closing(OldWriter(version)) as writer:

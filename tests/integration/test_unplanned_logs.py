@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 ROWS = 60
 
 
-def planned_beside(spark: SparkSession, base: Path, options: dict[str, str], gate: Path) -> tuple[HeldWriter, str]:
+def planned_beside(spark: SparkSession, base: Path, options: dict[str, str]) -> tuple[HeldWriter, str]:
     """Yields an inflight writer, and the plan of a compaction that does not include its logs."""
-    writer = HeldWriter(tables.rows(spark, 0, ROWS, ts=5), base, options, gate).start()
+    writer = HeldWriter(tables.rows(spark, 0, ROWS, ts=5), base, options).start()
     table = hudi_table(spark, base, INDEX)
     (begun,) = table.pending_writes()
     instant = instant_of(wall_clock(begun.requested) - timedelta(milliseconds=1))
@@ -48,11 +48,10 @@ def newest(spark: SparkSession, base: Path) -> int:
 )
 @pytest.mark.parametrize("ended", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_a_plan_gets_the_logs_of_a_writer_that_did_not_know_of_it(
-    spark: SparkSession, tmp_path: Path, engine: CompactionEngine, ended: bool
+    spark: SparkSession, base: Path, engine: CompactionEngine, ended: bool
 ) -> None:
-    base, gate = tmp_path / "trips", tmp_path / "gate"
     options = tables.write_table(spark, base, count=ROWS, updates=1, partitioned=False, version=6)
-    writer, plan = planned_beside(spark, base, options, gate)
+    writer, plan = planned_beside(spark, base, options)
     if ended:
         writer.let_go()
         writer.finish()
@@ -72,10 +71,9 @@ def test_a_plan_gets_the_logs_of_a_writer_that_did_not_know_of_it(
 
 
 @pytest.mark.exhaustive
-def test_an_audit_sees_logs_that_a_compaction_has_left(spark: SparkSession, tmp_path: Path) -> None:
-    base, gate = tmp_path / "trips", tmp_path / "gate"
+def test_an_audit_sees_logs_that_a_compaction_has_left(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=ROWS, updates=1, partitioned=False, version=6)
-    writer, plan = planned_beside(spark, base, options, gate)
+    writer, plan = planned_beside(spark, base, options)
     writer.let_go()
     writer.finish()
     assert newest(spark, base) == ROWS

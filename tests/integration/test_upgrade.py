@@ -65,9 +65,8 @@ def change(spark: SparkSession, base: Path, to: int, index: BucketIndex | None =
     [_SHORT, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in _MATRIX)],
 )
 def test_rows_instants_and_writers_go_on_in_each_version(
-    spark: SparkSession, tmp_path: Path, path: tuple[int, ...], table_type: str, index: str, metadata: bool
+    spark: SparkSession, base: Path, path: tuple[int, ...], table_type: str, index: str, metadata: bool
 ) -> None:
-    base = tmp_path / "trips"
     declared = ONE_BUCKET if "bucket" in index else None
     shape = {"version": path[0], "table_type": table_type, "metadata": metadata, **OF_INDEX[index]}
     options = tables.write_table(spark, base, count=ROWS, updates=1, **shape)
@@ -93,9 +92,8 @@ def test_rows_instants_and_writers_go_on_in_each_version(
 
 
 def test_a_change_with_differences_is_undone_to_the_byte(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=ROWS, updates=1, **COW_6)
     before, rows = _files(base), tables.snapshot(spark, base)
     run = Upgrader.run
@@ -121,9 +119,8 @@ def test_a_change_with_differences_is_undone_to_the_byte(
 
 
 def test_writes_during_an_interrupted_change_are_not_undone(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=ROWS, **COW_6)
     # The worker dies right after Hudi's upgrader, before it can restore the backup.
     monkeypatch.setattr(upgrade, "_take_back", lambda *_: None)
@@ -143,8 +140,7 @@ def test_writes_during_an_interrupted_change_are_not_undone(
     assert spark.read.format("hudi").load(str(base)).where("ts = 7").count() == 10
 
 
-def test_each_reason_against_a_change_is_reported(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_each_reason_against_a_change_is_reported(spark: SparkSession, base: Path) -> None:
     options = tables.write_table(spark, base, count=ROWS, **COW_6)
     before = _files(base)
 
@@ -159,8 +155,7 @@ def test_each_reason_against_a_change_is_reported(spark: SparkSession, tmp_path:
     assert refusals(7) == ["version-not-offered"]
     assert change(spark, base, 6, dry_run=True)["nothing_to_do"]
 
-    gate = tmp_path / "gate"
-    held = HeldWriter(tables.rows(spark, 0, 5, ts=3), base, options, gate).start()
+    held = HeldWriter(tables.rows(spark, 0, 5, ts=3), base, options).start()
     assert _types(change(spark, base, 9, dry_run=True)) == ["writers-active"]
     with pytest.raises(RefusedError):
         change(spark, base, 9)
@@ -169,8 +164,7 @@ def test_each_reason_against_a_change_is_reported(spark: SparkSession, tmp_path:
     assert _types(change(spark, base, 9, dry_run=True)) == ["upgrade-not-proved"]
 
 
-def test_a_table_whose_rows_would_be_merged_differently_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_a_table_whose_rows_would_be_merged_differently_is_refused(spark: SparkSession, base: Path) -> None:
     merging = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
     tables.write_table(spark, base, count=ROWS, version=9, partitioned=False, **merging)
     change(spark, base, 6)
@@ -179,8 +173,7 @@ def test_a_table_whose_rows_would_be_merged_differently_is_refused(spark: SparkS
     assert "EVENT_TIME_ORDERING" in refused[0]["detail"]
 
 
-def test_the_change_waits_for_the_lock_and_holds_it(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_the_change_waits_for_the_lock_and_holds_it(spark: SparkSession, base: Path) -> None:
     tables.write_table(spark, base, count=ROWS, **COW_6 | {"version": 8, "metadata": False})
     lock = hold_lock(base)
     context = At("planning", lambda: None, ("backing up", lambda: pytest.fail("the lock is another's")))

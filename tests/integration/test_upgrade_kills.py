@@ -58,14 +58,13 @@ _LONG = [
 )
 def test_wherever_the_worker_is_killed_the_next_attempt_finishes_the_change(
     spark: SparkSession,
-    tmp_path: Path,
+    base: Path,
     request: pytest.FixtureRequest,
     before: int,
     to: int,
     points: tuple[dict[str, Any], ...],
     is_killed: bool,
 ) -> None:
-    base = tmp_path / "trips"
     spares: Spares | None = request.getfixturevalue("spares") if is_killed else None
     table_type = "MERGE_ON_READ" if IN_COMPACTION in points else "COPY_ON_WRITE"
     shape = {"version": before, "table_type": table_type, "partitioned": False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from itertools import count
 from typing import TYPE_CHECKING
 
 from jobs.errors import CancelledError
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
+_numbers = count(1)
+
 
 class HeldWriter:
     """An upsert that has started (its instant is on the timeline), and continues at `finish` or `end`."""
 
-    def __init__(self, frame: DataFrame, base: Path, options: dict[str, str], gate: Path) -> None:
-        self._gate = gate
+    def __init__(self, frame: DataFrame, base: Path, options: dict[str, str]) -> None:
+        self._gate = base.parent / f"gate-{next(_numbers)}"
         self._base = base
         self.error: Exception | None = None
-        path = str(gate)
+        path = str(self._gate)
 
         def hold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             import time
@@ -124,6 +127,17 @@ class At(JobContext):
         super().step(name, bytes_total=bytes_total)
         for step in [step for step in self._actions if name.startswith(step)]:
             self._actions.pop(step)()
+
+
+def prepared_while_committing(writer: HeldWriter) -> At:
+    """Returns a context in which the writer prepares its write, and waits for the lock, while the job commits."""
+
+    def prepare() -> None:
+        writer.let_go()
+        writer.begin()
+        time.sleep(6)
+
+    return At("committing", prepare)
 
 
 class Cancelled(At):

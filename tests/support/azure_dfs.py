@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyarrow import fs
     from pyspark.sql import SparkSession
 
-_START_SECONDS = 30.0
 # The variable that names the trusted authorities of OpenSSL, and so of Arrow's client.
 _AUTHORITIES = "SSL_CERT_FILE"
 

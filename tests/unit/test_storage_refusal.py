@@ -74,8 +74,7 @@ print(refusal_in(f"java.io.IOException: Mkdirs failed to create file:{base}/dt=1
 """
 
 
-def test_reading_or_writing_a_folder_without_permissions_is_refused_as_such(tmp_path: Path) -> None:
-    base = tmp_path / "trips"
+def test_reading_or_writing_a_folder_without_permissions_is_refused_as_such(base: Path) -> None:
     (base / ".hoodie").mkdir(parents=True)
     base.chmod(0)
     try:
