@@ -61,21 +61,25 @@ def check(objective: TableObjective, snapshot: TableSnapshot, now: datetime, *, 
     """Checks a table. Reads of a table that nobody reads cost nothing. `merges_files` says that small files count,
     because clustering is on."""
     settings, cost = objective.settings, objective.cost_of_reads(snapshot)
-    overhead = cost.overhead(merges_files=merges_files and not snapshot.num_buckets)
+    are_merged = merges_files and not snapshot.num_buckets
+    overhead = cost.overhead(merges_files=are_merged)
     missed = []
     is_dear = settings.read_overhead is not None and overhead > settings.read_overhead
     kinds = (JobKind.COMPACTION, JobKind.CLUSTERING) if merges_files else (JobKind.COMPACTION,)
     # Reads that are too few for a job miss nothing.
     is_worth_it = any(objective.is_worth_it(kind, snapshot, now) for kind in kinds)
     if is_dear and is_worth_it and not objective.reads.have_stopped:
-        missed.append(f"a read costs {overhead:.2f} times as much, at most {settings.read_overhead:g}")
+        jobs = "a compaction and a clustering" if are_merged else "a compaction"
+        missed.append(
+            f"a read costs {overhead:.2f} times what it would after {jobs}, {settings.read_overhead:g} allowed"
+        )
     age = now - objective.oldest(snapshot, now)
     if settings.log_age_seconds is not None and snapshot.log_bytes and age.total_seconds() > settings.log_age_seconds:
-        missed.append(f"the oldest log file is {duration(age)} old, at most {duration(settings.log_age_seconds)}")
+        missed.append(f"the oldest log file is {duration(age)} old, {duration(settings.log_age_seconds)} allowed")
     stored = storage_overhead(snapshot)
     if settings.storage_overhead is not None and stored > settings.storage_overhead:
         most = settings.storage_overhead
-        missed.append(f"all files have {stored:.2f} times the size of those in use, at most {most:g}")
+        missed.append(f"all files have {stored:.2f} times the size of those in use, {most:g} allowed")
     return ObjectiveCheck(overhead, "; ".join(missed) or None)
 
 

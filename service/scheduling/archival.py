@@ -23,7 +23,7 @@ def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: Trigger
         return Skip("off", "archival is switched off")
     if active <= settings.retain:
         return Skip(
-            "nothing-to-archive", f"{count(active, 'commit')} on the active timeline, {settings.retain} retained"
+            "nothing-to-archive", f"{count(active, 'commit')} on the active timeline, where {settings.retain} are kept"
         )
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last archival job")

@@ -85,7 +85,7 @@ def read(
             allowed = daily + max(0.0, days * daily - before)
             if of_today >= allowed:
                 whose = "the table" if level.startswith(TABLE) else f"the tables of {level}"
-                spent[level, member] = f"{whose} have taken {of_today:.3g} {unit} today, at most {allowed:.3g}"
+                spent[level, member] = f"{whose} have taken {of_today:.3g} {unit} today, {allowed:.3g} allowed"
     return Budgets(spent, today + _DAY)
 
 

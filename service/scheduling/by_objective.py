@@ -32,7 +32,7 @@ def of_small_files(snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     """Returns whether small files should be merged."""
     most = context.objective.settings.read_overhead
     cost = context.objective.cost_of_reads(snapshot)
-    because = f"for its small files a read costs {cost.of_small_files:.2f} times as much{_at_most(most)}"
+    because = f"a read costs {cost.of_small_files:.2f} times what it would with small files merged{_at_most(most)}"
     is_due = cost.of_small_files > (most or 1.0) and not context.objective.reads.have_stopped
     timing = Timing(is_due, f"{because}; {context.objective.reads.text}")
     return _if_worth_it(timing, JobKind.CLUSTERING, snapshot, context)
@@ -42,7 +42,7 @@ def of_versions(snapshot: TableSnapshot, objective: TableObjective) -> Timing:
     """Returns whether old versions of files should be deleted."""
     most = objective.settings.storage_overhead or 1.0
     overhead = storage_overhead(snapshot)
-    return Timing(overhead > most, f"all files have {overhead:.2f} times the size of those in use, at most {most:g}")
+    return Timing(overhead > most, f"all files have {overhead:.2f} times the size of those in use, {most:g} allowed")
 
 
 def within_budget(timing: Timing, objective: TableObjective) -> Timing:
@@ -52,7 +52,7 @@ def within_budget(timing: Timing, objective: TableObjective) -> Timing:
         return Timing(False, f"{timing.because}; but {objective.overspent}", objective.spent_until)
     if not timing.is_due or most is None or objective.gb_hours < most:
         return timing
-    spent = f"the table's jobs have taken {objective.gb_hours:.2g} GB-hours in 24 hours, at most {most:g}"
+    spent = f"the table's jobs have taken {objective.gb_hours:.2g} GB-hours in 24 hours, {most:g} allowed"
     return Timing(False, f"{timing.because}; but {spent}", objective.spent_until)
 
 
@@ -63,13 +63,13 @@ def _by_reads(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None
     overhead = context.objective.cost_of_reads(snapshot).of_logs
     # A job is due if the next commit would exceed the limit.
     next_one = (overhead - 1) / max(1, snapshot.since_compaction.commits)
-    because = f"for its logs a read costs {overhead:.2f} times as much{_at_most(most)}"
+    because = f"a read costs {overhead:.2f} times what it would right after a compaction{_at_most(most)}"
     timing = Timing(overhead + next_one > (most or 1.0), f"{because}; {context.objective.reads.text}")
     return _if_worth_it(timing, JobKind.COMPACTION, snapshot, context)
 
 
 def _at_most(most: float | None) -> str:
-    return "" if most is None else f", at most {most:g}"
+    return "" if most is None else f", {most:g} allowed"
 
 
 def _if_worth_it(timing: Timing, kind: JobKind, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
@@ -85,7 +85,7 @@ def _if_worth_it(timing: Timing, kind: JobKind, snapshot: TableSnapshot, context
     left = UNREAD_FOR.total_seconds() - age
     if worth > 0:
         left = min(left, max(age, 1.0) * (least / worth - 1))
-    return Timing(False, f"{timing.because}; but {paid}, at least {least:g}", context.now + timedelta(seconds=left))
+    return Timing(False, f"{timing.because}; but {paid}, {least:g} s wanted", context.now + timedelta(seconds=left))
 
 
 def _by_age(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
@@ -96,7 +96,7 @@ def _by_age(snapshot: TableSnapshot, context: TriggerContext) -> Timing | None:
     # The job begins early, because it takes time itself, but not before half of the limit, so that logs are not
     # compacted all the time.
     due_at = oldest + timedelta(seconds=max(most - context.objective.lead_seconds, most / 2))
-    because = f"the oldest log file is about {duration(context.now - oldest)} old, at most {duration(most)}"
+    because = f"the oldest log file is about {duration(context.now - oldest)} old, {duration(most)} allowed"
     return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at)
 
 

@@ -45,10 +45,13 @@ class FirstFreed:
         match settings.policy:
             # Hudi (1.2, `CleanPlanner`) deletes a version only if its successor is older than all retained commits.
             case CleaningPolicy.KEEP_LATEST_COMMITS if self.commits is not None and self.commits < retain:
-                return f"{count(self.commits, 'commit')} since the first went out of use, {retain} retained", None
+                return (
+                    f"the first went out of use {count(self.commits, 'commit')} ago, and the policy retains {retain}",
+                    None,
+                )
             case CleaningPolicy.KEEP_LATEST_BY_HOURS if self.at and now < (until := self.at + timedelta(hours=retain)):
                 ago = duration(max(now - self.at, timedelta(0)))
-                return f"the first went out of use {ago} ago, {count(retain, 'hour')} retained", until
+                return f"the first went out of use {ago} ago, and the policy retains {count(retain, 'hour')}", until
             case _:
                 return None
 

@@ -100,7 +100,7 @@ def _starts_by(inputs: DecisionInputs, now: datetime) -> datetime:
 def _place(connection: Connection, job: Job, worth: float) -> str:
     """Returns a clause about the job's place among the waiting jobs; an empty one if no other job waits."""
     better, waiting = job_store.count_weighed(connection, job.worker_group, job.priority, worth)
-    return f"; {_ordinal(better + 1)} of {waiting + 1}" if waiting else ""
+    return f"; {_ordinal(better + 1)} of {waiting + 1} waiting jobs" if waiting else ""
 
 
 def _ordinal(number: int) -> str:

@@ -142,7 +142,7 @@ def test_a_decision_has_the_savings_of_the_job_and_its_place_in_the_queue(servic
     last = reasons[service.job(result.jobs[-1]).table_id]
     assert first.startswith("5 commits and no compaction yet, threshold 5; saves ")
     assert first.endswith(" reader-minutes an hour for 8 s of work")
-    assert last.rpartition("; ")[2] in ("1st of 3", "2nd of 3", "3rd of 3")
+    assert last.rpartition("; ")[2] in ("1st of 3 waiting jobs", "2nd of 3 waiting jobs", "3rd of 3 waiting jobs")
     decision = service.decision(COMPACTION, "tbl_3")
     assert (decision.verdict, decision.because) == (Verdict.RUN, reasons["tbl_3"])
     assert by_table["tbl_1"].starts_by == clock() + timedelta(days=1)
@@ -203,7 +203,7 @@ def test_an_objective_that_is_missed_for_a_while_is_a_problem(service: Service, 
     objective(service, read_overhead=1.2)
     service.poll(commits=20)
     assert len(service.plan().jobs) == 1
-    assert "for its logs a read costs" in service.decision().because
+    assert "right after a compaction, 1.2 allowed" in service.decision().because
 
     def found() -> str | None:
         with reading(service.engine) as connection:
@@ -318,7 +318,7 @@ def test_a_budget_is_shared_by_the_tables_of_a_tag_and_carried_over(service: Ser
     assert starts() == ["tbl_3"]
     because = service.decision(COMPACTION, "tbl_2").because
     assert "but the tables of pattern tag:team=shop have taken 2" in because
-    assert because.endswith(" worker-hours today, at most 2")
+    assert because.endswith(" worker-hours today, 2 allowed")
     # The jobs have spent two worker-hours, so nothing is carried over, and the next day begins with its own one.
     clock.advance(86_400)
     assert starts() == ["tbl_2", "tbl_3"]
@@ -350,7 +350,7 @@ def test_a_worker_group_has_a_budget_that_its_tables_share(service: Service, clo
         service.poll(name, commits=5)
     assert [service.job(each).table_id for each in service.plan().jobs] == ["tbl_3"]
     because = service.decision(COMPACTION, "tbl_2").because
-    assert because.endswith("the tables of worker group 'night' have taken 2 worker-hours today, at most 2")
+    assert because.endswith("the tables of worker group 'night' have taken 2 worker-hours today, 2 allowed")
     # A decision that is only shown is the same.
     found = scheduler.evaluate(service.database, "tbl_2", service.config).decisions
     assert [each.because for each in found if each.kind is COMPACTION] == [because]

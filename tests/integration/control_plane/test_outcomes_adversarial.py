@@ -17,7 +17,7 @@ from service.db import schema
 from service.db.engine import reading, writing
 from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
-from service.outcome import read_store
+from service.outcome import objective_store, read_store
 from service.outcome.reads import ReadSource
 from service.policies import policy_registry
 from service.queue import cost_store
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tests.integration.control_plane.conftest import FakeClock
 
-COMPACTION = JobKind.COMPACTION
+CLEANING, COMPACTION = JobKind.CLEANING, JobKind.COMPACTION
 STEP = 1800
 MIB = 2**20
 
@@ -209,3 +209,45 @@ def test_reads_that_stop_while_a_job_waits_let_others_go_first_and_the_job_still
     assert second is not None
     assert [first.table_id, second.table_id] == ["tbl_2", "tbl_1"]
     assert second.reason
+
+
+@pytest.mark.mostly_sqlite
+def test_objectives_that_cannot_be_met_together_neither_spin_nor_starve(service: Service, clock: FakeClock) -> None:
+    """No cleaning can free what the policy retains, logs may neither wait nor be compacted, and two tags overlap."""
+    service.register(tags={"a": "", "b": ""})
+    service.register("tbl_2")
+    contradicting = {"read_overhead": 1.0001, "log_age_seconds": 60, "storage_overhead": 1.0001, "least_worth": 1e6}
+    for pattern, settings in (("tag:a", contradicting), ("tag:b", {"max_gb_hours_per_day": 0.5})):
+        policy_registry.put_pattern(
+            service.engine, clock, pattern, precedence=0, settings={"objective": settings, "paused": False}
+        )
+    started: Counter[tuple[str, JobKind]] = Counter()
+    began = clock()
+    for step in range(48):
+        since, files = Since(step + 1), PartitionState("", 1, 1, MIB, log_files=9, log_bytes=MIB)
+        state = replace(files, freed_files=9, freed_bytes=9 * MIB)
+        for name in ("tbl_1", "tbl_2"):
+            found = TableSnapshot(name, clock(), TableType.MERGE_ON_READ, (state,), last_commit_at=clock())
+            with writing(service.engine) as connection:
+                save_poll(
+                    connection, replace(found, first_commit_at=began, since_compaction=since, since_cleaning=since)
+                )
+        started.update((job.table_id, job.kind) for job in map(service.job, service.plan().jobs))
+        while job := service.lease():
+            result = (
+                {"nothing_to_do": True, "files_deleted": 0}
+                if job.kind is CLEANING
+                else {"log_files": 1, "log_bytes": 1}
+            )
+            service.end(job, **result)
+        for name in ("tbl_1", "tbl_2"):
+            assert service.decision(COMPACTION, name).because
+        clock.advance(STEP)
+    # A day has passed: cleanings that free nothing start ever more seldom, and the other table has its turn.
+    assert 1 <= started["tbl_1", CLEANING] <= 12, started
+    assert started["tbl_1", COMPACTION] >= 24, started
+    assert started["tbl_2", COMPACTION] >= 24, started
+    assert service.decision(CLEANING).code == "gained-nothing"
+    with reading(service.engine) as connection:
+        [kept] = objective_store.missed(connection, clock()).values()
+    assert "; all files have 5.50 times the size of those in use, 1.0001 allowed" in (kept.missed or "")

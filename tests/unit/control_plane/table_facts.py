@@ -101,7 +101,9 @@ def _behind() -> TableFacts:
     dead = replace(plan("deltacommit", "inflight", at="002"), is_plan=False, heartbeat_at=ago(hours=3))
     return _table(
         policy=Policy(objective=ObjectiveSettings(read_overhead=1.2)),
-        objective=ObjectiveState(NOW, 3.0, "a read costs 3.00 times as much, at most 1.2", ago(hours=1)),
+        objective=ObjectiveState(
+            NOW, 3.0, "a read costs 3.00 times what it would after a compaction, 1.2 allowed", ago(hours=1)
+        ),
         snapshot=a_snapshot(
             since_compaction=Since(100),
             since_cleaning=Since(100),

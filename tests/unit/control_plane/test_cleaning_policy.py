@@ -80,8 +80,8 @@ def test_the_policy_does_not_start_the_job(
 def test_the_policy_waits_while_all_old_versions_are_kept() -> None:
     settings, snapshot = CleaningSettings(), a_snapshot(OLD, since_cleaning=since(12))
     found = decide(settings, snapshot, PLAIN, first=FirstFreed(9))
-    because = "12 commits and no cleaning yet, threshold 10; but all 3 files out of use are kept: 9 commits since the"
-    assert found == Skip("all-kept", f"{because} first went out of use, 10 retained")
+    because = "12 commits and no cleaning yet, threshold 10; but all 3 files out of use are kept: the first went"
+    assert found == Skip("all-kept", f"{because} out of use 9 commits ago, and the policy retains 10")
     assert isinstance(decide(settings, snapshot, PLAIN, first=FirstFreed(10)), Run)
     assert isinstance(decide(settings, snapshot, PLAIN, first=None), Run)
 
@@ -109,7 +109,7 @@ def test_the_policy_waits_while_all_old_versions_are_younger_than_the_hours_reta
     found = decide(BY_HOURS, snapshot, PLAIN, first=FirstFreed(at=ago(hours=23)))
     assert isinstance(found, Skip)
     assert (found.code, found.until) == ("all-kept", ago(hours=-1))
-    assert found.because.endswith("kept: the first went out of use 23 h ago, 24 hours retained")
+    assert found.because.endswith("kept: the first went out of use 23 h ago, and the policy retains 24 hours")
     assert isinstance(decide(BY_HOURS, snapshot, PLAIN, first=FirstFreed(at=ago(hours=24))), Run)
 
 

@@ -19,7 +19,7 @@ from service.simulation.simulator import Fleet, simulated
 from tests.unit.control_plane.past_fleet import BEGIN, DAY, a_fleet, cost
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from jobs.kinds.results import Work
     from service.queue.cost import Cost
@@ -57,16 +57,23 @@ def paid(found: Outcome, true: Sequence[TablePast]) -> float:
     return sum(found.tables[each.id].logs_seconds * each.objective.reads.per_day for each in true)
 
 
-def check(tables: int, days: float, seed: int, share: float, slowness: float) -> Mapping[str, float]:
+def a_scarce_fleet(
+    tables: int, days: float, seed: int, slowness: float
+) -> tuple[list[TablePast], list[TablePast], Callable[..., Outcome]]:
+    """Returns the fleet as the service knows it, as it is, and a function that simulates it with some slots."""
+
     def slow(table_id: str, kind: str, work: Work, *, dry_run: bool) -> Cost:
         found = cost(table_id, kind, work, dry_run=dry_run)
         return replace(found, seconds=slowness * found.seconds)
 
-    known, true = read(a_fleet(tables, days, seed=seed, policy=_COMPACTIONS), seed)
-
     def run(fleet: Sequence[TablePast], slots: int, order: Order = turn) -> Outcome:
         return simulated(fleet, Fleet({"default": slots}, order=order), slow, BEGIN, BEGIN + days * DAY)
 
+    return *read(a_fleet(tables, days, seed=seed, policy=_COMPACTIONS), seed), run
+
+
+def check(tables: int, days: float, seed: int, share: float, slowness: float) -> Mapping[str, float]:
+    known, true, run = a_scarce_fleet(tables, days, seed, slowness)
     needed = run(known, 10_000).seconds / (days * DAY)
     slots = max(1, round(share * needed))
     began = time.process_time()
