@@ -175,7 +175,10 @@ class ConflictError(GroundskeeperError):
 class UnauthenticatedError(GroundskeeperError):
     type = "unauthenticated"
     title = "This call needs a valid bearer token"
-    hint = "Send `Authorization: Bearer <token>`; `groundskeeper token create` creates one."
+    hint = (
+        "Send `Authorization: Bearer <token>`; on the command line, set GROUNDSKEEPER_TOKEN or --token-file."
+        " `groundskeeper token create` creates a token."
+    )
     why = (
         "Tokens exist, so every call needs one. The call had none, or the token is mistyped, has expired or was"
         " revoked; or the session of the cookie has ended."
